@@ -1,0 +1,1 @@
+//! The Linux back-end of cosched.

@@ -1,0 +1,1 @@
+//! What cosched writes.
