@@ -1,1 +1,21 @@
-//! The pure part of cosched.
+//! The pure part of cosched: what tasks, machines, measurements and decisions are, how they are estimated and judged,
+//! and the policies. It does no I/O, reads no clock and knows no backend; a backend is anything that implements
+//! [`Backend`].
+
+mod decision;
+mod rng;
+mod sample;
+mod snapshot;
+mod task;
+mod topology;
+mod units;
+
+pub use decision::{
+    Basis, Change, Decision, InvalidDecision, Placement, Purpose, Standing, StandingTask, Wait, WaitReason, check,
+};
+pub use rng::{Rng, RngState};
+pub use sample::{Counts, Sample, Usage};
+pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};
+pub use task::{Control, Exit, Origin, TaskId, TaskSpec, signal_name};
+pub use topology::{CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError};
+pub use units::{Absence, Nanos, Rate, Reading};

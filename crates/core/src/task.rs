@@ -1,0 +1,161 @@
+//! What is scheduled: a task is a job that was spawned, or a group of processes that was adopted.
+
+use crate::topology::CpuSet;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Number of a task within its run, from 0 in the order in which tasks were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub u32);
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// Where a task comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Started by this run: its start and its exit are known.
+    #[default]
+    Spawned,
+    /// Found running: its start, exit code and solo time may never be known.
+    Adopted,
+}
+
+/// What may be done to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// Its counters may be read.
+    pub count: bool,
+    /// It may be bound to CPUs.
+    pub place: bool,
+    /// It may be frozen and thawed.
+    pub freeze: bool,
+    /// It may be ended.
+    pub kill: bool,
+}
+
+impl Control {
+    /// Everything is allowed: a task that this run started.
+    pub const FULL: Control = Control { count: true, place: true, freeze: true, kill: true };
+}
+
+impl Default for Control {
+    fn default() -> Control {
+        Control::FULL
+    }
+}
+
+/// What the loop is told of a task before the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    /// Its number.
+    pub id: TaskId,
+    /// Its unique name.
+    pub name: String,
+    /// Hardware threads that it needs at the same time, at least 1.
+    pub cpus: u32,
+    /// When it arrives, from the start of the run.
+    pub arrives: Nanos,
+    /// The CPUs that it may use; `None` for all of the machine's.
+    pub allowed: Option<CpuSet>,
+    /// Linux nice value, -20 to 19.
+    pub nice: i8,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What may be done to it.
+    pub control: Control,
+}
+
+impl TaskSpec {
+    /// A spawned task of one CPU that is there from the start.
+    pub fn new(id: u32, name: &str) -> TaskSpec {
+        TaskSpec {
+            id: TaskId(id),
+            name: name.to_owned(),
+            cpus: 1,
+            arrives: Nanos::ZERO,
+            allowed: None,
+            nice: 0,
+            origin: Origin::Spawned,
+            control: Control::FULL,
+        }
+    }
+}
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal {
+        /// The signal's number.
+        signal: i32,
+        /// The kernel ended it because memory ran out.
+        oom: bool,
+    },
+    /// It could not be started.
+    NotStarted(String),
+    /// It ended, and nobody can know how (an adopted task).
+    Unknown,
+}
+
+impl Exit {
+    /// Whether the task ended with code 0.
+    pub fn ok(&self) -> bool {
+        *self == Exit::Code(0)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit {code}"),
+            Exit::Signal { signal, oom } => {
+                match signal_name(*signal) {
+                    Some(name) => write!(f, "{name}")?,
+                    None => write!(f, "signal {signal}")?,
+                }
+                if *oom { f.write_str(" (out of memory)") } else { Ok(()) }
+            }
+            Exit::NotStarted(why) => write!(f, "not started: {why}"),
+            Exit::Unknown => f.write_str("ended"),
+        }
+    }
+}
+
+/// The name of a Linux signal that ends a process, with the numbers of x86 and Arm.
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        10 => "SIGUSR1",
+        11 => "SIGSEGV",
+        12 => "SIGUSR2",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        19 => "SIGSTOP",
+        20 => "SIGTSTP",
+        21 => "SIGTTIN",
+        22 => "SIGTTOU",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    })
+}

@@ -1,0 +1,367 @@
+//! The machine as policies see it: CPUs, cores, caches, memory domains and core types.
+//!
+//! A CPU is a hardware thread; a core holds one CPU or, with SMT, several. Identifiers of CPUs are the kernel's own;
+//! cores, caches and memory domains are numbered from 0 in the order of their first CPU.
+
+use crate::units::{Absence, Reading};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// The kernel's number of a CPU (a hardware thread).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CpuId(pub u32);
+
+/// A set of CPUs; reads and prints as the kernel's list format, `0-3,8`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CpuSet {
+    words: Vec<u64>,
+}
+
+/// The largest CPU number that a [`CpuSet`] reads from text; far above the kernel's limit of 8,192 CPUs.
+pub const MAX_CPU: u32 = 65_535;
+
+/// A CPU list that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a list of CPUs; expected numbers and ranges, as in `0-3,8`")]
+pub struct CpuListError {
+    /// What was given.
+    pub text: String,
+}
+
+impl CpuSet {
+    /// The empty set.
+    pub fn new() -> CpuSet {
+        CpuSet::default()
+    }
+
+    /// Adds a CPU; says whether it was new.
+    pub fn insert(&mut self, cpu: CpuId) -> bool {
+        let (word, bit) = (cpu.0 as usize / 64, cpu.0 % 64);
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let new = self.words[word] & (1 << bit) == 0;
+        self.words[word] |= 1 << bit;
+        new
+    }
+
+    /// Takes a CPU out; says whether it was in.
+    pub fn remove(&mut self, cpu: CpuId) -> bool {
+        let was = self.contains(cpu);
+        if was {
+            self.words[cpu.0 as usize / 64] &= !(1 << (cpu.0 % 64));
+            while self.words.last() == Some(&0) {
+                self.words.pop();
+            }
+        }
+        was
+    }
+
+    /// Whether the CPU is in the set.
+    pub fn contains(&self, cpu: CpuId) -> bool {
+        self.words.get(cpu.0 as usize / 64).is_some_and(|word| word & (1 << (cpu.0 % 64)) != 0)
+    }
+
+    /// How many CPUs are in the set.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
+    /// The CPUs in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
+        self.words.iter().enumerate().flat_map(|(ix, &word)| {
+            let mut rest = word;
+            std::iter::from_fn(move || {
+                if rest == 0 {
+                    return None;
+                }
+                let bit = rest.trailing_zeros();
+                rest &= rest - 1;
+                Some(CpuId(ix as u32 * 64 + bit))
+            })
+        })
+    }
+
+    /// The smallest CPU of the set.
+    pub fn first(&self) -> Option<CpuId> {
+        self.iter().next()
+    }
+
+    /// The CPUs that are in both sets.
+    pub fn intersection(&self, other: &CpuSet) -> CpuSet {
+        self.iter().filter(|&cpu| other.contains(cpu)).collect()
+    }
+
+    /// Whether every CPU of this set is in the other.
+    pub fn is_subset(&self, other: &CpuSet) -> bool {
+        self.iter().all(|cpu| other.contains(cpu))
+    }
+}
+
+impl FromIterator<CpuId> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> CpuSet {
+        let mut set = CpuSet::new();
+        for cpu in cpus {
+            set.insert(cpu);
+        }
+        set
+    }
+}
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut cpus = self.iter().map(|cpu| cpu.0).peekable();
+        let mut first = true;
+        while let Some(start) = cpus.next() {
+            let mut end = start;
+            while cpus.peek() == Some(&(end + 1)) {
+                end = cpus.next().unwrap_or(end);
+            }
+            if !first {
+                f.write_str(",")?;
+            }
+            first = false;
+            if start == end { write!(f, "{start}")? } else { write!(f, "{start}-{end}")? }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for CpuSet {
+    type Err = CpuListError;
+
+    /// Reads the kernel's list format; surrounding white space and an empty list are fine.
+    fn from_str(text: &str) -> Result<CpuSet, CpuListError> {
+        let bad = || CpuListError { text: text.trim().to_owned() };
+        let number = |part: &str| part.trim().parse::<u32>().ok().filter(|&n| n <= MAX_CPU).ok_or_else(bad);
+        let mut set = CpuSet::new();
+        if text.trim().is_empty() {
+            return Ok(set);
+        }
+        for part in text.trim().split(',') {
+            let (start, end) = match part.split_once('-') {
+                Some((start, end)) => (number(start)?, number(end)?),
+                None => (number(part)?, number(part)?),
+            };
+            if start > end {
+                return Err(bad());
+            }
+            for cpu in start..=end {
+                set.insert(CpuId(cpu));
+            }
+        }
+        Ok(set)
+    }
+}
+
+impl Serialize for CpuSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CpuSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CpuSet, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// One CPU and where it sits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// The kernel's number.
+    pub id: CpuId,
+    /// Index of its core in [`Machine::cores`].
+    pub core: usize,
+    /// Index of its last-level cache in [`Machine::llcs`].
+    pub llc: usize,
+    /// Index of its memory domain (NUMA node) in [`Machine::memory_domains`].
+    pub memory_domain: usize,
+    /// Index of its core type in [`Machine::core_types`].
+    pub core_type: usize,
+}
+
+/// A kind of core: all cores of a homogeneous machine are of one type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoreType {
+    /// Name, for example `core`, `big`, `small`.
+    pub name: String,
+    /// The kernel's relative capacity, 1024 for the fastest type, if it states one.
+    pub capacity: Option<u32>,
+    /// Highest frequency in kHz, if it is known.
+    pub max_khz: Option<u64>,
+}
+
+/// A machine as the policies see it: only the CPUs that may be used are in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name for reports, for example the processor's model.
+    pub name: String,
+    /// The CPUs that may be used, in ascending order of their numbers.
+    pub cpus: Vec<Cpu>,
+    /// The usable CPUs of each core.
+    pub cores: Vec<CpuSet>,
+    /// The usable CPUs of each last-level cache.
+    pub llcs: Vec<CpuSet>,
+    /// The usable CPUs of each memory domain.
+    pub memory_domains: Vec<CpuSet>,
+    /// The types of core, the fastest first.
+    pub core_types: Vec<CoreType>,
+    /// Size of one last-level cache in bytes.
+    pub llc_bytes: Reading<u64>,
+}
+
+/// A machine description that contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MachineError {
+    /// No CPU may be used.
+    #[error("the machine `{name}` has no usable CPU")]
+    NoCpu {
+        /// The machine.
+        name: String,
+    },
+    /// CPUs are listed twice or not in ascending order.
+    #[error("CPU {cpu} of the machine `{name}` is listed twice or out of order")]
+    Order {
+        /// The machine.
+        name: String,
+        /// The CPU.
+        cpu: u32,
+    },
+    /// A CPU's core, cache, domain or type is not the one that lists it.
+    #[error("CPU {cpu} of the machine `{name}`: its {what} does not list it")]
+    Dangling {
+        /// The machine.
+        name: String,
+        /// The CPU.
+        cpu: u32,
+        /// Which of its places.
+        what: &'static str,
+    },
+}
+
+impl Machine {
+    /// A homogeneous machine with one last-level cache and one memory domain.
+    ///
+    /// CPUs are numbered as Linux mostly does: first one CPU of each core, then the second of each.
+    ///
+    /// ```
+    /// let m = cosched_core::Machine::uniform("six by two", 6, 2);
+    /// assert_eq!(m.cpus.len(), 12);
+    /// assert_eq!(m.cores[0].to_string(), "0,6");
+    /// ```
+    pub fn uniform(name: &str, cores: u32, threads_per_core: u32) -> Machine {
+        let cpus: Vec<Cpu> = (0..cores * threads_per_core)
+            .map(|id| Cpu { id: CpuId(id), core: (id % cores) as usize, llc: 0, memory_domain: 0, core_type: 0 })
+            .collect();
+        let all: CpuSet = cpus.iter().map(|cpu| cpu.id).collect();
+        let mut core_sets = vec![CpuSet::new(); cores as usize];
+        for cpu in &cpus {
+            core_sets[cpu.core].insert(cpu.id);
+        }
+        Machine {
+            name: name.to_owned(),
+            cpus,
+            cores: core_sets,
+            llcs: vec![all.clone()],
+            memory_domains: vec![all],
+            core_types: vec![CoreType { name: "core".to_owned(), capacity: None, max_khz: None }],
+            llc_bytes: Reading::Absent(Absence::NotRequested),
+        }
+    }
+
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// The first contradiction found.
+    pub fn validate(&self) -> Result<(), MachineError> {
+        let name = || self.name.clone();
+        if self.cpus.is_empty() {
+            return Err(MachineError::NoCpu { name: name() });
+        }
+        for pair in self.cpus.windows(2) {
+            if pair[0].id >= pair[1].id {
+                return Err(MachineError::Order { name: name(), cpu: pair[1].id.0 });
+            }
+        }
+        for cpu in &self.cpus {
+            let listed = |sets: &[CpuSet], ix: usize| sets.get(ix).is_some_and(|set| set.contains(cpu.id));
+            let what = if !listed(&self.cores, cpu.core) {
+                "core"
+            } else if !listed(&self.llcs, cpu.llc) {
+                "last-level cache"
+            } else if !listed(&self.memory_domains, cpu.memory_domain) {
+                "memory domain"
+            } else if cpu.core_type >= self.core_types.len() {
+                "core type"
+            } else {
+                continue;
+            };
+            return Err(MachineError::Dangling { name: name(), cpu: cpu.id.0, what });
+        }
+        Ok(())
+    }
+
+    /// All usable CPUs.
+    pub fn all_cpus(&self) -> CpuSet {
+        self.cpus.iter().map(|cpu| cpu.id).collect()
+    }
+
+    /// The position of a CPU in [`Machine::cpus`], if it may be used.
+    pub fn index_of(&self, cpu: CpuId) -> Option<usize> {
+        self.cpus.binary_search_by_key(&cpu, |c| c.id).ok()
+    }
+
+    /// Whether some core has more than one usable CPU.
+    pub fn has_smt(&self) -> bool {
+        self.cores.iter().any(|core| core.len() > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_read_and_print() {
+        for text in ["", "0", "0-3", "0-3,8", "1,3,5-7,64-130"] {
+            assert_eq!(text.parse::<CpuSet>().unwrap().to_string(), text);
+        }
+        assert_eq!(" 3,1-2\n".parse::<CpuSet>().unwrap().to_string(), "1-3");
+        for text in ["x", "3-1", "1,,2", "-1", "0-99999999", "1-"] {
+            assert!(text.parse::<CpuSet>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sets_compare_by_content() {
+        let mut set: CpuSet = "1,200".parse().unwrap();
+        assert!(set.remove(CpuId(200)));
+        assert!(!set.remove(CpuId(200)));
+        assert_eq!(set, "1".parse().unwrap());
+        assert_eq!(set.len(), 1);
+        assert!(set.is_subset(&"0-1".parse().unwrap()));
+    }
+
+    #[test]
+    fn contradictions_are_found() {
+        let good = Machine::uniform("m", 2, 2);
+        assert_eq!(good.validate(), Ok(()));
+        let mut bad = good.clone();
+        bad.cores[1] = CpuSet::new();
+        assert!(matches!(bad.validate(), Err(MachineError::Dangling { what: "core", .. })));
+        let mut bad = good.clone();
+        bad.cpus.swap(0, 1);
+        assert!(matches!(bad.validate(), Err(MachineError::Order { .. })));
+        let mut bad = good;
+        bad.cpus.clear();
+        assert!(matches!(bad.validate(), Err(MachineError::NoCpu { .. })));
+    }
+}

@@ -1,0 +1,248 @@
+//! Quantities that cross a crate's boundary, and values that may be absent.
+//!
+//! Times are whole nanoseconds and bandwidths whole transactions per millisecond, so that policies compare exact
+//! integers: the same inputs give the same decision on every machine, and a tie is a tie.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A time span, or an instant counted from the start of the run, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// No time at all; as an instant, the start of the run.
+    pub const ZERO: Nanos = Nanos(0);
+    /// The largest instant; later than any that occurs.
+    pub const MAX: Nanos = Nanos(u64::MAX);
+
+    /// From milliseconds.
+    pub const fn from_ms(ms: u64) -> Nanos {
+        Nanos(ms * 1_000_000)
+    }
+
+    /// From seconds; negative and non-finite values give zero, too large ones the maximum.
+    pub fn from_s(s: f64) -> Nanos {
+        Nanos((s * 1e9) as u64)
+    }
+
+    /// In seconds.
+    pub fn as_s(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// In microseconds.
+    pub fn as_us(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// The span from `earlier` to this instant; zero when `earlier` is later.
+    pub fn since(self, earlier: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The share of `whole` that this span is; 0 when `whole` is zero.
+    pub fn share_of(self, whole: Nanos) -> f64 {
+        if whole.0 == 0 { 0.0 } else { self.0 as f64 / whole.0 as f64 }
+    }
+}
+
+impl Add for Nanos {
+    type Output = Nanos;
+    fn add(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Nanos;
+    fn sub(self, other: Nanos) -> Nanos {
+        self.since(other)
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, other: Nanos) {
+        *self = *self + other;
+    }
+}
+
+/// A transaction rate in transactions per millisecond; a transaction moves one cache line of 64 bytes.
+///
+/// The papers quote transactions per microsecond; a thousandth of that is the resolution here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Rate(pub u64);
+
+impl Rate {
+    /// `count` transactions within `interval`, rounded to the nearest; `None` when the interval is zero.
+    pub fn from_count(count: u64, interval: Nanos) -> Option<Rate> {
+        let ns = u128::from(interval.0);
+        if ns == 0 {
+            return None;
+        }
+        let per_ms = (u128::from(count) * 1_000_000 + ns / 2) / ns;
+        Some(Rate(u64::try_from(per_ms).unwrap_or(u64::MAX)))
+    }
+
+    /// From transactions per microsecond, the papers' unit.
+    pub fn from_per_us(per_us: f64) -> Rate {
+        Rate((per_us * 1e3 + 0.5) as u64)
+    }
+
+    /// In transactions per microsecond, the papers' unit.
+    pub fn per_us(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+}
+
+/// Why a value is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Absence {
+    /// Not asked for in this run.
+    NotRequested,
+    /// The machine exposes no hardware performance counters (most virtual machines).
+    NoCounters,
+    /// The counter hardware cannot count this event.
+    NoSuchEvent,
+    /// The kernel refuses it to this user.
+    NoPermission,
+    /// The counters were there and then stopped answering.
+    CountersLost,
+    /// A reading was smaller than the one before it.
+    WentBackwards,
+    /// The task has not run long enough to be measured.
+    NotYetMeasured,
+    /// No interval in which the task ran almost alone has been measured.
+    NoSoloEstimate,
+    /// No solo time was measured or given.
+    NoSoloTime,
+    /// The task had not ended.
+    NotEnded,
+    /// The task never started.
+    NotStarted,
+    /// The machine has no energy meter that can be read.
+    NoEnergyMeter,
+    /// Real time has no meaning in a simulation.
+    Simulated,
+    /// Some of the tasks that the figure is made of lack theirs.
+    SomeTasksLackIt,
+}
+
+impl Absence {
+    /// The reason in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Absence::NotRequested => "not asked for",
+            Absence::NoCounters => "this machine has no hardware counters",
+            Absence::NoSuchEvent => "the counter hardware cannot count this event",
+            Absence::NoPermission => "not permitted to this user",
+            Absence::CountersLost => "the counters stopped answering",
+            Absence::WentBackwards => "the counter went backwards",
+            Absence::NotYetMeasured => "not measured yet",
+            Absence::NoSoloEstimate => "never ran almost alone",
+            Absence::NoSoloTime => "no solo time (use --solo)",
+            Absence::NotEnded => "did not end",
+            Absence::NotStarted => "did not start",
+            Absence::NoEnergyMeter => "no energy meter",
+            Absence::Simulated => "simulated",
+            Absence::SomeTasksLackIt => "some jobs lack it",
+        }
+    }
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A value, or the reason why there is none. Never a zero that stands for "unknown".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reading<T> {
+    /// The value.
+    Value(T),
+    /// Why it is absent.
+    Absent(Absence),
+}
+
+impl<T> Reading<T> {
+    /// The value, if there is one.
+    pub fn value(self) -> Option<T> {
+        match self {
+            Reading::Value(value) => Some(value),
+            Reading::Absent(_) => None,
+        }
+    }
+
+    /// The reason of absence, if there is no value.
+    pub fn absence(&self) -> Option<Absence> {
+        match self {
+            Reading::Value(_) => None,
+            Reading::Absent(why) => Some(*why),
+        }
+    }
+
+    /// Applies `f` to the value, if there is one.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Reading<U> {
+        match self {
+            Reading::Value(value) => Reading::Value(f(value)),
+            Reading::Absent(why) => Reading::Absent(why),
+        }
+    }
+
+    /// Applies `f`, which may find a reason of its own.
+    pub fn and_then<U>(self, f: impl FnOnce(T) -> Reading<U>) -> Reading<U> {
+        match self {
+            Reading::Value(value) => f(value),
+            Reading::Absent(why) => Reading::Absent(why),
+        }
+    }
+
+    /// Whether there is a value.
+    pub fn is_value(&self) -> bool {
+        matches!(self, Reading::Value(_))
+    }
+
+    /// The value of an option, or `why` it is absent.
+    pub fn from_option(value: Option<T>, why: Absence) -> Reading<T> {
+        value.map_or(Reading::Absent(why), Reading::Value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_is_rounded_and_has_no_zero_interval() {
+        assert_eq!(Rate::from_count(19, Nanos(1_000)), Some(Rate(19_000)));
+        assert_eq!(Rate::from_count(1, Nanos::from_ms(3)), Some(Rate(0)));
+        assert_eq!(Rate::from_count(2, Nanos::from_ms(3)), Some(Rate(1)));
+        assert_eq!(Rate::from_count(5, Nanos::ZERO), None);
+        assert_eq!(Rate::from_count(u64::MAX, Nanos(1)), Some(Rate(u64::MAX)));
+        assert_eq!(Rate::from_per_us(3.5), Rate(3_500));
+    }
+
+    #[test]
+    fn times_saturate() {
+        assert_eq!(Nanos(1) - Nanos(2), Nanos::ZERO);
+        assert_eq!(Nanos::MAX + Nanos(1), Nanos::MAX);
+        assert_eq!(Nanos::from_s(-1.0), Nanos::ZERO);
+        assert_eq!(Nanos::from_s(f64::NAN), Nanos::ZERO);
+        assert_eq!(Nanos::from_s(0.2), Nanos::from_ms(200));
+    }
+
+    #[test]
+    fn readings_keep_their_reason() {
+        let absent: Reading<u64> = Reading::Absent(Absence::NoCounters);
+        assert_eq!(absent.map(|v| v + 1), Reading::Absent(Absence::NoCounters));
+        let text = serde_json::to_string(&absent).unwrap();
+        assert_eq!(text, r#"{"absent":"no-counters"}"#);
+        assert_eq!(serde_json::from_str::<Reading<u64>>(&text).unwrap(), absent);
+    }
+}
