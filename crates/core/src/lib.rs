@@ -3,7 +3,9 @@
 //! [`Backend`].
 
 mod decision;
+mod estimate;
 mod rng;
+mod run;
 mod sample;
 mod snapshot;
 mod task;
@@ -13,9 +15,14 @@ mod units;
 pub use decision::{
     Basis, Change, Decision, InvalidDecision, Placement, Purpose, Standing, StandingTask, Wait, WaitReason, check,
 };
+pub use estimate::TaskEstimator;
 pub use rng::{Rng, RngState};
+pub use run::{
+    Backend, DecisionRecord, EndedBy, Event, Feed, Feeds, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
+    NullRecorder, Overhead, Recorder, RunConfig, RunResult, TaskResult, Warning,
+};
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};
-pub use task::{Control, Exit, Origin, TaskId, TaskSpec, signal_name};
+pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, signal_name};
 pub use topology::{CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError};
 pub use units::{Absence, Nanos, Rate, Reading};

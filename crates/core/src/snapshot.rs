@@ -11,8 +11,10 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
-    /// The wake-up that the last decision asked for, or the end of a lease.
+    /// The wake-up that the last decision asked for.
     QuantumEnd,
+    /// The lease of this task's placement ended before the quantum did.
+    LeaseEnd(TaskId),
     /// A task is there that was not before.
     Arrived(TaskId),
     /// A task ended, and its CPUs are free.
@@ -30,8 +32,11 @@ pub enum Trigger {
 #[serde(rename_all = "kebab-case")]
 pub enum ProgressBasis {
     /// Measured against solo IPC (Perf&Fair, Eq. 1).
-    #[default]
     Ipc,
+    /// Solo IPC is not known yet: the time run, as if no co-runner slowed the task. It is replaced by the measured
+    /// progress as soon as the first solo IPC is there.
+    #[default]
+    Provisional,
     /// CPU time alone, where nothing can be counted: as if no co-runner ever slowed a task.
     CpuTime,
 }
@@ -55,6 +60,8 @@ pub struct Estimates {
     pub solo_ipc: Reading<f64>,
     /// Executed quanta since that estimate.
     pub solo_age: u32,
+    /// Lines read from memory when alone, mean rate over a solo run made before this run.
+    pub solo_mm_reads: Reading<Rate>,
     /// Quanta' worth of solo execution done so far (Perf&Fair, Eq. 1).
     pub progress: Reading<f64>,
     /// What the progress is based on.
@@ -77,8 +84,9 @@ impl Default for Estimates {
             ipc: Reading::Absent(Absence::NotYetMeasured),
             solo_ipc: Reading::Absent(Absence::NoSoloEstimate),
             solo_age: 0,
+            solo_mm_reads: Reading::Absent(Absence::NoSoloEstimate),
             progress: Reading::Absent(Absence::NotYetMeasured),
-            progress_basis: ProgressBasis::Ipc,
+            progress_basis: ProgressBasis::Provisional,
             executed: 0,
             ran: Nanos::ZERO,
         }

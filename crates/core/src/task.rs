@@ -1,7 +1,7 @@
 //! What is scheduled: a task is a job that was spawned, or a group of processes that was adopted.
 
 use crate::topology::CpuSet;
-use crate::units::Nanos;
+use crate::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -70,6 +70,17 @@ pub struct TaskSpec {
     pub origin: Origin,
     /// What may be done to it.
     pub control: Control,
+    /// What is known of it from an earlier run alone.
+    pub solo: SoloProfile,
+}
+
+/// What a task does when it runs alone, measured before the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SoloProfile {
+    /// Time from start to end.
+    pub time: Option<Nanos>,
+    /// Lines read from memory, mean rate.
+    pub mm_reads: Option<Rate>,
 }
 
 impl TaskSpec {
@@ -84,6 +95,7 @@ impl TaskSpec {
             nice: 0,
             origin: Origin::Spawned,
             control: Control::FULL,
+            solo: SoloProfile::default(),
         }
     }
 }

@@ -1,0 +1,69 @@
+//! What the loop learns of a task from its samples. Estimators belong to the loop, so that every policy and every
+//! report sees the same figures.
+
+mod bandwidth;
+mod progress;
+
+use crate::sample::Sample;
+use crate::snapshot::Estimates;
+use crate::task::SoloProfile;
+use crate::units::{Absence, Nanos, Reading};
+use bandwidth::MeanRate;
+use progress::Progress;
+
+/// The estimators of one task.
+#[derive(Clone, Debug)]
+pub struct TaskEstimator {
+    quantum: Nanos,
+    reads: MeanRate,
+    progress: Progress,
+}
+
+impl TaskEstimator {
+    /// For a task that starts at `progress` quanta; `quantum` is the unit of progress.
+    ///
+    /// A task that arrives late starts at the least progress of the live tasks, or it would have the machine to itself
+    /// until it has caught up with what they did before it came.
+    pub fn new(quantum: Nanos, progress: f64) -> TaskEstimator {
+        TaskEstimator { quantum, reads: MeanRate::default(), progress: Progress::new(progress) }
+    }
+
+    /// What is known before the first sample.
+    pub fn initial(&self, solo: &SoloProfile) -> Estimates {
+        Estimates {
+            progress: Reading::Value(self.progress.total()),
+            solo_mm_reads: Reading::from_option(solo.mm_reads, Absence::NoSoloEstimate),
+            ..Estimates::default()
+        }
+    }
+
+    /// Takes in one sample.
+    pub fn update(&mut self, sample: &Sample, estimates: &mut Estimates) {
+        if sample.interval == Nanos::ZERO {
+            return;
+        }
+        estimates.executed = estimates.executed.saturating_add(1);
+        estimates.ran += sample.interval;
+        self.reads.add(sample.counts.mm_reads, sample.interval);
+        estimates.mm_reads_mean = self.reads.mean();
+        // An interval too short to say anything keeps the rates of the one before it.
+        let telling = sample.interval.0 * 10 >= self.quantum.0 || estimates.executed == 1;
+        if telling {
+            estimates.mm_reads = sample.rate(sample.counts.mm_reads);
+            estimates.mm_writes = sample.rate(sample.counts.mm_writes);
+            estimates.llc = sample.rate(sample.counts.llc_accesses);
+            estimates.l1 = sample.rate(sample.counts.l1_accesses);
+            estimates.ipc = sample.counts.ipc();
+        }
+        self.progress.add(sample, self.quantum);
+        estimates.solo_ipc = self.progress.solo_ipc();
+        estimates.solo_age = self.progress.solo_age();
+        estimates.progress = Reading::Value(self.progress.total());
+        estimates.progress_basis = self.progress.basis();
+    }
+
+    /// Progress earned in this run, without what a late task was credited with at its start.
+    pub fn earned(&self) -> f64 {
+        self.progress.earned()
+    }
+}

@@ -1,0 +1,154 @@
+//! The seam: what the loop asks of a world, be it this machine or a simulated one.
+
+use crate::decision::Change;
+use crate::sample::Usage;
+use crate::task::{Exit, TaskId};
+use crate::topology::Machine;
+use crate::units::{Absence, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Something that a policy can be fed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Feed {
+    /// CPU time per task.
+    CpuTime,
+    /// Cycles and instructions per task.
+    Ipc,
+    /// Accesses to the first-level cache per task.
+    L1Accesses,
+    /// Accesses to the last-level cache per task.
+    LlcAccesses,
+    /// Lines read from memory per task.
+    MmReads,
+    /// Lines written to memory per task.
+    MmWrites,
+    /// Tasks can be frozen and thawed.
+    Freeze,
+    /// Tasks can be bound to CPUs.
+    Affinity,
+    /// Energy of the processor package.
+    Energy,
+    /// Bandwidth of each task when alone, from a run before this one.
+    SoloBandwidth,
+    /// The machine has at least two types of core.
+    CoreTypes,
+}
+
+impl Feed {
+    /// The feed in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Feed::CpuTime => "CPU time per job",
+            Feed::Ipc => "instructions per cycle",
+            Feed::L1Accesses => "L1 cache accesses",
+            Feed::LlcAccesses => "last-level cache accesses",
+            Feed::MmReads => "reads from memory",
+            Feed::MmWrites => "writes to memory",
+            Feed::Freeze => "freezing of jobs",
+            Feed::Affinity => "binding of jobs to CPUs",
+            Feed::Energy => "package energy",
+            Feed::SoloBandwidth => "solo bandwidth of each job",
+            Feed::CoreTypes => "cores of two types",
+        }
+    }
+
+    /// Whether it comes from hardware performance counters.
+    pub fn is_counter(self) -> bool {
+        matches!(self, Feed::Ipc | Feed::L1Accesses | Feed::LlcAccesses | Feed::MmReads | Feed::MmWrites)
+    }
+}
+
+/// What a backend can't feed, and why; everything else it can.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feeds {
+    /// The feeds that are missing.
+    pub missing: BTreeMap<Feed, Absence>,
+}
+
+impl Feeds {
+    /// Why a feed is missing, if it is.
+    pub fn why_missing(&self, feed: Feed) -> Option<Absence> {
+        self.missing.get(&feed).copied()
+    }
+}
+
+/// Something that happened in the backend's world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A task ended, with all its descendants; or it could not be started.
+    Ended {
+        /// The task.
+        task: TaskId,
+        /// How.
+        exit: Exit,
+    },
+    /// A task went to sleep of its own accord.
+    Slept(TaskId),
+    /// A sleeping task woke.
+    Woke(TaskId),
+    /// The user wants the run to end: the first time in good order, the second time at once.
+    Interrupt {
+        /// The signal that said so.
+        signal: i32,
+    },
+}
+
+/// How to end a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kill {
+    /// Ask it to (SIGTERM), thawed so that it can hear.
+    Term,
+    /// End all of its processes at once.
+    Kill,
+}
+
+/// A world with tasks in it.
+///
+/// A backend never invents a value: what it can't read is absent with a reason. It starts a task at its first
+/// placement. When it is dropped, nothing stays frozen.
+pub trait Backend {
+    /// What can go wrong for good.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The machine.
+    fn machine(&self) -> Arc<Machine>;
+
+    /// What it can and can't feed.
+    fn feeds(&self) -> Feeds;
+
+    /// Now, from the start of the run; time in which the whole run was suspended does not count.
+    fn now(&mut self) -> Nanos;
+
+    /// A clock to measure the loop's own cost with; `None` where such a cost has no meaning.
+    fn stopwatch(&self) -> Option<Nanos>;
+
+    /// Waits until something happens or the instant has come, and appends what happened.
+    ///
+    /// # Errors
+    /// The world can't be watched any longer.
+    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), Self::Error>;
+
+    /// Reads what these tasks have used since their start; works for a task that has just ended, once.
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>);
+
+    /// Carries out changes that were checked, as one: first what stops, then what moves, then what starts. A task that
+    /// can't be started is reported as ended by the next `wait`.
+    ///
+    /// # Errors
+    /// The world can't be acted upon any longer.
+    fn apply(&mut self, changes: &[Change]) -> Result<(), Self::Error>;
+
+    /// Ends a task; that it has ended is told by `wait`.
+    fn kill(&mut self, task: TaskId, how: Kill);
+
+    /// Whether one more task may be started now (memory, say); if not, the loop asks again later.
+    fn may_start(&mut self) -> bool {
+        true
+    }
+
+    /// Energy of the processor package since the start of the run, in joules.
+    fn energy_j(&mut self) -> crate::units::Reading<f64>;
+}

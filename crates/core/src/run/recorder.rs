@@ -1,0 +1,152 @@
+//! What a run tells of itself while it goes on, and what it leaves behind.
+
+use super::histogram::Histogram;
+use crate::decision::{Decision, InvalidDecision};
+use crate::rng::RngState;
+use crate::sample::{Counts, Sample};
+use crate::snapshot::{ProgressBasis, Snapshot};
+use crate::task::{Exit, TaskId, TaskSpec};
+use crate::units::{Nanos, Reading};
+
+/// A decision with all that led to it.
+#[derive(Clone, Copy, Debug)]
+pub struct DecisionRecord<'a> {
+    /// What the policy saw.
+    pub snapshot: &'a Snapshot,
+    /// The samples that are new in it.
+    pub samples: &'a [Sample],
+    /// The policy's state before it decided; `None` unless the recorder asked for it.
+    pub policy_state: Option<&'a serde_json::Value>,
+    /// The generator's position before the policy decided.
+    pub rng: RngState,
+    /// What it decided, or what was done in its place.
+    pub decision: &'a Decision,
+    /// Its own decision could not be carried out, and round-robin stood in.
+    pub stood_in: bool,
+}
+
+/// Something that the user should know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Warning {
+    /// A policy's decision could not be carried out; round-robin decided instead.
+    PolicyFault(InvalidDecision),
+    /// A task ran out of the time that it was allowed, and is ended.
+    TimedOut(TaskId),
+    /// The run halts, because the halt rule was met.
+    Halting,
+    /// The run ends, because a signal asked for it.
+    Interrupted {
+        /// The signal.
+        signal: i32,
+        /// Not the first one: everything is killed.
+        again: bool,
+    },
+    /// Tasks of a gang are too large for what is left of the machine, or the like: nothing can run.
+    NothingRuns {
+        /// Tasks that wait.
+        waiting: usize,
+    },
+}
+
+/// Takes note of a run. Every method has a default that does nothing.
+pub trait Recorder {
+    /// Whether the policy's state is wanted with each decision (costs time).
+    fn wants_policy_state(&self) -> bool {
+        false
+    }
+    /// A task was started.
+    fn started(&mut self, _now: Nanos, _task: &TaskSpec) {}
+    /// A decision was made and checked, and is about to be applied.
+    fn decided(&mut self, _record: DecisionRecord<'_>) {}
+    /// A task ended.
+    fn ended(&mut self, _now: Nanos, _result: &TaskResult) {}
+    /// Time has passed; called after every wait, at least once a quantum.
+    fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
+    /// Something that the user should know.
+    fn warn(&mut self, _now: Nanos, _warning: &Warning) {}
+}
+
+/// Takes no note of anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullRecorder;
+
+impl Recorder for NullRecorder {}
+
+/// What became of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskResult {
+    /// The task.
+    pub spec: TaskSpec,
+    /// When it was started; `None` if it never was.
+    pub started: Option<Nanos>,
+    /// When it ended; `None` if it did not.
+    pub finished: Option<Nanos>,
+    /// How it ended.
+    pub exit: Option<Exit>,
+    /// It was ended because its time was over.
+    pub timed_out: bool,
+    /// CPU time of its whole tree.
+    pub cpu_time: Reading<Nanos>,
+    /// Longest time without a CPU between two placements.
+    pub waited_max: Nanos,
+    /// Time that it was placed.
+    pub ran: Nanos,
+    /// What was counted over its whole life.
+    pub counts: Counts,
+    /// Some counts are scaled estimates.
+    pub multiplexed: bool,
+    /// Quanta' worth of solo execution done.
+    pub progress: Reading<f64>,
+    /// What the progress is based on.
+    pub progress_basis: ProgressBasis,
+}
+
+impl TaskResult {
+    /// Launch to end: from its arrival to its end.
+    pub fn turnaround(&self) -> Option<Nanos> {
+        self.finished.map(|finished| finished - self.spec.arrives)
+    }
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// Every task ended.
+    Completion,
+    /// The halt rule.
+    Halt,
+    /// A signal.
+    Signal(i32),
+}
+
+/// Cost of the loop itself.
+#[derive(Clone, Debug, Default)]
+pub struct Overhead {
+    /// Decisions made.
+    pub decisions: u64,
+    /// Quanta that came to their end.
+    pub quanta: u64,
+    /// Times of asking the policy.
+    pub decide: Histogram,
+    /// Times of reading and estimating.
+    pub observe: Histogram,
+    /// Times of applying.
+    pub apply: Histogram,
+}
+
+/// What a run leaves behind.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// Every task, in the order in which they were given.
+    pub tasks: Vec<TaskResult>,
+    /// Launch to the end of the last task.
+    pub turnaround: Nanos,
+    /// What ended it.
+    pub ended_by: EndedBy,
+    /// Cost of the loop; its times are empty in a simulation.
+    pub overhead: Overhead,
+    /// Decisions that could not be carried out.
+    pub policy_faults: u64,
+    /// Energy of the package in joules.
+    pub energy_j: Reading<f64>,
+}
