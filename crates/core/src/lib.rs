@@ -4,6 +4,7 @@
 
 mod decision;
 mod estimate;
+mod policy;
 mod rng;
 mod run;
 mod sample;
@@ -16,10 +17,14 @@ pub use decision::{
     Basis, Change, Decision, InvalidDecision, Placement, Purpose, Standing, StandingTask, Wait, WaitReason, check,
 };
 pub use estimate::TaskEstimator;
+pub use policy::{
+    Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy,
+    PolicyEntry, Shortfall, auto_policy, find_policy, stand_in,
+};
 pub use rng::{Rng, RngState};
 pub use run::{
     Backend, DecisionRecord, EndedBy, Event, Feed, Feeds, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
-    NullRecorder, Overhead, Recorder, RunConfig, RunResult, TaskResult, Warning,
+    NullRecorder, Overhead, Recorder, RunConfig, RunError, RunResult, TaskResult, Warning, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};

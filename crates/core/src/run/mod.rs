@@ -3,9 +3,11 @@
 mod backend;
 mod config;
 mod histogram;
+mod main_loop;
 mod recorder;
 
 pub use backend::{Backend, Event, Feed, Feeds, Kill};
 pub use config::{Halt, HaltOn, HaltParseError, HaltWhen, RunConfig};
 pub use histogram::Histogram;
+pub use main_loop::{RunError, run};
 pub use recorder::{DecisionRecord, EndedBy, NullRecorder, Overhead, Recorder, RunResult, TaskResult, Warning};

@@ -1,0 +1,76 @@
+//! `bandwidth`: spreads the demand on main memory evenly over time, and on the L1 caches over the cores (Feliu et al.,
+//! "Addressing bandwidth contention in SMT multicores through scheduling"; called Perf in Perf&Fair).
+//!
+//! Each quantum the task that has waited longest is always taken. Then, until every CPU has one, the task whose
+//! bandwidth is nearest to what is left per CPU.
+
+use super::params::{ParamKind, ParamSpec, QUANTUM_S};
+use super::round::Round;
+use super::target::{Fit, Target};
+use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
+use crate::decision::Decision;
+use crate::rng::Rng;
+use crate::run::Feed;
+use crate::snapshot::Snapshot;
+use crate::units::Nanos;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "bandwidth",
+    gist: "evens out the use of memory bandwidth over time and of L1 bandwidth over cores",
+    source: "Feliu et al., bandwidth-aware SMT scheduling; `Perf` in Perf&Fair",
+    time_shares: true,
+    params: &[
+        QUANTUM_S,
+        ParamSpec {
+            name: "target",
+            kind: ParamKind::Choice(&["online", "ideal"]),
+            about: "bandwidth to aim at: `online` from each job's mean so far (OATR), `ideal` from solo runs (IABW)",
+        },
+    ],
+    needs,
+    build: |params| {
+        let target = if params.word("target") == "ideal" { Target::Ideal } else { Target::Online };
+        let quantum = Nanos::from_s(params.number("quantum_s"));
+        Box::new(Bandwidth { quantum, target, state: QuantumEnd::default() })
+    },
+};
+
+fn needs(params: &Params) -> Vec<Need> {
+    let mut needs = sharing_needs();
+    needs.push(wanted(Feed::MmReads, "all jobs count as alike, and the longest waiting run"));
+    needs.push(wanted(Feed::L1Accesses, "jobs are not paired by their use of the L1 cache"));
+    if params.word("target") == "ideal" {
+        needs.push(required(Feed::SoloBandwidth));
+    }
+    needs
+}
+
+struct Bandwidth {
+    quantum: Nanos,
+    target: Target,
+    state: QuantumEnd,
+}
+
+impl Policy for Bandwidth {
+    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let mut round = Round::new(snap);
+        let end = self.state.of_round(&round, self.quantum);
+        let mut fit = Fit::new(&round, self.target);
+        // The longest waiting, and with it all that are overdue.
+        let overdue = round.order.iter().take_while(|&&ix| round.task(ix).overdue).count();
+        let first = overdue.max(1).min(round.order.len());
+        for pos in 0..first {
+            if round.left() > 0 {
+                let ix = round.order[pos];
+                fit.choose(&mut round, ix);
+            }
+        }
+        let wanted = fit.wanted(round.left());
+        let rest = first as u32..round.order.len() as u32;
+        fit.fill(&mut round, rest);
+        let basis = fit.basis();
+        round.finish(end, basis, |ix, _| fit.reason(&snap.tasks[ix as usize], wanted))
+    }
+
+    state_is_a_field!();
+}

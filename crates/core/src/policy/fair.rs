@@ -1,0 +1,78 @@
+//! `fair`: the least progress first (the baseline Fair of Perf&Fair).
+//!
+//! Progress is measured against solo IPC, which is estimated in quanta of low contention as long as ordinary ones.
+
+use super::estimation::{Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, SHARE_MAX, VALID_QUANTA, progress};
+use super::params::QUANTUM_S;
+use super::round::Round;
+use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
+use crate::decision::{Basis, Decision, Purpose, WaitReason};
+use crate::rng::Rng;
+use crate::run::Feed;
+use crate::snapshot::Snapshot;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "fair",
+    gist: "the job with the least progress against running alone first",
+    source: "Feliu et al., `Fair` in Perf&Fair",
+    time_shares: true,
+    params: &[QUANTUM_S, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX],
+    needs,
+    build: |params| {
+        let quantum = Nanos::from_s(params.number("quantum_s"));
+        let estimation = Estimation::new(params, quantum);
+        Box::new(Fair { quantum, estimation, state: State::default() })
+    },
+};
+
+fn needs(_: &Params) -> Vec<Need> {
+    let mut needs = sharing_needs();
+    needs.extend(progress_needs());
+    needs
+}
+
+/// What measuring progress needs.
+pub(super) fn progress_needs() -> [Need; 3] {
+    [
+        wanted(Feed::Ipc, "progress is CPU time: slowdown by co-runners is not seen"),
+        wanted(Feed::LlcAccesses, "light and heavy jobs are told apart by their reads from memory alone"),
+        wanted(Feed::L1Accesses, "jobs are not paired by their use of the L1 cache"),
+    ]
+}
+
+struct Fair {
+    quantum: Nanos,
+    estimation: Estimation,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct State {
+    quantum: QuantumEnd,
+    estimation: EstimationState,
+}
+
+impl Policy for Fair {
+    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let mut round = Round::new(snap);
+        if let Some((until, basis)) = self.estimation.plan(&mut self.state.estimation, &mut round) {
+            return self.estimation.finish(round, until, basis);
+        }
+        let end = self.state.quantum.of_round(&round, self.quantum);
+        // Stable: equal progress leaves the longest waiting first. Overdue tasks come before all.
+        let key = |ix: u32| {
+            let task = &snap.tasks[ix as usize];
+            (!task.overdue, progress(task))
+        };
+        round.order.sort_by(|&a, &b| {
+            let ((a, a_progress), (b, b_progress)) = (key(a), key(b));
+            a.cmp(&b).then(a_progress.total_cmp(&b_progress))
+        });
+        round.choose_in_order(Purpose::Run, false);
+        round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead })
+    }
+
+    state_is_a_field!();
+}

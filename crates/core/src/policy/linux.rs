@@ -1,0 +1,42 @@
+//! `linux`: everything runs, the kernel decides. The baseline of every paper; counters are still read each quantum.
+
+use super::params::QUANTUM_S;
+use super::{Policy, PolicyEntry, state_is_a_field, wanted};
+use crate::decision::{Change, Decision, Placement, Purpose};
+use crate::rng::Rng;
+use crate::run::Feed;
+use crate::snapshot::Snapshot;
+use crate::units::Nanos;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "linux",
+    gist: "everything runs, the kernel decides who runs where",
+    source: "baseline",
+    time_shares: true,
+    params: &[QUANTUM_S],
+    needs: |_| vec![wanted(Feed::Affinity, "jobs may use every CPU that the caller may")],
+    build: |params| Box::new(Linux { quantum: Nanos::from_s(params.number("quantum_s")), state: () }),
+};
+
+struct Linux {
+    quantum: Nanos,
+    state: (),
+}
+
+impl Policy for Linux {
+    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let all = snap.machine.all_cpus();
+        let idle = snap.tasks.iter().filter(|task| task.running.is_none() && task.control.place);
+        let place = |task: &crate::TaskView| Change::Place {
+            task: task.id,
+            placement: Placement::Allowed {
+                mask: task.allowed.as_ref().map_or_else(|| all.clone(), |mask| mask.intersection(&all)),
+            },
+            lease_end: None,
+            purpose: Purpose::Run,
+        };
+        Decision { changes: idle.map(place).collect(), next_wake: Some(snap.now + self.quantum), ..Decision::default() }
+    }
+
+    state_is_a_field!();
+}

@@ -1,0 +1,168 @@
+//! The policies, one per file, and the table that lists them: adding one is a file and a line.
+
+mod allocate;
+mod bandwidth;
+mod estimation;
+mod fair;
+mod fifo;
+mod fitness;
+mod linux;
+mod params;
+mod perf_fair;
+mod round;
+mod round_robin;
+mod target;
+
+pub use fitness::{Candidate, FitnessQueue};
+pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params};
+
+use crate::decision::Decision;
+use crate::rng::Rng;
+use crate::run::{Feed, Feeds};
+use crate::snapshot::Snapshot;
+use crate::units::Absence;
+
+/// Decides who runs where.
+///
+/// A policy sees the snapshot, its own state and the generator, and nothing else: it does no I/O and reads no clock, so
+/// the same three give the same decision.
+pub trait Policy {
+    /// Answers a snapshot.
+    fn decide(&mut self, snapshot: &Snapshot, rng: &mut Rng) -> Decision;
+
+    /// The state that the next decision depends on, beside the snapshot.
+    fn save(&self) -> serde_json::Value;
+
+    /// Goes on from a saved state.
+    ///
+    /// # Errors
+    /// The value is not a state of this policy.
+    fn load(&mut self, state: &serde_json::Value) -> Result<(), serde_json::Error>;
+}
+
+/// How much a policy needs a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Importance {
+    /// It can't run without.
+    Required,
+    /// It runs without, in the way that the text says.
+    Wanted(&'static str),
+}
+
+/// A feed that a policy needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// What.
+    pub feed: Feed,
+    /// How much.
+    pub importance: Importance,
+}
+
+/// One line of the table of policies.
+pub struct PolicyEntry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its idea in a line.
+    pub gist: &'static str,
+    /// The paper that it comes from, or `ours`.
+    pub source: &'static str,
+    /// More tasks than CPUs are live, and take turns.
+    pub time_shares: bool,
+    /// Its parameters.
+    pub params: &'static [ParamSpec],
+    /// What it needs, under these parameters.
+    pub needs: fn(&Params) -> Vec<Need>,
+    /// Makes one.
+    pub build: fn(&Params) -> Box<dyn Policy>,
+}
+
+/// Every policy.
+pub static POLICIES: &[PolicyEntry] =
+    &[linux::ENTRY, fifo::ENTRY, round_robin::ENTRY, bandwidth::ENTRY, fair::ENTRY, perf_fair::ENTRY];
+
+/// The policy of that name.
+pub fn find_policy(name: &str) -> Option<&'static PolicyEntry> {
+    POLICIES.iter().find(|entry| entry.name == name)
+}
+
+/// A policy that can't run, or not as it is meant to, for want of a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// What is missing.
+    pub feed: Feed,
+    /// Why.
+    pub why: Absence,
+    /// What it means for the policy.
+    pub importance: Importance,
+}
+
+impl PolicyEntry {
+    /// What this policy misses on a machine.
+    pub fn shortfalls(&self, params: &Params, feeds: &Feeds) -> Vec<Shortfall> {
+        let missing = |need: Need| {
+            let why = feeds.why_missing(need.feed)?;
+            Some(Shortfall { feed: need.feed, why, importance: need.importance })
+        };
+        (self.needs)(params).into_iter().filter_map(missing).collect()
+    }
+}
+
+/// The best policy that a machine can feed: `perf-fair` where progress and bandwidth can be measured, else `fifo`,
+/// which keeps what it starts on one CPU and pays nothing for switching.
+pub fn auto_policy(feeds: &Feeds) -> &'static PolicyEntry {
+    let can = |entry: &PolicyEntry| {
+        Params::resolve(entry.name, entry.params, &[]).is_ok_and(|params| entry.shortfalls(&params, feeds).is_empty())
+    };
+    if can(&perf_fair::ENTRY) { &perf_fair::ENTRY } else { &fifo::ENTRY }
+}
+
+/// The decision that stands in when a policy's own can't be carried out: round-robin over everything, from the
+/// snapshot alone.
+pub fn stand_in(snapshot: &Snapshot) -> Decision {
+    round_robin::decide_stateless(snapshot)
+}
+
+const fn wanted(feed: Feed, without: &'static str) -> Need {
+    Need { feed, importance: Importance::Wanted(without) }
+}
+
+const fn required(feed: Feed) -> Need {
+    Need { feed, importance: Importance::Required }
+}
+
+/// Needs of every policy that stops some tasks for others.
+fn sharing_needs() -> Vec<Need> {
+    vec![required(Feed::Freeze), wanted(Feed::Affinity, "the kernel chooses the CPU of each job that runs")]
+}
+
+/// [`Policy::save`] and [`Policy::load`] for a policy whose state is its field `state`.
+macro_rules! state_is_a_field {
+    () => {
+        fn save(&self) -> serde_json::Value {
+            serde_json::to_value(&self.state).unwrap_or_default()
+        }
+
+        fn load(&mut self, state: &serde_json::Value) -> Result<(), serde_json::Error> {
+            self.state = serde::Deserialize::deserialize(state)?;
+            Ok(())
+        }
+    };
+}
+use state_is_a_field;
+
+/// The end of the current quantum, which a round that only fills free CPUs must not move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct QuantumEnd {
+    end: crate::units::Nanos,
+}
+
+impl QuantumEnd {
+    /// The end of the quantum that a round belongs to: `length` from now for a full round.
+    fn of_round(&mut self, round: &round::Round<'_>, length: crate::units::Nanos) -> crate::units::Nanos {
+        let now = round.snap.now;
+        if round.full || self.end <= now {
+            self.end = now + length;
+        }
+        self.end
+    }
+}

@@ -1,0 +1,113 @@
+//! `perf-fair`: bandwidth-aware selection among the tasks that are not ahead (Perf&Fair, Algorithm 1).
+//!
+//! A task may be chosen by FITNESS as long as one quantum more could not bring it beyond the greatest progress of all;
+//! when these run out before the CPUs do, selection goes on among the rest. Progress is measured against solo IPC,
+//! which is estimated in shorter quanta of low contention.
+
+use super::estimation::{Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, SHARE_MAX, VALID_QUANTA, progress};
+use super::fair::progress_needs;
+use super::params::{ParamSpec, QUANTUM_S, number};
+use super::round::Round;
+use super::target::{Fit, Target};
+use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
+use crate::decision::{Decision, WaitReason};
+use crate::rng::Rng;
+use crate::run::Feed;
+use crate::snapshot::Snapshot;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+const MARGIN: ParamSpec = number(
+    "progress_margin_quanta",
+    1.0,
+    0.0,
+    1e6,
+    "distance in quanta that a job keeps from the greatest progress; 1 in Perf&Fair; greater is fairer, 0 is faster",
+);
+const ESTIMATION_QUANTUM: ParamSpec =
+    number("estimation_quantum_s", 0.1, 0.001, 3600.0, "length of an estimation quantum in seconds; 0.1 in Perf&Fair");
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "perf-fair",
+    gist: "evens out bandwidth among the jobs that are behind, so that all progress alike",
+    source: "Feliu et al., Perf&Fair",
+    time_shares: true,
+    params: &[QUANTUM_S, ESTIMATION_QUANTUM, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX, MARGIN],
+    needs,
+    build: |params| {
+        let estimation = Estimation::new(params, Nanos::from_s(params.number("estimation_quantum_s")));
+        Box::new(PerfFair {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            margin: params.number("progress_margin_quanta"),
+            estimation,
+            state: State::default(),
+        })
+    },
+};
+
+fn needs(_: &Params) -> Vec<Need> {
+    let mut needs = sharing_needs();
+    needs.push(wanted(Feed::MmReads, "all jobs count as alike, and the longest waiting of those behind run"));
+    needs.extend(progress_needs());
+    needs
+}
+
+struct PerfFair {
+    quantum: Nanos,
+    margin: f64,
+    estimation: Estimation,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct State {
+    quantum: QuantumEnd,
+    estimation: EstimationState,
+}
+
+impl Policy for PerfFair {
+    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let mut round = Round::new(snap);
+        if let Some((until, basis)) = self.estimation.plan(&mut self.state.estimation, &mut round) {
+            return self.estimation.finish(round, until, basis);
+        }
+        let end = self.state.quantum.of_round(&round, self.quantum);
+        let mut fit = Fit::new(&round, Target::Online);
+        let max = snap.tasks.iter().map(progress).fold(0.0, f64::max);
+        let selectable = |ix: u32| progress(&snap.tasks[ix as usize]) + self.margin < max;
+        // First those that must run: overdue, or never run yet, since nothing is known of them.
+        for pos in 0..round.order.len() {
+            let ix = round.order[pos];
+            let task = round.task(ix);
+            if round.left() > 0 && (task.overdue || task.estimates.executed == 0) {
+                fit.choose(&mut round, ix);
+            }
+        }
+        let behind: Vec<u32> = positions(&round, selectable);
+        fit.fill(&mut round, behind.into_iter());
+        let wanted = fit.wanted(round.left());
+        let rest: Vec<u32> = if round.left() > 0 { positions(&round, |ix| !selectable(ix)) } else { Vec::new() };
+        fit.fill(&mut round, rest.into_iter());
+        let basis = fit.basis();
+        let milli = |progress: f64| (progress * 1e3) as u64;
+        round.finish(end, basis, |ix, _| {
+            let task = &snap.tasks[ix as usize];
+            if selectable(ix) {
+                fit.reason(task, wanted)
+            } else {
+                WaitReason::Ahead { progress_milli: milli(progress(task)), max_progress_milli: milli(max) }
+            }
+        })
+    }
+
+    state_is_a_field!();
+}
+
+/// Positions in the round's order of the tasks that are not chosen yet and meet a condition.
+fn positions(round: &Round<'_>, condition: impl Fn(u32) -> bool) -> Vec<u32> {
+    let fits = |pos: &u32| {
+        let ix = round.order[*pos as usize];
+        !round.is_chosen(ix) && condition(ix)
+    };
+    (0..round.order.len() as u32).filter(fits).collect()
+}

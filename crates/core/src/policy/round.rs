@@ -1,0 +1,240 @@
+//! What every policy that gives out whole CPUs has in common: who may be chosen, what is free, and the step from the
+//! chosen tasks to a decision.
+//!
+//! At the end of a quantum all CPUs are given out anew; between quanta only those that are free are filled, and what
+//! runs stays.
+
+use super::allocate::{Chosen, allocate};
+use crate::decision::{Basis, Change, Decision, Placement, Purpose, Wait, WaitReason};
+use crate::snapshot::{Snapshot, TaskView};
+use crate::topology::CpuSet;
+use crate::units::Nanos;
+
+/// One round of giving out CPUs.
+pub(super) struct Round<'a> {
+    /// What the policy sees.
+    pub(super) snap: &'a Snapshot,
+    /// Whether everything is given out anew.
+    pub(super) full: bool,
+    /// Indices into `snap.tasks` of those that may be chosen: overdue first, then the longest waiting first.
+    pub(super) order: Vec<u32>,
+    /// Free CPUs that are not promised to a chosen task yet, by index in the machine.
+    free: Vec<bool>,
+    left: u32,
+    chosen: Vec<Chosen>,
+    is_chosen: Vec<bool>,
+    waits: Vec<Wait>,
+}
+
+impl<'a> Round<'a> {
+    /// A round over what became free, or over everything at the end of a quantum.
+    pub(super) fn new(snap: &'a Snapshot) -> Round<'a> {
+        let full = snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none());
+        Round::over(snap, full)
+    }
+
+    /// A round over what is free; what runs stays, even at the end of a quantum.
+    pub(super) fn between_quanta(snap: &'a Snapshot) -> Round<'a> {
+        Round::over(snap, false)
+    }
+
+    /// A round over everything.
+    pub(super) fn everything(snap: &'a Snapshot) -> Round<'a> {
+        Round::over(snap, true)
+    }
+
+    fn over(snap: &'a Snapshot, full: bool) -> Round<'a> {
+        let machine = &*snap.machine;
+        let mut free = vec![true; machine.cpus.len()];
+        if !full {
+            for task in &snap.tasks {
+                if let Some(running) = &task.running
+                    && let Placement::Exclusive { cpus, whole_core } = &running.placement
+                {
+                    for ix in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
+                        free[ix] = false;
+                        if *whole_core {
+                            let siblings = machine.cores[machine.cpus[ix].core].iter();
+                            siblings.filter_map(|cpu| machine.index_of(cpu)).for_each(|ix| free[ix] = false);
+                        }
+                    }
+                }
+            }
+        }
+        let may = |task: &TaskView| !task.asleep && task.control.place && (full || task.running.is_none());
+        let mut keys: Vec<(bool, Nanos, u32)> = snap
+            .tasks
+            .iter()
+            .enumerate()
+            .filter(|(_, task)| may(task))
+            .map(|(ix, task)| (!task.overdue, task.waiting_since, ix as u32))
+            .collect();
+        keys.sort_unstable();
+        let left = free.iter().filter(|&&is_free| is_free).count() as u32;
+        Round {
+            snap,
+            full,
+            order: keys.into_iter().map(|(_, _, ix)| ix).collect(),
+            free,
+            left,
+            chosen: Vec::new(),
+            is_chosen: vec![false; snap.tasks.len()],
+            waits: Vec::new(),
+        }
+    }
+
+    /// Free CPUs that are not promised yet.
+    pub(super) fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// The task at an index.
+    pub(super) fn task(&self, ix: u32) -> &'a TaskView {
+        &self.snap.tasks[ix as usize]
+    }
+
+    /// Whether it was chosen in this round.
+    pub(super) fn is_chosen(&self, ix: u32) -> bool {
+        self.is_chosen[ix as usize]
+    }
+
+    /// Whether all tasks fit at once, so that there is nothing to choose.
+    pub(super) fn all_fit(&self) -> bool {
+        self.order.iter().map(|&ix| u64::from(self.task(ix).cpus)).sum::<u64>() <= u64::from(self.left)
+    }
+
+    /// Notes why a task waits.
+    pub(super) fn wait(&mut self, ix: u32, reason: WaitReason) {
+        self.waits.push(Wait { task: self.task(ix).id, reason });
+    }
+
+    /// Chooses a task for as many CPUs as it needs; or says why it can't be had now.
+    pub(super) fn choose(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
+        let task = self.task(ix);
+        if task.cpus > self.left {
+            return Err(WaitReason::Gang { needs: task.cpus, free: self.left });
+        }
+        // A task that is not free to go anywhere takes its CPUs now; the others share what is left at the end.
+        let reserved = match &task.allowed {
+            Some(mask) => {
+                let mut cpus = CpuSet::new();
+                let machine = &self.snap.machine;
+                let usable = mask.iter().filter(|&cpu| machine.index_of(cpu).is_some_and(|ix| self.free[ix]));
+                // Where it ran last comes first.
+                let (last, other): (Vec<_>, Vec<_>) = usable.partition(|&cpu| task.last_cpus.contains(cpu));
+                last.into_iter().chain(other).take(task.cpus as usize).for_each(|cpu| {
+                    cpus.insert(cpu);
+                });
+                if cpus.len() < task.cpus as usize {
+                    return Err(WaitReason::Affinity);
+                }
+                Some(cpus)
+            }
+            None => None,
+        };
+        self.commit(ix, purpose, reserved, false);
+        Ok(())
+    }
+
+    /// Chooses a task for whole cores, whose other CPUs stay idle; or says why it can't be had now.
+    pub(super) fn choose_whole_core(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
+        let task = self.task(ix);
+        let machine = &*self.snap.machine;
+        let is_free = |core: &CpuSet| {
+            core.iter().all(|cpu| {
+                let allowed = task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
+                allowed && machine.index_of(cpu).is_some_and(|ix| self.free[ix])
+            })
+        };
+        let last = |core: &CpuSet| core.iter().any(|cpu| task.last_cpus.contains(cpu));
+        let mut cores: Vec<&CpuSet> = machine.cores.iter().filter(|core| !core.is_empty() && is_free(core)).collect();
+        cores.sort_by_key(|core| !last(core));
+        let mut cpus = CpuSet::new();
+        let mut idle = CpuSet::new();
+        for core in cores {
+            if cpus.len() == task.cpus as usize {
+                break;
+            }
+            for cpu in core.iter() {
+                if cpus.len() < task.cpus as usize {
+                    cpus.insert(cpu)
+                } else {
+                    idle.insert(cpu)
+                };
+            }
+        }
+        if cpus.len() < task.cpus as usize {
+            return Err(WaitReason::Gang { needs: task.cpus, free: self.left });
+        }
+        self.commit(ix, purpose, Some(cpus), true);
+        for ix in idle.iter().filter_map(|cpu| machine.index_of(cpu)) {
+            self.free[ix] = false;
+            self.left -= 1;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, ix: u32, purpose: Purpose, reserved: Option<CpuSet>, whole_core: bool) {
+        self.left -= self.task(ix).cpus;
+        if let Some(cpus) = &reserved {
+            cpus.iter().filter_map(|cpu| self.snap.machine.index_of(cpu)).for_each(|ix| self.free[ix] = false);
+        }
+        self.is_chosen[ix as usize] = true;
+        self.chosen.push(Chosen { ix, purpose, reserved, whole_core });
+    }
+
+    /// Chooses in the round's order as long as CPUs are free. With `strict` nobody overtakes a gang that does not fit.
+    pub(super) fn choose_in_order(&mut self, purpose: Purpose, strict: bool) {
+        for pos in 0..self.order.len() {
+            if self.left == 0 {
+                break;
+            }
+            let ix = self.order[pos];
+            if self.is_chosen(ix) {
+                continue;
+            }
+            if let Err(reason) = self.choose(ix, purpose) {
+                self.wait(ix, reason);
+                if strict {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The decision: places the chosen, stops those that run and were not chosen, and gives every other waiting task
+    /// `reason`, called with its index and how many wait before it.
+    pub(super) fn finish(
+        mut self,
+        next_wake: Nanos,
+        basis: Basis,
+        mut reason: impl FnMut(u32, u32) -> WaitReason,
+    ) -> Decision {
+        let snap = self.snap;
+        let mut decision = Decision { next_wake: Some(next_wake), basis, ..Decision::default() };
+        let mut has_reason = vec![false; snap.tasks.len()];
+        for wait in &self.waits {
+            if let Ok(ix) = snap.tasks.binary_search_by_key(&wait.task, |task| task.id) {
+                has_reason[ix] = true;
+            }
+        }
+        let mut ahead = 0;
+        for pos in 0..self.order.len() {
+            let ix = self.order[pos];
+            if self.is_chosen(ix) {
+                continue;
+            }
+            if self.task(ix).running.is_some() {
+                decision.changes.push(Change::Stop { task: self.task(ix).id });
+            }
+            if !has_reason[ix as usize] {
+                let reason = reason(ix, ahead);
+                self.wait(ix, reason);
+            }
+            ahead += 1;
+        }
+        decision.changes.extend(allocate(snap, self.full, &self.free, self.chosen));
+        decision.waits = self.waits;
+        decision
+    }
+}

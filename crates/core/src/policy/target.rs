@@ -1,0 +1,111 @@
+//! The bandwidth that the tasks of one quantum should use together, and selection towards it.
+//!
+//! Bandwidth here is what a task read from memory in its last executed quantum, in transactions per millisecond and per
+//! CPU. The target spreads the demand of the whole workload evenly over its execution (Xu et al.; Feliu et al.).
+
+use super::fitness::{Candidate, FitnessQueue};
+use super::round::Round;
+use crate::decision::{Basis, Purpose, WaitReason};
+use crate::snapshot::TaskView;
+use crate::units::{Rate, Reading};
+
+/// Which mean the target is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Of each task's mean since its start, anew each quantum (OATR, Perf&Fair, Algorithm 1, line 11).
+    Online,
+    /// Of each task's mean when alone, known before (IABW).
+    Ideal,
+}
+
+/// The state of selection towards a target within one round.
+pub(super) struct Fit {
+    /// Mean bandwidth per CPU of the unfinished tasks; what a task that was not measured yet counts as.
+    mean: u64,
+    /// Wanted in all.
+    target: i128,
+    /// Left to give; negative when the chosen take more than was wanted.
+    remain: i128,
+}
+
+impl Fit {
+    /// The target for the CPUs of the machine, less what goes on running.
+    pub(super) fn new(round: &Round<'_>, target: Target) -> Fit {
+        let mean_of = |task: &TaskView| match target {
+            Target::Online => task.estimates.mm_reads_mean,
+            Target::Ideal => task.estimates.solo_mm_reads,
+        };
+        let (mut sum, mut cpus) = (0i128, 0i128);
+        for task in &round.snap.tasks {
+            if let Reading::Value(rate) = mean_of(task) {
+                sum += i128::from(rate.0);
+                cpus += i128::from(task.cpus);
+            }
+        }
+        let mean = if cpus == 0 { 0 } else { sum / cpus };
+        let wanted = if cpus == 0 { 0 } else { sum * round.snap.machine.cpus.len() as i128 / cpus };
+        let mut fit = Fit { mean: mean as u64, target: wanted, remain: wanted };
+        if !round.full {
+            for task in round.snap.tasks.iter().filter(|task| task.running.is_some()) {
+                fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
+            }
+        }
+        fit
+    }
+
+    /// Bandwidth per CPU that a task is predicted to use.
+    fn bandwidth(&self, task: &TaskView) -> u64 {
+        task.estimates.mm_reads.value().map_or(self.mean, |rate| rate.0 / u64::from(task.cpus.max(1)))
+    }
+
+    /// Chooses one task whatever its bandwidth, and takes it off; notes the reason when it can't be had.
+    pub(super) fn choose(&mut self, round: &mut Round<'_>, ix: u32) -> bool {
+        match round.choose(ix, Purpose::Run) {
+            Ok(()) => {
+                let task = round.task(ix);
+                self.remain -= i128::from(self.bandwidth(task)) * i128::from(task.cpus);
+                true
+            }
+            Err(reason) => {
+                round.wait(ix, reason);
+                false
+            }
+        }
+    }
+
+    /// Chooses among the candidates, the fittest first, until every CPU has a task. `candidates` are positions in the
+    /// round's order, which also decides ties.
+    pub(super) fn fill(&mut self, round: &mut Round<'_>, candidates: impl Iterator<Item = u32>) {
+        if round.left() == 0 {
+            return;
+        }
+        let candidate = |rank: u32| {
+            let index = round.order[rank as usize];
+            let task = round.task(index);
+            Candidate { index, rank, bandwidth: self.bandwidth(task), cpus: task.cpus }
+        };
+        let mut queue = FitnessQueue::new(candidates.map(candidate).collect());
+        while round.left() > 0 {
+            let Some(fittest) = queue.take(self.remain, round.left()) else { break };
+            // One that does not fit now will not fit later in this round: CPUs only become fewer.
+            self.choose(round, fittest.index);
+        }
+    }
+
+    /// Why a task that was not the fittest waits.
+    pub(super) fn reason(&self, task: &TaskView, wanted: Rate) -> WaitReason {
+        WaitReason::Fitness { bandwidth: Rate(self.bandwidth(task)), wanted }
+    }
+
+    /// Bandwidth per CPU that is wanted of the next task.
+    pub(super) fn wanted(&self, left: u32) -> Rate {
+        let per_cpu = self.remain.max(0) / i128::from(left.max(1));
+        Rate(u64::try_from(per_cpu).unwrap_or(u64::MAX))
+    }
+
+    /// The numbers behind the decision.
+    pub(super) fn basis(&self) -> Basis {
+        let rate = |value: i128| Some(Rate(u64::try_from(value.max(0)).unwrap_or(u64::MAX)));
+        Basis { target: rate(self.target), predicted: rate(self.target - self.remain), measures: None }
+    }
+}
