@@ -1,0 +1,292 @@
+//! A tiny world in memory for tests of the loop: tasks run at a speed of their own, time jumps from event to event.
+#![allow(dead_code, unreachable_pub)]
+
+use cosched_core::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a task does in this world.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// Time that it needs a CPU.
+    pub needs: Nanos,
+    /// Instructions per cycle at 1 GHz, in thousandths.
+    pub ipc_milli: u64,
+    /// Lines read from memory per microsecond.
+    pub reads_per_us: u64,
+    /// Accesses to the first-level cache per microsecond.
+    pub l1_per_us: u64,
+    /// How it ends.
+    pub exit: Exit,
+    /// It does not listen to SIGTERM.
+    pub ignores_term: bool,
+    /// It can't be started.
+    pub broken: bool,
+}
+
+impl Work {
+    pub fn ms(ms: u64) -> Work {
+        Work {
+            needs: Nanos::from_ms(ms),
+            ipc_milli: 1_000,
+            reads_per_us: 1,
+            l1_per_us: 100,
+            exit: Exit::Code(0),
+            ignores_term: false,
+            broken: false,
+        }
+    }
+    pub fn reads(mut self, per_us: u64) -> Work {
+        self.reads_per_us = per_us;
+        self
+    }
+    pub fn exit(mut self, code: i32) -> Work {
+        self.exit = Exit::Code(code);
+        self
+    }
+}
+
+struct State {
+    work: Work,
+    started: bool,
+    placement: Option<Placement>,
+    done: Nanos,
+    ended: Option<Exit>,
+}
+
+/// What happened, for assertions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    Start(u32),
+    Stop(u32),
+    Move(u32, String),
+    Kill(u32),
+}
+
+pub struct Memory {
+    pub machine: Arc<Machine>,
+    pub feeds: Feeds,
+    now: Nanos,
+    tasks: Vec<State>,
+    queued: Vec<Event>,
+    /// Interrupts to deliver at these instants.
+    pub interrupts: Vec<Nanos>,
+    /// Counters stop answering at this instant.
+    pub counters_until: Option<Nanos>,
+    /// No room for a further task before this instant.
+    pub room_from: Nanos,
+    pub acts: Vec<(Nanos, Act)>,
+    /// How much each CPU was used, and whether two tasks ever met on one.
+    pub busy: BTreeMap<u32, Nanos>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the world ended")]
+pub struct WorldEnd;
+
+impl Memory {
+    pub fn new(machine: Machine, work: Vec<Work>) -> Memory {
+        machine.validate().unwrap();
+        Memory {
+            machine: Arc::new(machine),
+            feeds: Feeds::default(),
+            now: Nanos::ZERO,
+            tasks: work
+                .into_iter()
+                .map(|work| State { work, started: false, placement: None, done: Nanos::ZERO, ended: None })
+                .collect(),
+            queued: Vec::new(),
+            interrupts: Vec::new(),
+            counters_until: None,
+            room_from: Nanos::ZERO,
+            acts: Vec::new(),
+            busy: BTreeMap::new(),
+        }
+    }
+
+    pub fn specs(&self) -> Vec<TaskSpec> {
+        (0..self.tasks.len() as u32).map(|id| TaskSpec::new(id, &format!("t{id}"))).collect()
+    }
+
+    /// Under a shared mask every running task gets its part of the CPUs.
+    fn speed(&self, state: &State) -> f64 {
+        match &state.placement {
+            None => 0.0,
+            Some(Placement::Exclusive { .. }) => 1.0,
+            Some(Placement::Allowed { .. }) => {
+                let running = self.tasks.iter().filter(|s| s.placement.is_some() && s.ended.is_none()).count();
+                (self.machine.cpus.len() as f64 / running as f64).min(1.0)
+            }
+        }
+    }
+
+    fn advance(&mut self, to: Nanos) {
+        let span = to - self.now;
+        let speeds: Vec<f64> = self.tasks.iter().map(|s| if s.ended.is_none() { self.speed(s) } else { 0.0 }).collect();
+        for (state, speed) in self.tasks.iter_mut().zip(speeds) {
+            state.done += Nanos((span.0 as f64 * speed) as u64);
+            if let (Some(Placement::Exclusive { cpus, .. }), None) = (&state.placement, &state.ended) {
+                for cpu in cpus.iter() {
+                    *self.busy.entry(cpu.0).or_default() += span;
+                }
+            }
+        }
+        self.now = to;
+    }
+}
+
+impl Backend for Memory {
+    type Error = WorldEnd;
+
+    fn machine(&self) -> Arc<Machine> {
+        self.machine.clone()
+    }
+    fn feeds(&self) -> Feeds {
+        self.feeds.clone()
+    }
+    fn now(&mut self) -> Nanos {
+        self.now
+    }
+    fn stopwatch(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), WorldEnd> {
+        if !self.queued.is_empty() {
+            events.append(&mut self.queued);
+            return Ok(());
+        }
+        let mut next = until;
+        let mut at = |t: Nanos| next = Some(next.map_or(t, |n| n.min(t)));
+        for state in &self.tasks {
+            let speed = self.speed(state);
+            if state.ended.is_none() && speed > 0.0 {
+                let left = (state.work.needs - state.done).0 as f64 / speed;
+                at(self.now + Nanos(left as u64 + u64::from(left.fract() > 0.0)));
+            }
+        }
+        if let Some(&interrupt) = self.interrupts.first() {
+            at(interrupt);
+        }
+        // Nobody would ever wake the loop: a bug of the loop.
+        let next = next.ok_or(WorldEnd)?;
+        self.advance(next.max(self.now));
+        for (id, state) in self.tasks.iter_mut().enumerate() {
+            if state.ended.is_none() && state.started && state.done >= state.work.needs {
+                state.ended = Some(state.work.exit.clone());
+                events.push(Event::Ended { task: TaskId(id as u32), exit: state.work.exit.clone() });
+            }
+        }
+        while self.interrupts.first().is_some_and(|&at| at <= self.now) {
+            self.interrupts.remove(0);
+            events.push(Event::Interrupt { signal: 15 });
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        for &task in tasks {
+            let state = &self.tasks[task.0 as usize];
+            let mut usage = Usage::zero(task);
+            usage.cpu_time = Reading::Value(state.done);
+            let us = state.done.0 / 1_000;
+            usage.counts = if self.counters_until.is_some_and(|until| self.now > until) {
+                Counts::absent(Absence::CountersLost)
+            } else if let Some(why) = self.feeds.why_missing(Feed::Ipc) {
+                Counts::absent(why)
+            } else {
+                Counts {
+                    cycles: Reading::Value(us * 1_000),
+                    instructions: Reading::Value(us * state.work.ipc_milli),
+                    l1_accesses: Reading::Value(us * state.work.l1_per_us),
+                    llc_accesses: Reading::Value(us * state.work.reads_per_us * 2),
+                    mm_reads: Reading::Value(us * state.work.reads_per_us),
+                    mm_writes: Reading::Absent(Absence::NoSuchEvent),
+                }
+            };
+            out.push(usage);
+        }
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<(), WorldEnd> {
+        for change in changes {
+            let id = change.task().0;
+            let state = &mut self.tasks[id as usize];
+            assert!(state.ended.is_none(), "task {id} has ended and is placed");
+            match change {
+                Change::Stop { .. } => {
+                    assert!(state.started);
+                    self.acts.push((self.now, Act::Stop(id)));
+                    state.placement = None;
+                }
+                Change::Place { placement, .. } => {
+                    if !std::mem::replace(&mut state.started, true) {
+                        self.acts.push((self.now, Act::Start(id)));
+                        if state.work.broken {
+                            state.ended = Some(Exit::Unknown);
+                            self.queued.push(Event::Ended {
+                                task: TaskId(id),
+                                exit: Exit::NotStarted("no such file".to_owned()),
+                            });
+                            continue;
+                        }
+                    } else if state.placement.as_ref() != Some(placement) {
+                        self.acts.push((self.now, Act::Move(id, placement.cpus().to_string())));
+                    }
+                    state.placement = Some(placement.clone());
+                }
+            }
+        }
+        // The world itself refuses two tasks on one CPU.
+        let mut seen = CpuSet::new();
+        for state in self.tasks.iter().filter(|state| state.ended.is_none()) {
+            if let Some(Placement::Exclusive { cpus, .. }) = &state.placement {
+                for cpu in cpus.iter() {
+                    assert!(seen.insert(cpu), "two tasks on CPU {}", cpu.0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, task: TaskId, how: Kill) {
+        let state = &mut self.tasks[task.0 as usize];
+        self.acts.push((self.now, Act::Kill(task.0)));
+        state.placement = None;
+        if how == Kill::Kill || !state.work.ignores_term {
+            let signal = if how == Kill::Kill { 9 } else { 15 };
+            let exit = Exit::Signal { signal, oom: false };
+            state.ended = Some(exit.clone());
+            self.queued.push(Event::Ended { task, exit });
+        }
+    }
+
+    fn may_start(&mut self) -> bool {
+        self.now >= self.room_from
+    }
+
+    fn energy_j(&mut self) -> Reading<f64> {
+        Reading::Absent(Absence::NoEnergyMeter)
+    }
+}
+
+/// Runs under a policy by name, with parameters as on the command line.
+pub fn run_policy(world: &mut Memory, policy: &str, params: &[(&str, &str)], config: &RunConfig) -> RunResult {
+    let specs = world.specs();
+    run_specs(world, specs, policy, params, config, &mut NullRecorder)
+}
+
+pub fn run_specs(
+    world: &mut Memory,
+    specs: Vec<TaskSpec>,
+    policy: &str,
+    params: &[(&str, &str)],
+    config: &RunConfig,
+    recorder: &mut dyn Recorder,
+) -> RunResult {
+    let entry = find_policy(policy).unwrap();
+    let settings: Vec<(String, String)> = params.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let params = Params::resolve(entry.name, entry.params, &settings).unwrap();
+    let mut policy = (entry.build)(&params);
+    run(world, &mut *policy, recorder, specs, config).unwrap()
+}

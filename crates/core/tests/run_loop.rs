@@ -1,0 +1,283 @@
+//! The loop, against a world in memory.
+
+mod memory;
+
+use cosched_core::*;
+use memory::{Act, Memory, Work, run_policy, run_specs};
+
+fn world(cores: u32, work: Vec<Work>) -> Memory {
+    Memory::new(Machine::uniform("memory", cores, 1), work)
+}
+
+fn finish_ms(result: &RunResult) -> Vec<u64> {
+    result.tasks.iter().map(|task| task.finished.unwrap().0 / 1_000_000).collect()
+}
+
+#[test]
+fn every_policy_ends_every_batch() {
+    for entry in POLICIES {
+        for (cores, jobs) in [(1, 1), (1, 5), (2, 2), (2, 8), (4, 7), (3, 0)] {
+            let work = (0..jobs).map(|i| Work::ms(300 + 170 * i).reads(i)).collect();
+            let mut world = world(cores, work);
+            let result = run_policy(&mut world, entry.name, &[], &RunConfig::default());
+            assert_eq!(result.policy_faults, 0, "{}", entry.name);
+            assert_eq!(result.ended_by, EndedBy::Completion);
+            for task in &result.tasks {
+                assert_eq!(task.exit, Some(Exit::Code(0)), "{} {cores} {jobs}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn fifo_runs_each_to_its_end_in_order() {
+    let mut world = world(2, vec![Work::ms(300), Work::ms(100), Work::ms(100), Work::ms(100)]);
+    let result = run_policy(&mut world, "fifo", &[], &RunConfig::default());
+    assert_eq!(finish_ms(&result), [300, 100, 200, 300]);
+    assert!(world.acts.iter().all(|(_, act)| matches!(act, Act::Start(_))), "nothing is stopped or moved");
+}
+
+#[test]
+fn round_robin_shares_by_quantum() {
+    let mut world = world(1, vec![Work::ms(400), Work::ms(400)]);
+    let result = run_policy(&mut world, "round-robin", &[], &RunConfig::default());
+    assert_eq!(finish_ms(&result), [600, 800]);
+    assert_eq!(result.tasks[0].waited_max, Nanos::from_ms(200));
+}
+
+#[test]
+fn a_freed_cpu_is_filled_at_once_and_only_that() {
+    let mut world = world(2, vec![Work::ms(1_000), Work::ms(50), Work::ms(1_000), Work::ms(1_000)]);
+    run_policy(&mut world, "round-robin", &[], &RunConfig::default());
+    let at_50: Vec<&Act> = world.acts.iter().filter(|(at, _)| *at == Nanos::from_ms(50)).map(|(_, act)| act).collect();
+    assert_eq!(at_50, [&Act::Start(2)]);
+}
+
+#[test]
+fn no_cpu_idles_while_a_task_waits() {
+    for policy in ["fifo", "round-robin", "bandwidth", "fair"] {
+        let mut world = world(2, (0..6).map(|i| Work::ms(200 + 90 * i)).collect());
+        let feeds = &mut world.feeds.missing;
+        feeds.insert(Feed::Ipc, Absence::NoCounters);
+        let result = run_policy(&mut world, policy, &[], &RunConfig::default());
+        let total: u64 = (0..6).map(|i| 200 + 90 * i).sum();
+        assert!(result.turnaround < Nanos::from_ms(total / 2 + 650), "{policy}: {:?}", result.turnaround);
+    }
+}
+
+#[test]
+fn a_gang_gets_its_cpus_together_and_starves_nobody() {
+    for entry in POLICIES {
+        let mut world = world(4, (0..6).map(|i| Work::ms(500 + 10 * i)).collect());
+        let mut specs = world.specs();
+        specs[2].cpus = 3;
+        specs[4].cpus = 4;
+        let result = run_specs(&mut world, specs, entry.name, &[], &RunConfig::default(), &mut NullRecorder);
+        assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{}", entry.name);
+        assert_eq!(result.policy_faults, 0);
+    }
+}
+
+#[test]
+fn a_gang_larger_than_the_machine_is_refused() {
+    let mut world = world(2, vec![Work::ms(1)]);
+    let mut specs = world.specs();
+    specs[0].cpus = 3;
+    let entry = find_policy("fifo").unwrap();
+    let mut policy = (entry.build)(&Params::resolve("fifo", entry.params, &[]).unwrap());
+    let error = run(&mut world, &mut *policy, &mut NullRecorder, specs, &RunConfig::default()).unwrap_err();
+    assert!(matches!(error, RunError::TooLarge { needs: 3, have: 2, .. }), "{error}");
+}
+
+#[test]
+fn arrivals_wait_for_their_time_and_for_room() {
+    let mut world = world(2, vec![Work::ms(100), Work::ms(100), Work::ms(100)]);
+    let mut specs = world.specs();
+    specs[1].arrives = Nanos::from_ms(5_000);
+    let config = RunConfig { jobs: 1, ..RunConfig::default() };
+    let result = run_specs(&mut world, specs, "round-robin", &[], &config, &mut NullRecorder);
+    assert_eq!(finish_ms(&result), [100, 5_100, 200]);
+    let mut world = self::world(2, vec![Work::ms(2_500), Work::ms(100)]);
+    world.room_from = Nanos::from_ms(1_500);
+    let result = run_policy(&mut world, "fifo", &[], &RunConfig::default());
+    // The first may start although there is no room, or nothing would ever run.
+    assert_eq!(finish_ms(&result), [2_500, 1_700]);
+}
+
+#[test]
+fn a_late_task_starts_at_the_least_progress() {
+    struct Watch(Vec<f64>);
+    impl Recorder for Watch {
+        fn decided(&mut self, record: DecisionRecord<'_>) {
+            if let Some(task) = record.snapshot.task(TaskId(2))
+                && task.estimates.executed == 0
+            {
+                let least = record.snapshot.tasks[..2].iter().map(|t| t.estimates.progress.value().unwrap());
+                assert!(task.estimates.progress.value().unwrap() >= least.fold(f64::MAX, f64::min) - 1.0);
+                self.0.push(task.estimates.progress.value().unwrap());
+            }
+        }
+    }
+    let mut world = world(1, vec![Work::ms(4_000), Work::ms(4_000), Work::ms(1_000)]);
+    let mut specs = world.specs();
+    specs[2].arrives = Nanos::from_ms(3_000);
+    let mut watch = Watch(Vec::new());
+    run_specs(&mut world, specs, "fair", &[], &RunConfig::default(), &mut watch);
+    assert!(watch.0[0] > 5.0, "{:?}", watch.0);
+}
+
+#[test]
+fn fair_equalises_progress_and_bandwidth_does_not_starve() {
+    let work = || (0..6).map(|i| Work::ms(4_000).reads(20 * i)).collect::<Vec<_>>();
+    let mut world = self::world(2, work());
+    let result = run_policy(&mut world, "fair", &[], &RunConfig::default());
+    let ends = finish_ms(&result);
+    assert!(ends.iter().max().unwrap() - ends.iter().min().unwrap() < 1_500, "{ends:?}");
+    let mut world = self::world(2, work());
+    let result = run_policy(&mut world, "bandwidth", &[], &RunConfig::default());
+    let waited = result.tasks.iter().map(|task| task.waited_max).max().unwrap();
+    assert!(waited <= Nanos::from_ms(200 * 7), "{waited:?}");
+}
+
+#[test]
+fn perf_fair_measures_everyone_alone_and_reports_progress() {
+    let mut world = world(2, (0..6).map(|i| Work::ms(4_000).reads(20 * i)).collect());
+    let result = run_policy(&mut world, "perf-fair", &[], &RunConfig::default());
+    for task in &result.tasks {
+        assert_eq!(task.progress_basis, ProgressBasis::Ipc);
+        // No contention in this world: solo IPC is the IPC, and 4 s are 20 quanta.
+        let progress = task.progress.value().unwrap();
+        assert!((progress - 20.0).abs() < 0.1, "{progress}");
+    }
+}
+
+#[test]
+fn counters_that_vanish_are_survived() {
+    for policy in ["bandwidth", "fair", "perf-fair"] {
+        let mut world = world(2, (0..5).map(|i| Work::ms(2_000).reads(i)).collect());
+        world.counters_until = Some(Nanos::from_ms(1_900));
+        let result = run_policy(&mut world, policy, &[], &RunConfig::default());
+        for task in &result.tasks {
+            assert_eq!(task.exit, Some(Exit::Code(0)));
+            assert_eq!(task.counts.cycles, Reading::Absent(Absence::CountersLost));
+        }
+    }
+}
+
+#[test]
+fn a_task_that_cannot_start_does_not_stop_the_others() {
+    let mut broken = Work::ms(100);
+    broken.broken = true;
+    let mut world = world(1, vec![broken, Work::ms(100)]);
+    let result = run_policy(&mut world, "fifo", &[], &RunConfig::default());
+    assert_eq!(result.tasks[0].exit, Some(Exit::NotStarted("no such file".to_owned())));
+    assert_eq!(result.tasks[0].started, None);
+    assert_eq!(finish_ms(&result), [0, 100]);
+}
+
+#[test]
+fn halt_now_ends_the_others_and_soon_lets_them_finish() {
+    let work = || vec![Work::ms(100).exit(1), Work::ms(500), Work::ms(500)];
+    let config = |rule: &str| RunConfig { halt: rule.parse().unwrap(), ..RunConfig::default() };
+    let mut world = world(2, work());
+    let result = run_policy(&mut world, "fifo", &[], &config("now,fail=1"));
+    assert_eq!(result.ended_by, EndedBy::Halt);
+    assert_eq!(result.tasks[1].exit, Some(Exit::Signal { signal: 15, oom: false }));
+    assert_eq!(result.tasks[2].started, None);
+    let mut world = self::world(2, work());
+    let result = run_policy(&mut world, "fifo", &[], &config("soon,fail=1"));
+    assert_eq!(result.tasks[1].exit, Some(Exit::Code(0)));
+    assert_eq!(result.tasks[2].started, None);
+}
+
+#[test]
+fn a_timeout_counts_placed_time_only_and_kills_the_deaf() {
+    let mut deaf = Work::ms(60_000);
+    deaf.ignores_term = true;
+    let mut world = world(1, vec![deaf, Work::ms(900), Work::ms(900)]);
+    let config = RunConfig { timeout: Some(Nanos::from_ms(1_000)), grace: Nanos::from_ms(700), ..RunConfig::default() };
+    let result = run_policy(&mut world, "round-robin", &[], &config);
+    assert!(result.tasks[0].timed_out);
+    assert_eq!(result.tasks[0].exit, Some(Exit::Signal { signal: 9, oom: false }));
+    for task in &result.tasks[1..] {
+        assert!(!task.timed_out);
+        assert_eq!(task.exit, Some(Exit::Code(0)));
+        assert!(task.finished.unwrap() > Nanos::from_ms(1_000));
+    }
+}
+
+#[test]
+fn first_interrupt_asks_second_kills() {
+    let deaf = || {
+        let mut work = Work::ms(60_000);
+        work.ignores_term = true;
+        work
+    };
+    let mut world = world(1, vec![deaf(), deaf()]);
+    world.interrupts = vec![Nanos::from_ms(300)];
+    let result = run_policy(&mut world, "round-robin", &[], &RunConfig::default());
+    assert_eq!(result.ended_by, EndedBy::Signal(15));
+    assert_eq!(result.turnaround, Nanos::from_ms(5_300), "killed after the grace period");
+    let mut world = self::world(1, vec![deaf(), deaf()]);
+    world.interrupts = vec![Nanos::from_ms(300), Nanos::from_ms(400)];
+    let result = run_policy(&mut world, "round-robin", &[], &RunConfig::default());
+    assert_eq!(result.turnaround, Nanos::from_ms(400));
+}
+
+#[test]
+fn a_bounded_pause_is_kept() {
+    // One CPU, a quantum of 10 s and a bound of 1 s: without the bound everyone would wait for 10 s and more.
+    let mut world = world(1, (0..3).map(|_| Work::ms(20_000)).collect());
+    let config = RunConfig { max_pause: Nanos::from_ms(25_000), ..RunConfig::default() };
+    let params = [("quantum_s", "10"), ("progress_margin_quanta", "0")];
+    let result = run_policy(&mut world, "perf-fair", &params, &config);
+    for task in &result.tasks {
+        assert!(task.waited_max <= Nanos::from_ms(25_000 + 10_000), "{:?}", task.waited_max);
+    }
+}
+
+#[test]
+fn a_policy_that_asks_for_nonsense_is_stood_in_for() {
+    struct Nonsense(u32);
+    impl Policy for Nonsense {
+        fn decide(&mut self, snap: &Snapshot, _: &mut Rng) -> Decision {
+            self.0 += 1;
+            let cpu = |n: u32| [CpuId(n)].into_iter().collect::<CpuSet>();
+            let place = |task, cpus| Change::Place {
+                task,
+                placement: Placement::Exclusive { cpus, whole_core: false },
+                lease_end: None,
+                purpose: Purpose::Run,
+            };
+            let changes = match self.0 % 5 {
+                0 => vec![place(TaskId(99), cpu(0))],
+                1 => snap.tasks.iter().map(|task| place(task.id, cpu(0))).collect(),
+                2 => vec![place(snap.tasks[0].id, cpu(77))],
+                3 => vec![],
+                _ => vec![place(snap.tasks[0].id, CpuSet::new())],
+            };
+            let stop = snap.tasks.iter().filter(|t| t.running.is_some()).map(|t| Change::Stop { task: t.id });
+            let changes = if self.0 % 5 == 3 { stop.collect() } else { changes };
+            Decision { changes, next_wake: (self.0 % 5 != 3).then_some(snap.now + Nanos(1)), ..Decision::default() }
+        }
+        fn save(&self) -> serde_json::Value {
+            self.0.into()
+        }
+        fn load(&mut self, _: &serde_json::Value) -> Result<(), serde_json::Error> {
+            Ok(())
+        }
+    }
+    let mut world = world(2, vec![Work::ms(500), Work::ms(500), Work::ms(500)]);
+    let specs = world.specs();
+    let result = run(&mut world, &mut Nonsense(0), &mut NullRecorder, specs, &RunConfig::default()).unwrap();
+    assert!(result.policy_faults > 2);
+    assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+}
+
+#[test]
+fn the_kernel_baseline_runs_everything_at_once() {
+    let mut world = world(2, (0..4).map(|_| Work::ms(500)).collect());
+    let result = run_policy(&mut world, "linux", &[], &RunConfig::default());
+    assert_eq!(result.turnaround, Nanos::from_ms(1_000));
+    assert_eq!(world.acts.len(), 4, "started once, never touched again");
+}
