@@ -1,0 +1,169 @@
+//! Which processors the machine has, as `/proc/cpuinfo` tells: the key to the event encodings.
+
+use crate::root::{ReadError, Root};
+use cosched_core::{CpuId, CpuSet};
+use std::fmt;
+
+/// A kind of processor, as far as its counters depend on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Processor {
+    /// An x86 processor by the numbers of its CPUID leaf 1.
+    X86 {
+        /// Vendor, for example `GenuineIntel`.
+        vendor: String,
+        /// Family, extended family included.
+        family: u32,
+        /// Model, extended model included.
+        model: u32,
+        /// Stepping; 0 if it is not told.
+        stepping: u32,
+    },
+    /// An Arm core by its MIDR register.
+    Arm {
+        /// Implementer, 0x41 for Arm's own cores.
+        implementer: u32,
+        /// Part number.
+        part: u32,
+    },
+}
+
+impl fmt::Display for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Processor::X86 { vendor, family, model, stepping } => {
+                write!(f, "{vendor} family {family} model 0x{model:x} stepping {stepping}")
+            }
+            Processor::Arm { implementer, part } => write!(f, "Arm implementer 0x{implementer:x} part 0x{part:x}"),
+        }
+    }
+}
+
+/// What `/proc/cpuinfo` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Processors {
+    /// The model's name, if one is told.
+    pub model_name: Option<String>,
+    /// Each kind of processor with its CPUs, in the order of the first CPU.
+    pub kinds: Vec<(Processor, CpuSet)>,
+    /// The processor says that a hypervisor is below it.
+    pub virtual_machine: bool,
+}
+
+const ITEM: &str = "processor";
+const CPUINFO: &str = "/proc/cpuinfo";
+
+impl Processors {
+    /// Reads `/proc/cpuinfo`; a machine without that file, or with one that tells nothing, has no kinds.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the file can't be read or a number in it is none.
+    pub fn read(root: &Root) -> Result<Processors, ReadError> {
+        let Some(text) = root.text(CPUINFO, ITEM)? else { return Ok(Processors::default()) };
+        let bad = |found: &str| root.malformed(CPUINFO, ITEM, "a number", found);
+        let mut all = Processors::default();
+        for block in text.split("\n\n") {
+            let field = |name: &str| {
+                block.lines().find_map(|line| {
+                    let (key, value) = line.split_once(':')?;
+                    (key.trim() == name).then(|| value.trim())
+                })
+            };
+            let number = |name: &str| field(name).map(|text| parse_number(text).ok_or_else(|| bad(text))).transpose();
+            if all.model_name.is_none() {
+                // 32-bit and older Arm kernels name the board in a block of its own.
+                let name = field("model name").or_else(|| field("Model")).or_else(|| field("Hardware"));
+                all.model_name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+            }
+            all.virtual_machine |=
+                field("flags").is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+            let Some(cpu) = number("processor")? else { continue };
+            let kind = if let Some(vendor) = field("vendor_id") {
+                let (Some(family), Some(model)) = (number("cpu family")?, number("model")?) else { continue };
+                // A hypervisor may hide the stepping and print `unknown`.
+                let stepping = field("stepping").and_then(parse_number).unwrap_or(0);
+                Processor::X86 { vendor: vendor.to_owned(), family, model, stepping }
+            } else {
+                let (Some(implementer), Some(part)) = (number("CPU implementer")?, number("CPU part")?) else {
+                    continue;
+                };
+                Processor::Arm { implementer, part }
+            };
+            match all.kinds.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, cpus)) => drop(cpus.insert(CpuId(cpu))),
+                None => all.kinds.push((kind, CpuSet::from_iter([CpuId(cpu)]))),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The kind of the first CPU of `cpus`, or of the machine's first CPU when `cpus` is `None`.
+    pub fn kind_of(&self, cpus: Option<&CpuSet>) -> Option<&Processor> {
+        let Some(first) = cpus.and_then(CpuSet::first) else { return self.kinds.first().map(|(kind, _)| kind) };
+        self.kinds.iter().find(|(_, of)| of.contains(first)).map(|(kind, _)| kind)
+    }
+
+    /// A name for reports: the model's name, else the first kind's numbers, else `unknown processor`.
+    pub fn name(&self) -> String {
+        match (&self.model_name, self.kinds.first()) {
+            (Some(name), _) => name.clone(),
+            (None, Some((kind, _))) => kind.to_string(),
+            (None, None) => "unknown processor".to_owned(),
+        }
+    }
+}
+
+/// Decimal, or hexadecimal with `0x`.
+fn parse_number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Processors, ReadError> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        std::fs::write(dir.path().join("proc/cpuinfo"), text).unwrap();
+        Processors::read(&Root::new(dir.path()))
+    }
+
+    #[test]
+    fn x86_is_told_by_vendor_family_model() {
+        let block = |cpu| {
+            format!(
+                "processor\t: {cpu}\nvendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: 2\n\
+                 model name\t: AMD EPYC\nstepping\t: 1\nflags\t\t: fpu hypervisor lm\n"
+            )
+        };
+        let found = read(&format!("{}\n{}", block(0), block(1))).unwrap();
+        assert_eq!(found.name(), "AMD EPYC");
+        assert!(found.virtual_machine);
+        let kind = Processor::X86 { vendor: "AuthenticAMD".into(), family: 26, model: 2, stepping: 1 };
+        assert_eq!(found.kinds, [(kind, "0-1".parse().unwrap())]);
+    }
+
+    #[test]
+    fn arm_is_told_by_part_and_can_be_mixed() {
+        let block = |cpu, part| format!("processor : {cpu}\nCPU implementer : 0x41\nCPU part : {part}\n");
+        let found = read(&[block(0, "0xd03"), block(1, "0xd03"), block(2, "0xd09")].join("\n")).unwrap();
+        assert_eq!(found.kinds.len(), 2);
+        assert_eq!(found.kind_of(Some(&"2".parse().unwrap())), Some(&found.kinds[1].0));
+        assert_eq!(found.kind_of(None), Some(&found.kinds[0].0));
+        assert_eq!(found.name(), "Arm implementer 0x41 part 0xd03");
+        assert!(!found.virtual_machine);
+    }
+
+    #[test]
+    fn unusual_files_do_no_harm_and_bad_numbers_are_named() {
+        assert_eq!(read("").unwrap().name(), "unknown processor");
+        assert_eq!(read("Hardware : BCM2835\n").unwrap().name(), "BCM2835");
+        let hidden = "processor : 0\nvendor_id : X\ncpu family : 6\nmodel : 1\nstepping : unknown\n";
+        assert_eq!(read(hidden).unwrap().kinds.len(), 1);
+        let error = read("processor : zero\n").unwrap_err().to_string();
+        assert!(error.contains("`zero`") && error.contains("expected a number"), "{error}");
+    }
+}

@@ -1,0 +1,224 @@
+//! Reading the kernel's files under a root, so that every reader can be tested on a small tree.
+
+use cosched_core::CpuSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Where `/proc`, `/sys` and the cgroup file system are looked for: a path that all absolute paths are put under.
+///
+/// ```
+/// use cosched_linux::root::Root;
+/// assert_eq!(Root::new("/tree").path("/proc/meminfo").to_str(), Some("/tree/proc/meminfo"));
+/// assert_eq!(Root::default().path("/proc/meminfo").to_str(), Some("/proc/meminfo"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    prefix: PathBuf,
+}
+
+/// A file of the kernel that could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file exists and can't be read.
+    #[error("{item}: {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it was to tell.
+        item: &'static str,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+    /// The file says something else than expected.
+    #[error("{item}: {} says `{found}`; expected {expected}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What it was to tell.
+        item: &'static str,
+        /// The type of value that was expected.
+        expected: &'static str,
+        /// What it says.
+        found: String,
+    },
+    /// The file does not exist, and nothing can replace it.
+    #[error("{item}: {} does not exist; expected {expected}", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// What it was to tell.
+        item: &'static str,
+        /// The type of value that was expected.
+        expected: &'static str,
+    },
+}
+
+impl ReadError {
+    /// Whether the kernel refused the file to this user.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, ReadError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
+impl Default for Root {
+    /// The file system as it is.
+    fn default() -> Root {
+        Root::new("/")
+    }
+}
+
+impl Root {
+    /// A root at `prefix`.
+    pub fn new(prefix: impl Into<PathBuf>) -> Root {
+        Root { prefix: prefix.into() }
+    }
+
+    /// Where the absolute path `absolute` lies under this root.
+    pub fn path(&self, absolute: &str) -> PathBuf {
+        self.prefix.join(absolute.trim_start_matches('/'))
+    }
+
+    /// The file's text without surrounding white space; `None` when the file does not exist.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] when it exists and can't be read, [`ReadError::Malformed`] when it is not UTF-8.
+    pub fn text(&self, absolute: &str, item: &'static str) -> Result<Option<String>, ReadError> {
+        let path = self.path(absolute);
+        match std::fs::read(&path) {
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => Ok(Some(text.trim().to_owned())),
+                Err(bad) => {
+                    let found = String::from_utf8_lossy(bad.as_bytes()).trim().to_owned();
+                    Err(ReadError::Malformed { path, item, expected: "text", found })
+                }
+            },
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(source) => Err(ReadError::Io { path, item, source }),
+        }
+    }
+
+    /// The file's text as a value of type `T`, called `expected` in an error; `None` when the file does not exist.
+    ///
+    /// # Errors
+    /// As [`Root::text`], and [`ReadError::Malformed`] when the text is not such a value.
+    pub fn parse<T: FromStr>(
+        &self,
+        absolute: &str,
+        item: &'static str,
+        expected: &'static str,
+    ) -> Result<Option<T>, ReadError> {
+        let Some(text) = self.text(absolute, item)? else { return Ok(None) };
+        match text.parse() {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(self.malformed(absolute, item, expected, &text)),
+        }
+    }
+
+    /// The file's text as a whole number that is not negative; `None` when the file does not exist.
+    ///
+    /// # Errors
+    /// As [`Root::parse`].
+    pub fn number(&self, absolute: &str, item: &'static str) -> Result<Option<u64>, ReadError> {
+        self.parse(absolute, item, "a whole number")
+    }
+
+    /// The file's text as a list of CPUs; `None` when the file does not exist.
+    ///
+    /// # Errors
+    /// As [`Root::parse`].
+    pub fn cpus(&self, absolute: &str, item: &'static str) -> Result<Option<CpuSet>, ReadError> {
+        self.parse(absolute, item, "a list of CPUs, as in `0-3,8`")
+    }
+
+    /// The names in a directory, sorted; empty when there is no such directory.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] when it exists and can't be listed.
+    pub fn names(&self, absolute: &str, item: &'static str) -> Result<Vec<String>, ReadError> {
+        let path = self.path(absolute);
+        let io_error = |source| ReadError::Io { path: path.clone(), item, source };
+        let entries = match std::fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if is_absent(&error) => return Ok(Vec::new()),
+            Err(source) => return Err(io_error(source)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            // The kernel's own names are ASCII; another one is not what anybody looks for here.
+            names.extend(entry.map_err(io_error)?.file_name().into_string().ok());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether the path exists.
+    pub fn exists(&self, absolute: &str) -> bool {
+        self.path(absolute).exists()
+    }
+
+    /// An error that says what the file should have held.
+    pub fn malformed(
+        &self,
+        absolute: &str,
+        item: &'static str,
+        expected: &'static str,
+        found: impl Into<String>,
+    ) -> ReadError {
+        ReadError::Malformed { path: self.path(absolute), item, expected, found: found.into() }
+    }
+
+    /// An error that says that the file should be there.
+    pub fn missing(&self, absolute: &str, item: &'static str, expected: &'static str) -> ReadError {
+        ReadError::Missing { path: self.path(absolute), item, expected }
+    }
+}
+
+impl AsRef<Path> for Root {
+    fn as_ref(&self) -> &Path {
+        &self.prefix
+    }
+}
+
+/// A value that the kernel lacks shows as a missing file or as a file whose reader says "no such device".
+fn is_absent(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::ENOTDIR | libc::EOPNOTSUPP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("sys/x")).unwrap();
+        std::fs::write(dir.path().join("sys/x/number"), "42\n").unwrap();
+        std::fs::write(dir.path().join("sys/x/list"), "0-2,5\n").unwrap();
+        std::fs::write(dir.path().join("sys/x/bytes"), [0xff, b'a']).unwrap();
+        let root = Root::new(dir.path());
+        (dir, root)
+    }
+
+    #[test]
+    fn values_are_read_and_missing_files_are_none() {
+        let (_dir, root) = tree();
+        assert_eq!(root.number("/sys/x/number", "n").unwrap(), Some(42));
+        assert_eq!(root.cpus("/sys/x/list", "l").unwrap().unwrap().to_string(), "0-2,5");
+        assert_eq!(root.number("/sys/x/none", "n").unwrap(), None);
+        assert_eq!(root.number("/sys/x/number/below", "n").unwrap(), None);
+        assert_eq!(root.names("/sys/x", "files").unwrap(), ["bytes", "list", "number"]);
+        assert_eq!(root.names("/sys/y", "files").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn errors_name_path_item_and_type() {
+        let (dir, root) = tree();
+        let text = root.number("/sys/x/list", "highest frequency").unwrap_err().to_string();
+        let path = dir.path().join("sys/x/list");
+        assert_eq!(text, format!("highest frequency: {} says `0-2,5`; expected a whole number", path.display()));
+        assert!(root.text("/sys/x/bytes", "t").unwrap_err().to_string().contains("expected text"));
+        assert!(matches!(root.text("/sys/x", "t"), Err(ReadError::Io { .. })));
+        assert!(root.missing("/sys/q", "CPUs", "a list").to_string().contains("sys/q does not exist; expected a list"));
+    }
+}
