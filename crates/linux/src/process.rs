@@ -1,0 +1,200 @@
+//! What /proc tells of a process: its state, its family, when it started, and whether it is one of ours.
+
+use crate::root::Root;
+use crate::sys::{self, RawPid};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// Environment variable that marks every process of a run; its value is the run's token.
+pub const RUN_VARIABLE: &str = "COSCHED_RUN";
+/// Environment variable that tells a process the name of its job.
+pub const JOB_VARIABLE: &str = "COSCHED_JOB";
+
+/// One process, as `/proc/PID/stat` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: RawPid,
+    /// State letter: R, S, D, T (stopped), Z (zombie) and so on.
+    pub state: char,
+    /// Its parent.
+    pub parent: RawPid,
+    /// Its process group.
+    pub group: RawPid,
+    /// Its session.
+    pub session: RawPid,
+    /// When it started, in clock ticks since boot; tells it from a later process of the same number.
+    pub start: u64,
+}
+
+impl Process {
+    /// Reads one process; `None` when there is none of that number.
+    pub fn read(root: &Root, pid: RawPid) -> Option<Process> {
+        let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/stat"))).ok()?;
+        Process::parse(pid, &text)
+    }
+
+    /// The name, in parentheses, may hold anything, blanks and parentheses too: the last one ends it.
+    fn parse(pid: RawPid, stat: &str) -> Option<Process> {
+        let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        // Field 22 of the whole line; the state is field 3.
+        let start = fields.nth(15)?.parse().ok()?;
+        Some(Process { pid, state, parent, group, session, start })
+    }
+
+    /// Whether it is still the process that was read, and not a later one with its number.
+    pub fn is_same(&self, root: &Root) -> bool {
+        Process::read(root, self.pid).is_some_and(|now| now.start == self.start)
+    }
+
+    /// A handle that can't be mistaken for a later process of the same number; `None` when it has gone.
+    pub fn handle(&self, root: &Root) -> Option<OwnedFd> {
+        let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
+        self.is_same(root).then_some(fd)
+    }
+
+    /// Sends a signal to just this process; says whether it was still there.
+    pub fn signal(&self, root: &Root, signal: Signal) -> bool {
+        self.handle(root).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
+    }
+}
+
+/// The numbers of all processes.
+pub fn all_pids(root: &Root) -> Vec<RawPid> {
+    let Ok(entries) = std::fs::read_dir(root.path("/proc")) else { return Vec::new() };
+    let mut pids: Vec<RawPid> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(|&pid| pid > 0).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// The threads of a process.
+pub fn threads(root: &Root, pid: RawPid) -> Vec<RawPid> {
+    let Ok(entries) = std::fs::read_dir(root.path(&format!("/proc/{pid}/task"))) else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The children of a process, of whichever of its threads.
+pub fn children(root: &Root, pid: RawPid) -> Vec<RawPid> {
+    let mut all = Vec::new();
+    for tid in threads(root, pid) {
+        let path = root.path(&format!("/proc/{pid}/task/{tid}/children"));
+        if let Ok(text) = std::fs::read_to_string(path) {
+            all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<RawPid>().ok()));
+        }
+    }
+    all
+}
+
+/// A process and all its descendants that can be reached from it, each once.
+pub fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
+    let mut found: Vec<Process> = Process::read(root, of).into_iter().collect();
+    let mut next = 0;
+    while next < found.len() {
+        for child in children(root, found[next].pid) {
+            if !found.iter().any(|known| known.pid == child) {
+                found.extend(Process::read(root, child));
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+/// The value of a variable in the environment that a process was started with.
+pub fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
+    let environ = std::fs::read(root.path(&format!("/proc/{pid}/environ"))).ok()?;
+    environ.split(|&byte| byte == 0).find_map(|entry| {
+        let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    })
+}
+
+/// Names a run: the process that leads it and when that started, so that a run whose process has died is recognised
+/// although its number was given to another.
+pub fn token(process: &Process) -> String {
+    format!("{}-{}", process.pid, process.start)
+}
+
+/// The token of the calling process's own run.
+pub fn own_token(root: &Root) -> Option<String> {
+    Process::read(root, std::process::id() as RawPid).map(|own| token(&own))
+}
+
+/// Whether the process that leads the run of a token is still there.
+pub fn is_alive(root: &Root, token: &str) -> bool {
+    let Some((pid, start)) = token.split_once('-') else { return false };
+    let (Ok(pid), Ok(start)) = (pid.parse::<RawPid>(), start.parse::<u64>()) else { return false };
+    Process::read(root, pid).is_some_and(|process| process.start == start && process.state != 'Z')
+}
+
+/// Binds every thread of these processes to CPUs, also those that are created meanwhile.
+pub fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
+    for &pid in pids {
+        let mut done: Vec<RawPid> = Vec::new();
+        // A thread that is created while we look has its creator's old mask: look again until nothing is new.
+        for _ in 0..8 {
+            let mut new: Vec<RawPid> = threads(root, pid);
+            new.retain(|tid| !done.contains(tid));
+            if new.is_empty() {
+                break;
+            }
+            for tid in new {
+                // A thread that has gone needs no CPU; a refusal leaves it where it is, as `doctor` says.
+                let _ = sys::set_affinity(tid, cpus);
+                done.push(tid);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_are_read() {
+        let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
+        for name in ["x", "a b", "a) R 1 (", ") Z 0 0"] {
+            let process = Process::parse(5, &format!("5 ({name}) {tail}")).unwrap();
+            let expected = Process { pid: 5, state: 'S', parent: 7, group: 8, session: 9, start: 4242 };
+            assert_eq!(process, expected, "{name}");
+        }
+        assert_eq!(Process::parse(5, "5 (x"), None);
+        assert_eq!(Process::parse(5, "5 (x) S 1"), None);
+    }
+
+    #[test]
+    fn trees_are_read_under_a_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let stat = |pid: i32, parent: i32| format!("{pid} (p) S {parent} {pid} {pid}{} 77 0", " 0".repeat(15));
+        for (pid, parent, kids) in [(10, 1, "11 12"), (11, 10, ""), (12, 10, "13"), (13, 12, ""), (20, 1, "")] {
+            let task = dir.path().join(format!("proc/{pid}/task/{pid}"));
+            std::fs::create_dir_all(&task).unwrap();
+            std::fs::write(task.join("children"), kids).unwrap();
+            std::fs::write(dir.path().join(format!("proc/{pid}/stat")), stat(pid, parent)).unwrap();
+        }
+        std::fs::write(dir.path().join("proc/13/environ"), b"A=1\0COSCHED_RUN=10-77\0COSCHED_RUNNER=x\0").unwrap();
+        let pids: Vec<RawPid> = descendants(&root, 10).iter().map(|process| process.pid).collect();
+        assert_eq!(pids, [10, 11, 12, 13]);
+        assert_eq!(all_pids(&root), [10, 11, 12, 13, 20]);
+        assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
+        assert_eq!(variable(&root, 13, "B"), None);
+        assert!(is_alive(&root, "10-77"));
+        assert!(!is_alive(&root, "10-78"), "another process of that number");
+        assert!(!is_alive(&root, "99-1") && !is_alive(&root, "x"));
+        assert!(descendants(&root, 99).is_empty());
+    }
+
+    #[test]
+    fn this_process_is_found() {
+        let root = Root::default();
+        let token = own_token(&root).unwrap();
+        assert!(is_alive(&root, &token));
+    }
+}

@@ -1,0 +1,267 @@
+//! System calls that have no safe wrapper elsewhere. This file, `spawn` and `counters` hold all unsafe code of the
+//! project.
+#![allow(unsafe_code)]
+
+use cosched_core::{CpuId, CpuSet, Nanos};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// A process number of the kernel.
+pub type RawPid = i32;
+
+/// A set of blocked signals, to be given back to children.
+#[derive(Clone, Copy)]
+pub struct SignalMask(libc::sigset_t);
+
+/// What `wait_any` tells of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal ended it.
+    Signaled(i32),
+    /// It was stopped.
+    Stopped,
+    /// It was continued.
+    Continued,
+}
+
+/// A child whose state changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Waited {
+    /// The child.
+    pub pid: RawPid,
+    /// Its new state.
+    pub status: Status,
+    /// CPU time of it and of the descendants that it waited for; for one that ended.
+    pub cpu_time: Nanos,
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn sigset(signals: &[i32]) -> libc::sigset_t {
+    // SAFETY: sigemptyset initialises the set before it is used, and sigaddset gets a valid pointer to it.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for &signal in signals {
+            libc::sigaddset(&mut set, signal);
+        }
+        set
+    }
+}
+
+/// Blocks `signals` and gives a descriptor to read them from instead, with the mask as it was before.
+///
+/// # Errors
+/// The kernel's own.
+pub fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)> {
+    let set = sigset(signals);
+    // SAFETY: both sets are valid for the length of the calls; the descriptor is new and owned by nobody else.
+    unsafe {
+        let mut old = std::mem::zeroed();
+        check(libc::sigprocmask(libc::SIG_BLOCK, &set, &mut old))?;
+        let fd = check(libc::signalfd(-1, &set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC))?;
+        Ok((OwnedFd::from_raw_fd(fd), SignalMask(old)))
+    }
+}
+
+/// Puts a mask back in force.
+pub fn restore_mask(mask: &SignalMask) {
+    // SAFETY: the set was filled in by the kernel.
+    unsafe {
+        libc::sigprocmask(libc::SIG_SETMASK, &mask.0, std::ptr::null_mut());
+    }
+}
+
+/// Unblocks and resets to their default the signals that a program expects to find so.
+pub fn default_signals(mask: &SignalMask) {
+    // SAFETY: setting the default disposition runs no code of ours.
+    unsafe {
+        for signal in 1..=31 {
+            if signal != libc::SIGKILL && signal != libc::SIGSTOP {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
+    }
+    restore_mask(mask);
+}
+
+/// Ignores every signal that can be ignored: for a process that must outlive all others.
+pub fn ignore_signals() {
+    // SAFETY: ignoring runs no code of ours.
+    unsafe {
+        for signal in 1..=31 {
+            if ![libc::SIGKILL, libc::SIGSTOP, libc::SIGCHLD].contains(&signal) {
+                libc::signal(signal, libc::SIG_IGN);
+            }
+        }
+    }
+}
+
+/// The next signal of a descriptor from [`take_signals`]; `None` when there is none.
+pub fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
+    // SAFETY: the buffer is as large as the length that is passed, and any bytes are a valid signalfd_siginfo.
+    unsafe {
+        let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        let got = libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size);
+        (got == size as isize).then_some(info.ssi_signo as i32)
+    }
+}
+
+/// The next child whose state changed; `None` when there is none now.
+pub fn wait_any() -> Option<Waited> {
+    let mut status = 0;
+    // SAFETY: both pointers are valid, and the kernel fills the usage in when it returns a child.
+    let (pid, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
+        (libc::wait4(-1, &mut status, flags, &mut usage), usage)
+    };
+    if pid <= 0 {
+        return None;
+    }
+    let status = if libc::WIFEXITED(status) {
+        Status::Exited(libc::WEXITSTATUS(status))
+    } else if libc::WIFSIGNALED(status) {
+        Status::Signaled(libc::WTERMSIG(status))
+    } else if libc::WIFSTOPPED(status) {
+        Status::Stopped
+    } else {
+        Status::Continued
+    };
+    let time = |t: libc::timeval| Duration::new(t.tv_sec.max(0) as u64, t.tv_usec.clamp(0, 999_999) as u32 * 1_000);
+    let cpu = time(usage.ru_utime) + time(usage.ru_stime);
+    Some(Waited { pid, status, cpu_time: Nanos(cpu.as_nanos() as u64) })
+}
+
+/// Makes orphaned descendants children of this process instead of the system's first process.
+///
+/// # Errors
+/// The kernel's own.
+pub fn become_subreaper() -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+}
+
+/// Asks for `signal` when the parent dies.
+///
+/// # Errors
+/// The kernel's own.
+pub fn signal_on_parent_death(signal: i32) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }).map(drop)
+}
+
+/// Sends a signal to a process, or with a negative number to a process group.
+///
+/// # Errors
+/// The kernel's own: no such process, or not permitted.
+pub fn kill(pid: RawPid, signal: i32) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Words of a kernel CPU mask, wide enough for every CPU number that a [`CpuSet`] can hold.
+const MASK_WORDS: usize = cosched_core::MAX_CPU as usize / 64 + 1;
+
+/// Binds a thread to CPUs.
+///
+/// # Errors
+/// The kernel's own: no such thread, not permitted, or none of the CPUs may be used.
+pub fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
+    let highest = cpus.iter().last().map_or(0, |cpu| cpu.0 as usize);
+    let mut words = vec![0u64; highest / 64 + 1];
+    for cpu in cpus.iter() {
+        words[cpu.0 as usize / 64] |= 1 << (cpu.0 % 64);
+    }
+    // SAFETY: the length that is passed is that of the buffer.
+    check(unsafe { libc::sched_setaffinity(tid, size_of_val(&words[..]), words.as_ptr().cast()) }).map(drop)
+}
+
+/// The CPUs that a thread may use; 0 is the calling one.
+///
+/// # Errors
+/// The kernel's own.
+pub fn affinity(tid: RawPid) -> io::Result<CpuSet> {
+    let mut words = vec![0u64; MASK_WORDS];
+    // SAFETY: the length that is passed is that of the buffer.
+    check(unsafe { libc::sched_getaffinity(tid, size_of_val(&words[..]), words.as_mut_ptr().cast()) })?;
+    let bits = words.iter().enumerate().flat_map(|(ix, &word)| {
+        (0..64).filter(move |bit| word & (1 << bit) != 0).map(move |bit| CpuId(ix as u32 * 64 + bit))
+    });
+    Ok(bits.collect())
+}
+
+/// A limit on open files: what is in force, and how far it may be raised.
+#[derive(Clone, Copy, Debug)]
+pub struct FileLimit(libc::rlimit);
+
+/// Raises the limit on open files as far as it goes; the limit as it was before.
+///
+/// # Errors
+/// The kernel's own.
+pub fn raise_file_limit() -> io::Result<FileLimit> {
+    // SAFETY: the structure is valid for the length of the calls.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit))?;
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raised))?;
+        Ok(FileLimit(limit))
+    }
+}
+
+/// Puts a limit on open files back in force.
+pub fn restore_file_limit(limit: &FileLimit) {
+    // SAFETY: the structure is valid for the length of the call.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit.0);
+    }
+}
+
+/// Names the calling thread, for `ps` and `top`; at most 15 bytes count.
+pub fn set_name(name: &std::ffi::CStr) {
+    // SAFETY: the kernel reads at most 16 bytes of a string that ends within them or is longer.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0);
+    }
+}
+
+/// One side of a fork.
+pub enum Side {
+    /// The new process.
+    Child,
+    /// The old one, with the number of the new one.
+    Parent(RawPid),
+}
+
+/// Splits the process in two.
+///
+/// # Errors
+/// The kernel's own.
+///
+/// # Safety
+/// The process has one thread. (With more, the child might find a lock taken for ever.)
+pub unsafe fn fork() -> io::Result<Side> {
+    // SAFETY: the caller's promise.
+    match check(unsafe { libc::fork() })? {
+        0 => Ok(Side::Child),
+        pid => Ok(Side::Parent(pid)),
+    }
+}
+
+/// Ends the process at once, without running anything that was registered for its end.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: takes a number and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Whether this process has a single thread, as [`fork`] wants it.
+pub fn is_single_threaded() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+}
