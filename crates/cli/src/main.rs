@@ -1,2 +1,69 @@
-//! The binary `cosched`.
-fn main() {}
+//! The binary `cosched`: decides which processes run together on a Linux multicore, on which core, and when a core is
+//! better left idle. One file per verb, in `verb`.
+
+mod exit;
+mod input;
+mod kernel;
+mod size;
+mod verb;
+mod words;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use exit::{Exit, Failure};
+use std::process::ExitCode;
+
+/// Decides which processes run together, on which core, and when a core is better left idle
+#[derive(Parser, Debug)]
+#[command(name = "cosched", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    Run(Box<verb::run::RunArgs>),
+    Decide(verb::decide::DecideArgs),
+    Model(verb::model::ModelArgs),
+    List(verb::list::ListArgs),
+    Doctor(verb::doctor::DoctorArgs),
+    Thaw(verb::thaw::ThawArgs),
+    Kernel(verb::kernel::KernelArgs),
+    Completions(verb::shell::CompletionsArgs),
+    Man(verb::shell::ManArgs),
+}
+
+fn main() -> ExitCode {
+    let mut cli = Cli::command();
+    let words = words::mark_command(&cli, std::env::args_os().collect());
+    let parsed = cli.try_get_matches_from_mut(words).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Success.into() };
+        }
+    };
+    let done = match parsed.verb {
+        Verb::Run(args) => verb::run::run(*args),
+        Verb::Decide(args) => verb::decide::run(args),
+        Verb::Model(args) => verb::model::run(args),
+        Verb::List(args) => verb::list::run(args),
+        Verb::Doctor(args) => verb::doctor::run(args),
+        Verb::Thaw(args) => verb::thaw::run(args),
+        Verb::Kernel(args) => verb::kernel::run(args),
+        Verb::Completions(args) => verb::shell::completions(args),
+        Verb::Man(args) => verb::shell::man(args),
+    };
+    done.unwrap_or_else(|error| {
+        // Whoever reads our output may have gone; then there is nobody to tell.
+        let is_pipe = error.chain().any(|cause| {
+            cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        });
+        if is_pipe {
+            return Exit::Success.into();
+        }
+        eprintln!("cosched: {error:#}");
+        error.downcast_ref::<Failure>().map_or(Exit::Failure, |failure| failure.exit).into()
+    })
+}

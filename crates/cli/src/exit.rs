@@ -1,0 +1,97 @@
+//! What the exit code says. One table, which the documentation and `cosched run --help` repeat.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why cosched exits as it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything went well.
+    Success,
+    /// Some job failed, or cosched could not go on.
+    Failure,
+    /// The command line or an input file is wrong; nothing was started.
+    Usage,
+    /// This machine can't do what was required; nothing was started.
+    Incapable,
+    /// Permission is lacking; nothing was started.
+    Permission,
+    /// Some job ran out of its time.
+    TimedOut,
+    /// A signal ended the run.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Exit::Success => 0,
+            Exit::Failure => 1,
+            Exit::Usage => 2,
+            Exit::Incapable => 3,
+            Exit::Permission => 4,
+            Exit::TimedOut => 124,
+            Exit::Signal(signal) => 128u8.saturating_add(signal.clamp(0, 127) as u8),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// An error with the exit code that it leads to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// How to exit.
+    pub(crate) exit: Exit,
+    /// What is wrong, where, and what would be right.
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// An error of the input.
+pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
+    Failure { exit: Exit::Usage, message: message.into() }.into()
+}
+
+/// Something that this machine can't do.
+pub(crate) fn incapable(message: impl Into<String>) -> anyhow::Error {
+    Failure { exit: Exit::Incapable, message: message.into() }.into()
+}
+
+/// The table for `--help` and the manual.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+  0      every job succeeded
+  1      some job failed, or cosched could not go on
+  2      the command line or an input file is wrong; nothing was started
+  3      this machine can't do what was required; nothing was started
+  4      permission is lacking; nothing was started
+  124    some job ran out of its --timeout
+  128+n  signal n ended the run (130 for Ctrl-C, 143 for SIGTERM)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_in_the_table() {
+        let all = [Exit::Success, Exit::Failure, Exit::Usage, Exit::Incapable, Exit::Permission, Exit::TimedOut];
+        for exit in all {
+            assert!(TABLE.contains(&format!("\n  {:<7}", exit.code())), "{exit:?}");
+        }
+        assert_eq!(Exit::Signal(2).code(), 130);
+        assert_eq!(Exit::Signal(15).code(), 143);
+    }
+}

@@ -1,0 +1,186 @@
+//! The mix file: jobs in TOML, the same for this machine and for a simulated one. Documented in docs/mix-file.md.
+
+use super::{Command, JobInput, is_name};
+use crate::exit::usage;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use toml::Spanned;
+
+/// The version of the format.
+pub(crate) const SCHEMA: &str = "cosched.mix/1";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: Option<Spanned<String>>,
+    #[serde(default)]
+    job: Vec<Spanned<Entry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: Option<Spanned<String>>,
+    command: Option<Spanned<Words>>,
+    program: Option<String>,
+    copies: Option<Spanned<i64>>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    stdin: Option<PathBuf>,
+    start_s: Option<Spanned<f64>>,
+    cpus: Option<Spanned<i64>>,
+    work_instructions: Option<Spanned<i64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a list of words, as in [\"gzip\", \"-k\", \"a.txt\"], or a line for the shell")]
+enum Words {
+    Line(String),
+    Argv(Vec<String>),
+}
+
+const EXAMPLE: &str = "a job looks like this:
+
+    [[job]]
+    name = \"compress\"
+    command = [\"gzip\", \"-k\", \"a.txt\"]
+    copies = 2";
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at.min(text.len())].matches('\n').count() + 1
+}
+
+/// Reads a mix file's text.
+///
+/// # Errors
+/// What is wrong, with file, line and key, and what would be right.
+pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Vec<JobInput>> {
+    let at = |span: Range<usize>| format!("{file}:{}", line_of(text, span.start));
+    let parsed: File = toml::from_str(text).map_err(|error| {
+        let place = error.span().map_or_else(|| file.to_owned(), &at);
+        usage(format!("{place}: {}; {EXAMPLE}", error.message().trim().replace('\n', "; ")))
+    })?;
+    if let Some(schema) = &parsed.schema
+        && schema.as_ref() != SCHEMA
+    {
+        let found = schema.as_ref();
+        return Err(usage(format!("{}: schema is `{found}`; this version reads `{SCHEMA}`", at(schema.span()))));
+    }
+    if parsed.job.is_empty() {
+        return Err(usage(format!("{file}: there is no [[job]]; {EXAMPLE}")));
+    }
+    parsed.job.into_iter().map(|entry| job(entry, &at)).collect()
+}
+
+fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::Result<JobInput> {
+    let place = at(entry.span());
+    let entry = entry.into_inner();
+    let whole = |value: Option<Spanned<i64>>, key: &str, least: i64, greatest: i64| -> anyhow::Result<Option<i64>> {
+        let Some(value) = value else { return Ok(None) };
+        let (span, value) = (value.span(), value.into_inner());
+        if (least..=greatest).contains(&value) {
+            return Ok(Some(value));
+        }
+        Err(usage(format!("{}: {key} is {value}; expected {least} to {greatest}, as in {key} = {least}", at(span))))
+    };
+    if let Some(name) = &entry.name
+        && !is_name(name.as_ref())
+    {
+        return Err(usage(format!(
+            "{}: name is `{}`; expected letters, digits, `.`, `_`, `+` and `-`, at most 100, as in name = \"sort-1\"",
+            at(name.span()),
+            name.as_ref()
+        )));
+    }
+    let command = match entry.command {
+        None => None,
+        Some(words) => {
+            let span = words.span();
+            let command = match words.into_inner() {
+                Words::Line(line) => Command::Shell(line),
+                Words::Argv(words) => Command::Argv(words),
+            };
+            let empty = match &command {
+                Command::Shell(line) => line.trim().is_empty(),
+                Command::Argv(words) => words.first().is_none_or(String::is_empty),
+            };
+            if empty {
+                let example = "command = [\"gzip\", \"-k\", \"a.txt\"]";
+                return Err(usage(format!("{}: command is empty; expected, as in {example}", at(span))));
+            }
+            Some(command)
+        }
+    };
+    if command.is_none() && entry.program.is_none() {
+        return Err(usage(format!("{place}: the job has neither a command (to run) nor a program (to simulate); {EXAMPLE}")));
+    }
+    let start_s = match entry.start_s {
+        None => 0.0,
+        Some(start) if *start.as_ref() >= 0.0 && *start.as_ref() <= 1e9 => start.into_inner(),
+        Some(start) => {
+            let value = *start.as_ref();
+            return Err(usage(format!(
+                "{}: start_s is {value}; expected seconds from 0, as in start_s = 2.5",
+                at(start.span())
+            )));
+        }
+    };
+    Ok(JobInput {
+        name: entry.name.map(Spanned::into_inner),
+        command,
+        program: entry.program,
+        copies: whole(entry.copies, "copies", 1, 100_000)?.unwrap_or(1) as u32,
+        env: entry.env,
+        cwd: entry.cwd,
+        stdin: entry.stdin,
+        start_s,
+        cpus: whole(entry.cpus, "cpus", 1, 65_536)?.unwrap_or(1) as u32,
+        work_instructions: whole(entry.work_instructions, "work_instructions", 1, i64::MAX)?.map(|n| n as u64),
+        place,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_job_is_read() {
+        let jobs = parse(
+            "schema = \"cosched.mix/1\"\n\n[[job]]\nname = \"mcf\"\ncommand = [\"./mcf\", \"inp.in\"]\nprogram = \"mcf\"\ncopies = 4\n\
+             env = { A = \"1\" }\ncwd = \"w\"\nstdin = \"in\"\nstart_s = 1.5\ncpus = 2\nwork_instructions = 5\n\
+             [[job]]\ncommand = \"sort < a\"\n",
+            "mix.toml",
+        )
+        .unwrap();
+        assert_eq!(jobs[0].copies, 4);
+        assert_eq!(jobs[0].start_s, 1.5);
+        assert_eq!(jobs[0].place, "mix.toml:3");
+        assert_eq!(jobs[1].command, Some(Command::Shell("sort < a".to_owned())));
+    }
+
+    #[test]
+    fn errors_name_file_line_and_what_is_right() {
+        let check = |text: &str, expected: &[&str]| {
+            let error = parse(text, "mix.toml").unwrap_err().to_string();
+            for part in expected {
+                assert!(error.contains(part), "{error}");
+            }
+        };
+        check("[[job]]\nname = \"a\"\ncomand = \"x\"\n", &["mix.toml:3", "`comand`", "command"]);
+        check("[[job]]\ncommand = \"x\"\ncopies = 0\n", &["mix.toml:3", "copies is 0", "expected 1"]);
+        check("[[job]]\ncommand = \"x\"\ncopies = \"two\"\n", &["mix.toml:3", "string"]);
+        check("[[job]]\ncommand = \"x\"\nname = \"a/b\"\n", &["mix.toml:3", "`a/b`", "letters"]);
+        check("[[job]]\nname = \"a\"\n", &["mix.toml:1", "command"]);
+        check("[[job]]\ncommand = []\n", &["mix.toml:2", "empty"]);
+        check("[[job]]\ncommand = 5\n", &["mix.toml:2", "list of words"]);
+        check("[[job]]\ncommand = \"x\"\nstart_s = -1.0\n", &["mix.toml:3", "start_s"]);
+        check("schema = \"cosched.mix/9\"\n[[job]]\ncommand = \"x\"\n", &["mix.toml:1", "cosched.mix/1"]);
+        check("", &["mix.toml", "[[job]]"]);
+        check("[[job]]\ncommand = \"x\n", &["mix.toml:2"]);
+        check("jobs = 1\n", &["mix.toml:1", "`jobs`"]);
+    }
+}

@@ -1,0 +1,233 @@
+//! The jobs of a run, however they are given: a mix file, a list of commands, or on the command line.
+
+pub(crate) mod list;
+pub(crate) mod mix;
+pub(crate) mod template;
+
+use crate::exit::usage;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// What a job runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// A program with its arguments, started as they are.
+    Argv(Vec<String>),
+    /// A line for `/bin/sh -c`.
+    Shell(String),
+}
+
+impl Command {
+    /// The command as one line that a shell would read in the same way.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Command::Argv(words) => words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" "),
+            Command::Shell(line) => line.clone(),
+        }
+    }
+
+    /// The name of its program, without folders: what the job is called when nobody names it.
+    fn program_name(&self) -> String {
+        let first = match self {
+            Command::Argv(words) => words.first().map_or("job", String::as_str),
+            Command::Shell(line) => {
+                let mut words = line.split_whitespace().filter(|word| !word.contains('='));
+                words.next().unwrap_or("job")
+            }
+        };
+        let name = first.rsplit('/').next().unwrap_or(first);
+        let clean: String = name.chars().filter(|&c| c.is_ascii_alphanumeric() || "._+-".contains(c)).collect();
+        if clean.trim_matches('.').is_empty() { "job".to_owned() } else { clean }
+    }
+}
+
+/// Quotes a word for the shell if it needs it.
+pub(crate) fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// One job, with its copies not yet made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JobInput {
+    /// Its name, if it was given one.
+    pub(crate) name: Option<String>,
+    /// What to run on this machine.
+    pub(crate) command: Option<Command>,
+    /// The profile that stands for it in a simulation.
+    pub(crate) program: Option<String>,
+    /// How many of it.
+    pub(crate) copies: u32,
+    /// Added to the environment.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Its working directory.
+    pub(crate) cwd: Option<PathBuf>,
+    /// What it reads.
+    pub(crate) stdin: Option<PathBuf>,
+    /// When it arrives, from the start of the run, in seconds.
+    pub(crate) start_s: f64,
+    /// Hardware threads that it needs.
+    pub(crate) cpus: u32,
+    /// Its work in a simulation.
+    pub(crate) work_instructions: Option<u64>,
+    /// Where it was given, for messages.
+    pub(crate) place: String,
+}
+
+impl JobInput {
+    /// A job that is only a command.
+    pub(crate) fn command(command: Command, place: String) -> JobInput {
+        JobInput {
+            name: None,
+            command: Some(command),
+            program: None,
+            copies: 1,
+            env: BTreeMap::new(),
+            cwd: None,
+            stdin: None,
+            start_s: 0.0,
+            cpus: 1,
+            work_instructions: None,
+            place,
+        }
+    }
+}
+
+/// One job of the run: a copy has been made of it for each that was asked for, and it has a name of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Job {
+    /// Its unique name, fit for a file.
+    pub(crate) name: String,
+    /// What was asked for.
+    pub(crate) input: JobInput,
+}
+
+/// Makes the copies and the names.
+///
+/// A job with several copies is called `NAME-1`, `NAME-2` and so on; so are jobs without a name of their own that run
+/// the same program.
+pub(crate) fn expand(inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
+    let mut named: HashMap<&str, &str> = HashMap::new();
+    for input in &inputs {
+        let Some(name) = &input.name else { continue };
+        if let Some(first) = named.insert(name, &input.place) {
+            return Err(usage(format!(
+                "{}: the name `{name}` is taken by another job ({first}); names must be unique, for several of one \
+                 job write copies = 2",
+                input.place
+            )));
+        }
+    }
+    let mut unnamed: HashMap<String, u32> = HashMap::new();
+    for input in inputs.iter().filter(|input| input.name.is_none()) {
+        *unnamed.entry(default_name(input)).or_default() += input.copies;
+    }
+    let mut jobs = Vec::new();
+    let mut numbers: HashMap<String, u32> = HashMap::new();
+    let mut taken: HashSet<String> = HashSet::new();
+    for input in inputs {
+        let base = input.name.clone().unwrap_or_else(|| default_name(&input));
+        let several = match &input.name {
+            Some(_) => input.copies > 1,
+            None => unnamed.get(&base).is_some_and(|&n| n > 1) || taken.contains(&base),
+        };
+        for _ in 0..input.copies {
+            let name = if several {
+                let number = numbers.entry(base.clone()).or_default();
+                loop {
+                    *number += 1;
+                    let name = format!("{base}-{number}");
+                    // A job may have been given just this name.
+                    if !taken.contains(&name) && (input.name.is_some() || !jobs_named(&name, &jobs)) {
+                        break name;
+                    }
+                }
+            } else {
+                base.clone()
+            };
+            if !taken.insert(name.clone()) {
+                return Err(usage(format!("{}: the name `{name}` is taken by a copy of another job", input.place)));
+            }
+            jobs.push(Job { name, input: input.clone() });
+        }
+    }
+    if jobs.is_empty() {
+        return Err(usage(
+            "there is no job to run; give a mix file, `-f FILE`, or a command, as in `cosched run gzip -k {} ::: *.txt`",
+        ));
+    }
+    Ok(jobs)
+}
+
+fn jobs_named(name: &str, jobs: &[Job]) -> bool {
+    jobs.iter().any(|job| job.name == name)
+}
+
+fn default_name(input: &JobInput) -> String {
+    match (&input.command, &input.program) {
+        (Some(command), _) => command.program_name(),
+        (None, Some(program)) => program.clone(),
+        (None, None) => "job".to_owned(),
+    }
+}
+
+/// Whether a name can be that of a job: it becomes part of a file's name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+    !name.is_empty() && name.len() <= 100 && name.chars().all(fine) && !name.starts_with(['.', '-'])
+}
+
+/// Reads a whole file, or standard input for `-`.
+pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    text.map_err(|error| usage(format!("{}: can't be read: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(inputs: Vec<(&str, Option<&str>, u32)>) -> Vec<String> {
+        let input = |(line, name, copies): (&str, Option<&str>, u32)| JobInput {
+            name: name.map(str::to_owned),
+            copies,
+            ..JobInput::command(Command::Shell(line.to_owned()), "here".to_owned())
+        };
+        expand(inputs.into_iter().map(input).collect()).unwrap().into_iter().map(|job| job.name).collect()
+    }
+
+    #[test]
+    fn copies_and_unnamed_jobs_are_numbered() {
+        assert_eq!(names(vec![("x", Some("a"), 1), ("y", Some("b"), 2)]), ["a", "b-1", "b-2"]);
+        assert_eq!(names(vec![("/bin/gzip a", None, 1), ("gzip b", None, 1), ("xz c", None, 1)]), ["gzip-1", "gzip-2", "xz"]);
+        assert_eq!(names(vec![("A=1 ./run.sh", None, 1), ("(:)", None, 1), ("...", None, 1)]), ["run.sh", "job-1", "job-2"]);
+    }
+
+    #[test]
+    fn clashes_are_told() {
+        let job = |name: &str, copies| JobInput {
+            name: Some(name.to_owned()),
+            copies,
+            ..JobInput::command(Command::Shell("x".to_owned()), "mix.toml:3".to_owned())
+        };
+        let error = expand(vec![job("a", 1), job("a", 1)]).unwrap_err().to_string();
+        assert!(error.contains("mix.toml:3") && error.contains("`a`"), "{error}");
+        let jobs = expand(vec![job("a-1", 1), job("a", 2)]).unwrap();
+        assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["a-1", "a-2", "a-3"]);
+        assert!(expand(vec![job("a", 2), job("a-1", 1)]).is_err());
+        assert!(expand(vec![]).is_err());
+    }
+
+    #[test]
+    fn lines_are_quoted_for_the_shell() {
+        let line = Command::Argv(["a", "b c", "it's", "", "x=1", "*"].map(str::to_owned).to_vec()).line();
+        assert_eq!(line, r#"a 'b c' 'it'\''s' '' x=1 '*'"#);
+    }
+}

@@ -1,0 +1,231 @@
+//! What `cosched run` takes on the command line.
+
+use crate::exit;
+use clap::{Args, ValueEnum};
+use cosched_core::{CpuSet, Halt, Nanos};
+use std::path::PathBuf;
+
+/// Run a batch of jobs under a policy
+///
+/// Jobs come from a mix file, from a list of commands (-f), or from the command line. Each job writes to files of its
+/// own in the log folder; a job's failure does not stop the others unless --halt says so.
+///
+///   cosched run examples/quickstart.toml
+///   cosched run -f commands.txt --policy bandwidth
+///   cosched run -- make -C project test
+///   cosched run gzip -k {} ::: *.txt
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment, after_help = exit::TABLE)]
+pub(crate) struct RunArgs {
+    /// Mix file (TOML); see docs/mix-file.md
+    pub(crate) mix: Option<PathBuf>,
+
+    /// A command and its arguments; with `::: A B C` one job for each value
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+
+    /// Take a command for the shell from each line of FILE; `-` is standard input
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub(crate) list: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    /// Solo times for slowdowns: `measure` runs each distinct job alone first; a FILE is an earlier run record, or the
+    /// solo.json of an earlier run's log folder
+    #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO")]
+    pub(crate) solo: Option<String>,
+
+    /// Skip jobs whose command succeeded before, according to the --joblog file
+    #[arg(long, requires = "joblog")]
+    pub(crate) resume: bool,
+
+    /// Print what would be done, and why, and start nothing
+    #[arg(long, visible_alias = "explain")]
+    pub(crate) dry_run: bool,
+}
+
+/// Which policy, and what it works with.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Policy and machine")]
+pub(crate) struct PolicyArgs {
+    /// Policy; `auto` takes the best that this machine can feed (see `cosched list policies`)
+    #[arg(short, long, default_value = "auto", env = "COSCHED_POLICY", value_name = "P")]
+    pub(crate) policy: String,
+
+    /// Set a parameter of the policy, as in quantum_s=0.1; can be given several times
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub(crate) params: Vec<(String, String)>,
+
+    /// Machine profile with parameters for this machine (TOML with a [params] table)
+    #[arg(long, value_name = "FILE", env = "COSCHED_PROFILE")]
+    pub(crate) profile: Option<PathBuf>,
+
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1, env = "COSCHED_SEED", value_name = "N")]
+    pub(crate) seed: u64,
+
+    /// Use only these CPUs, as in 0-3,8
+    #[arg(long, value_name = "LIST", env = "COSCHED_CPUS")]
+    pub(crate) cpus: Option<CpuSet>,
+
+    /// Count another event than the table's, as in mm=0x4844; can be given several times
+    #[arg(long = "event", value_name = "NAME=RAW")]
+    pub(crate) events: Vec<String>,
+
+    /// How jobs are frozen: the cgroup freezer where it can be had, else signals
+    #[arg(long, value_enum, default_value_t = FreezeArg::Auto, env = "COSCHED_FREEZE", value_name = "HOW")]
+    pub(crate) freeze: FreezeArg,
+
+    /// Exit with 3 instead of going on without this; can be given several times
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) require: Vec<Requirement>,
+}
+
+/// Limits on the run and its jobs.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// Jobs that are live at once; the rest queue [default: the CPUs for fifo, else four times the CPUs]
+    #[arg(short, long, value_name = "N", env = "COSCHED_JOBS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) jobs: Option<u32>,
+
+    /// Start no further job while less memory than this is available, as in 2G
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP")]
+    pub(crate) mem_keep: Option<u64>,
+
+    /// End a job that has run for longer than this (time in which it was paused does not count), as in 90s or 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Nanos>,
+
+    /// Time from SIGTERM to SIGKILL
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    pub(crate) grace: Nanos,
+
+    /// Keep no started job paused much longer than this
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s", env = "COSCHED_MAX_PAUSE")]
+    pub(crate) max_pause: Nanos,
+
+    /// When to give up early: never, or `now` or `soon` with fail=N, success=N, fail=N% or success=N%, as in now,fail=1
+    #[arg(long, value_name = "RULE", default_value = "never")]
+    pub(crate) halt: Halt,
+}
+
+/// What is printed and kept.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Folder for the jobs' output and the run's record [default: cosched-logs/TIME-PID]
+    #[arg(long, value_name = "DIR", env = "COSCHED_LOGS")]
+    pub(crate) logs: Option<PathBuf>,
+
+    /// Show the jobs' output: each job's when it ends, or its lines as they come with or without its name
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) output: Option<Show>,
+
+    /// What standard output is for: a summary for people, or the run record
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    pub(crate) format: Format,
+
+    /// Write the run record (JSON) here as well, and the series beside it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
+
+    /// Keep a log of ended jobs in GNU parallel's format
+    #[arg(long, value_name = "FILE")]
+    pub(crate) joblog: Option<PathBuf>,
+
+    /// Print no progress, no warnings and no summary
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Tell more: each job's start and end
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+}
+
+/// How jobs are frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FreezeArg {
+    /// The cgroup freezer where it can be had, else signals
+    Auto,
+    /// The cgroup freezer, or an error
+    Cgroup,
+    /// SIGSTOP and SIGCONT
+    Signals,
+}
+
+/// What a run may insist on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Requirement {
+    /// Hardware performance counters
+    Counters,
+    /// A meter of package energy
+    Energy,
+    /// The cgroup freezer
+    Freezer,
+}
+
+/// How the jobs' output is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Show {
+    /// Each job's output in one piece when it ends
+    Group,
+    /// Lines as they come, each with its job's name
+    Tag,
+    /// Lines as they come
+    Live,
+}
+
+/// What standard output is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// Reads `NAME=VALUE`.
+pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("expected NAME=VALUE, as in quantum_s=0.1".to_owned()),
+    }
+}
+
+/// Reads a duration: `90s`, `5m`, `1h 30m`, or plain seconds.
+fn duration(text: &str) -> Result<Nanos, String> {
+    let expected = "expected a duration above zero, as in 90s, 5m or 1.5";
+    if let Ok(seconds) = text.parse::<f64>() {
+        return if seconds > 0.0 && seconds < 1e9 { Ok(Nanos::from_s(seconds)) } else { Err(expected.to_owned()) };
+    }
+    let parsed = humantime::parse_duration(text).map_err(|_| expected.to_owned())?;
+    let ns = u64::try_from(parsed.as_nanos()).ok().filter(|&ns| ns > 0);
+    ns.map(Nanos).ok_or_else(|| expected.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("90s"), Ok(Nanos::from_ms(90_000)));
+        assert_eq!(duration("1.5"), Ok(Nanos::from_ms(1_500)));
+        assert_eq!(duration("1h 1s"), Ok(Nanos::from_ms(3_601_000)));
+        for text in ["", "0", "-1", "0s", "x", "nan"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `cosched completions` and `cosched man`: made from the definition of the command line itself.
+
+use crate::Cli;
+use anyhow::Context as _;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Print completions for a shell
+///
+/// For bash: cosched completions bash > ~/.local/share/bash-completion/completions/cosched
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Print the manual page, or write the pages of all verbs to a folder
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Folder for cosched.1, cosched-run.1 and so on
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+pub(crate) fn completions(args: CompletionsArgs) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "cosched", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn man(args: ManArgs) -> anyhow::Result<ExitCode> {
+    match args.dir {
+        Some(dir) => {
+            std::fs::create_dir_all(&dir).with_context(|| format!("{}", dir.display()))?;
+            clap_mangen::generate_to(Cli::command(), &dir).with_context(|| format!("{}", dir.display()))?;
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            std::io::stdout().write_all(&page)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
