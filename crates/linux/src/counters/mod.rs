@@ -1,0 +1,190 @@
+//! Counting what a job does: hardware events and CPU time, over all its processes.
+//!
+//! Each job gets one group of events, inherited by what it forks, in user mode only, so that an ordinary user may count
+//! at `perf_event_paranoid` 2. CPU time is the kernel's task clock, an event too: it needs no hardware counters, counts
+//! user and system time (a clock excludes nothing), and counts children while they run as well as after they ended.
+//! Whatever can't be counted is absent with its reason, and never stops a run.
+
+mod group;
+mod open;
+mod probe;
+pub(crate) mod sys;
+
+pub use open::{CounterProblem, ProblemCause};
+pub use probe::{CounterSupport, probe};
+pub use sys::Start;
+
+use crate::events::{EventKind, MachineEvents};
+use cosched_core::{Absence, Counts, Nanos, Reading};
+use group::{Counted, Total};
+use open::{Group, Opener};
+use rustix::process::Pid;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use sys::{Attributes, ReadFormat, Target};
+
+/// The counters of one job. Dropping them closes them; the job goes on uncounted.
+#[derive(Debug)]
+pub struct JobCounters {
+    groups: Vec<Group<OwnedFd>>,
+    kinds: Vec<Kind>,
+    /// Why a kind is absent, for those that are not counted.
+    absent: [(EventKind, Absence); EventKind::ALL.len()],
+    cpu_time: Result<OwnedFd, Absence>,
+    /// Kept between reads, so that a read allocates nothing.
+    words: Vec<u64>,
+}
+
+/// One kind of event and where it is counted.
+#[derive(Debug)]
+struct Kind {
+    kind: EventKind,
+    /// Group and place in it, one per PMU.
+    places: Vec<(usize, usize)>,
+    total: Total,
+}
+
+/// Opens events of one process in the kernel.
+struct KernelOpener(Target);
+
+impl Opener for KernelOpener {
+    type Handle = OwnedFd;
+    fn open(&mut self, attributes: &Attributes, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+        sys::open(attributes, self.0, leader.map(AsFd::as_fd))
+    }
+}
+
+impl JobCounters {
+    /// Opens the machine's `events` and the CPU time of process `pid`, and says what can't be counted.
+    ///
+    /// With [`Start::OnExec`] the process must not have executed its program yet: what it does before is not counted,
+    /// and neither are children that it already has. It takes up to 7 file descriptors per job and core PMU.
+    pub fn open(pid: Pid, events: &MachineEvents, start: Start) -> (JobCounters, Vec<CounterProblem>) {
+        JobCounters::open_target(Target::Process(pid), events, start)
+    }
+
+    fn open_target(target: Target, events: &MachineEvents, start: Start) -> (JobCounters, Vec<CounterProblem>) {
+        let opened = open::open_all(&mut KernelOpener(target), events, start);
+        let cpu_time = open_task_clock(target, start);
+        let mut kinds = Vec::new();
+        let mut absent = EventKind::ALL.map(|kind| (kind, Absence::NoSuchEvent));
+        for (kind, reason) in &mut absent {
+            let places: Vec<(usize, usize)> = opened
+                .groups
+                .iter()
+                .enumerate()
+                .filter_map(|(g, group)| Some((g, group.members.iter().position(|(member, _)| member == kind)?)))
+                .collect();
+            // Counted on some of the PMUs only, a job would lose the time that it spends on the others.
+            if places.len() == events.pmus.len() && !places.is_empty() {
+                kinds.push(Kind { kind: *kind, places, total: Total::default() });
+            } else if let Some(problem) = opened.problems.iter().find(|problem| problem.kind == *kind) {
+                *reason = problem.reason;
+            }
+        }
+        let counters = JobCounters { groups: opened.groups, kinds, absent, cpu_time, words: Vec::new() };
+        (counters, opened.problems)
+    }
+
+    /// Everything counted since the start, scaled where the kernel shared counters out in time.
+    ///
+    /// Reading a running job interrupts its CPUs; read it after freezing it where that is possible. It costs one system
+    /// call per group. An event that got no counter at all since the last read is [`Absence::CountersLost`] this time.
+    pub fn read(&mut self) -> Counts {
+        let mut counts = Counts::absent(Absence::NoSuchEvent);
+        for (kind, why) in self.absent {
+            *field(&mut counts, kind) = Reading::Absent(why);
+        }
+        let words = &mut self.words;
+        let readings: Vec<Option<Vec<Counted>>> = self.groups.iter().map(|group| read_group(group, words)).collect();
+        for Kind { kind, places, total } in &mut self.kinds {
+            let now: Option<Vec<Counted>> =
+                places.iter().map(|&(group, member)| Some(readings[group].as_ref()?[member])).collect();
+            *field(&mut counts, *kind) = match now {
+                Some(now) => total.update(&now),
+                None => Reading::Absent(Absence::CountersLost),
+            };
+        }
+        counts
+    }
+
+    /// CPU time, user and system, of the job and its descendants since the start.
+    pub fn read_cpu_time(&mut self) -> Reading<Nanos> {
+        match &self.cpu_time {
+            Err(why) => Reading::Absent(*why),
+            Ok(fd) => match read_words(fd.as_fd(), 1, &mut self.words) {
+                Ok(&[ns]) => Reading::Value(Nanos(ns)),
+                _ => Reading::Absent(Absence::CountersLost),
+            },
+        }
+    }
+
+    /// Whether the kernel shared counters out in time at some read so far, so that counts are scaled estimates.
+    pub fn multiplexed(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.total.multiplexed)
+    }
+
+    /// How many file descriptors it holds.
+    pub fn descriptors(&self) -> usize {
+        self.groups.iter().map(|group| group.members.len()).sum::<usize>() + usize::from(self.cpu_time.is_ok())
+    }
+}
+
+fn field(counts: &mut Counts, kind: EventKind) -> &mut Reading<u64> {
+    match kind {
+        EventKind::Instructions => &mut counts.instructions,
+        EventKind::Cycles => &mut counts.cycles,
+        EventKind::MmReads => &mut counts.mm_reads,
+        EventKind::LlcAccesses => &mut counts.llc_accesses,
+        EventKind::L1Accesses => &mut counts.l1_accesses,
+        EventKind::MmWrites => &mut counts.mm_writes,
+    }
+}
+
+/// The kernel's clock of the CPU time of a task and, inherited, its descendants; `PERF_COUNT_SW_TASK_CLOCK`.
+fn open_task_clock(target: Target, start: Start) -> Result<OwnedFd, Absence> {
+    const TYPE_SOFTWARE: u32 = 1;
+    const TASK_CLOCK: u64 = 1;
+    let attributes = Attributes {
+        type_id: TYPE_SOFTWARE,
+        config: TASK_CLOCK,
+        config1: 0,
+        config2: 0,
+        of_job: true,
+        start: Some(start),
+        read: ReadFormat::Count,
+    };
+    sys::open(&attributes, target, None).map_err(|error| match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => Absence::NoPermission,
+        // A kernel without perf events; the clock itself exists wherever they do.
+        Some(libc::ENOSYS | libc::ENOENT) => Absence::NoCounters,
+        _ => Absence::CountersLost,
+    })
+}
+
+/// Reads a group; `None` when it does not answer as it should.
+fn read_group(group: &Group<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<Counted>> {
+    let (_, leader) = group.members.first()?;
+    match group.read {
+        ReadFormat::Group => {
+            let members = group.members.len();
+            group::decode_group(read_words(leader.as_fd(), 3 + members, words).ok()?, members)
+        }
+        _ => Some(vec![group::decode_single(read_words(leader.as_fd(), 3, words).ok()?)?]),
+    }
+}
+
+/// Reads up to `count` words of 64 bits. An event in an error state answers with none.
+pub(crate) fn read_words<'a>(fd: BorrowedFd<'_>, count: usize, words: &'a mut Vec<u64>) -> io::Result<&'a [u64]> {
+    const WORD: usize = size_of::<u64>();
+    const MOST: usize = 16;
+    let mut bytes = [0u8; MOST * WORD];
+    let length = rustix::io::read(fd, &mut bytes[..count.min(MOST) * WORD])?;
+    words.clear();
+    words.extend(bytes[..length].chunks_exact(WORD).map(|chunk| {
+        let mut word = [0; WORD];
+        word.copy_from_slice(chunk);
+        u64::from_ne_bytes(word)
+    }));
+    Ok(words)
+}

@@ -1,0 +1,352 @@
+//! Which events are opened, in which order, and what is given up when the hardware or the kernel does not hold them.
+
+use super::sys::{Attributes, ReadFormat, Start};
+use crate::events::{CorePmu, Encoding, Event, EventKind, MachineEvents, PmuEvents};
+use cosched_core::Absence;
+use std::fmt;
+use std::io;
+
+/// Why an event is not counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProblemCause {
+    /// The machine exposes no counters of its cores.
+    NoPmu,
+    /// The microarchitecture has no such event; the table's words.
+    NotInTable(String),
+    /// The counters do not hold it beside the more needed events.
+    DoesNotFit,
+    /// The kernel refuses it with this error number.
+    Refused(i32),
+}
+
+/// An event that is not counted, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterProblem {
+    /// What was to be counted.
+    pub kind: EventKind,
+    /// On which PMU, if there is one.
+    pub pmu: Option<String>,
+    /// The event as it was asked for, if there is one.
+    pub event: Option<String>,
+    /// The reason that readings carry.
+    pub reason: Absence,
+    /// The details.
+    pub cause: ProblemCause,
+}
+
+impl fmt::Display for CounterProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if let Some(event) = &self.event {
+            write!(f, " ({event})")?;
+        }
+        if let Some(pmu) = &self.pmu {
+            write!(f, " on {pmu}")?;
+        }
+        match &self.cause {
+            ProblemCause::NoPmu => write!(f, ": {}", self.reason),
+            ProblemCause::NotInTable(why) => write!(f, ": {why}"),
+            ProblemCause::DoesNotFit => f.write_str(": the counters do not hold it beside the other events"),
+            ProblemCause::Refused(errno) => {
+                write!(f, ": {} ({})", self.reason, io::Error::from_raw_os_error(*errno))
+            }
+        }
+    }
+}
+
+/// The reason of absence that stands for an error of `perf_event_open` on an event of `kind`.
+pub(crate) fn absence_of(errno: i32, kind: EventKind) -> Absence {
+    match errno {
+        libc::EACCES | libc::EPERM => Absence::NoPermission,
+        libc::ENOSYS => Absence::NoCounters,
+        // Every processor counts cycles and instructions: one that can't has no counters.
+        libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP
+            if matches!(kind, EventKind::Cycles | EventKind::Instructions) =>
+        {
+            Absence::NoCounters
+        }
+        libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP | libc::EINVAL => Absence::NoSuchEvent,
+        _ => Absence::CountersLost,
+    }
+}
+
+/// What `perf_event_open` is asked for an event. On a machine with several core PMUs a kernel event must say which one
+/// it means, in the upper half of `config` (since Linux 5.13; `PERF_PMU_TYPE_SHIFT` in `linux/perf_event.h`).
+pub(crate) fn attributes(
+    event: &Event,
+    pmu: &CorePmu,
+    hybrid: bool,
+    start: Option<Start>,
+    read: ReadFormat,
+) -> Attributes {
+    let (type_id, config, config1, config2) = match event.encoding {
+        Encoding::Kernel(event) => {
+            let (type_id, config) = event.type_and_config();
+            (type_id, if hybrid { u64::from(pmu.type_id) << 32 | config } else { config }, 0, 0)
+        }
+        Encoding::Raw { config, config1, config2, .. } => (pmu.type_id, config, config1, config2),
+    };
+    Attributes { type_id, config, config1, config2, of_job: true, start, read }
+}
+
+/// Opens events; the kernel, or a test's stand-in.
+pub(crate) trait Opener {
+    /// A handle of an opened event.
+    type Handle;
+    /// Opens an event, in the group of `leader` if there is one.
+    fn open(&mut self, attributes: &Attributes, leader: Option<&Self::Handle>) -> io::Result<Self::Handle>;
+}
+
+/// Events that are read by one call.
+#[derive(Debug)]
+pub(crate) struct Group<H> {
+    /// The leader first.
+    pub(crate) members: Vec<(EventKind, H)>,
+    /// Whether one read of the leader tells all of them.
+    pub(crate) read: ReadFormat,
+}
+
+/// What could be opened, and what not.
+#[derive(Debug)]
+pub(crate) struct Opened<H> {
+    pub(crate) groups: Vec<Group<H>>,
+    pub(crate) problems: Vec<CounterProblem>,
+}
+
+/// Opens every event of `events`, one group per PMU.
+///
+/// The events come in the order of [`EventKind::ALL`], the most needed first; each joins the group if the kernel finds
+/// room for it and is left out otherwise. So a group that does not fit loses writes first, then L1, last-level cache,
+/// reads, cycles. Inherited group reads exist since Linux 4.13 (commit ba5213ae6b88; before it, `EINVAL`); older
+/// kernels get one event per read.
+pub(crate) fn open_all<O: Opener>(opener: &mut O, events: &MachineEvents, start: Start) -> Opened<O::Handle> {
+    let mut opened = Opened { groups: Vec::new(), problems: Vec::new() };
+    if events.pmus.is_empty() {
+        opened.problems.extend(EventKind::ALL.map(|kind| CounterProblem {
+            kind,
+            pmu: None,
+            event: None,
+            reason: Absence::NoCounters,
+            cause: ProblemCause::NoPmu,
+        }));
+    }
+    for entry in &events.pmus {
+        open_pmu(opener, entry, events.is_hybrid(), start, &mut opened);
+    }
+    opened
+}
+
+fn open_pmu<O: Opener>(
+    opener: &mut O,
+    PmuEvents { pmu, table }: &PmuEvents,
+    hybrid: bool,
+    start: Start,
+    opened: &mut Opened<O::Handle>,
+) {
+    let mut problem = |kind, event: Option<&Event>, reason, cause| {
+        let event = event.map(|event| event.name.clone());
+        opened.problems.push(CounterProblem { kind, pmu: Some(pmu.name.clone()), event, reason, cause });
+    };
+    for (kind, why) in &table.absent {
+        problem(*kind, None, Absence::NoSuchEvent, ProblemCause::NotInTable(why.clone()));
+    }
+    let mut group: Vec<(EventKind, O::Handle)> = Vec::new();
+    let mut singles: Vec<(EventKind, O::Handle)> = Vec::new();
+    let mut group_read = true;
+    for event in &table.events {
+        let kind = event.kind;
+        let ask = |leads: bool, read| attributes(event, pmu, hybrid, leads.then_some(start), read);
+        let leader = group.first().map(|(_, handle)| handle);
+        let answer = if group_read {
+            opener.open(&ask(leader.is_none(), ReadFormat::Group), leader)
+        } else {
+            opener.open(&ask(true, ReadFormat::CountAndTimes), None)
+        };
+        let error = match answer {
+            Ok(handle) if group_read => {
+                group.push((kind, handle));
+                continue;
+            }
+            Ok(handle) => {
+                singles.push((kind, handle));
+                continue;
+            }
+            Err(error) => error,
+        };
+        let errno = error.raw_os_error().unwrap_or(0);
+        if errno == libc::EINVAL && group_read {
+            // Either the bits are wrong, or they do not fit beside the others, or the kernel knows no such read.
+            match (opener.open(&ask(true, ReadFormat::CountAndTimes), None), leader.is_some()) {
+                (Ok(_), true) => problem(kind, Some(event), Absence::NoSuchEvent, ProblemCause::DoesNotFit),
+                (Ok(handle), false) => {
+                    group_read = false;
+                    singles.push((kind, handle));
+                }
+                (Err(_), _) => problem(kind, Some(event), absence_of(errno, kind), ProblemCause::Refused(errno)),
+            }
+        } else {
+            problem(kind, Some(event), absence_of(errno, kind), ProblemCause::Refused(errno));
+        }
+    }
+    if !group.is_empty() {
+        opened.groups.push(Group { members: group, read: ReadFormat::Group });
+    }
+    opened
+        .groups
+        .extend(singles.into_iter().map(|single| Group { members: vec![single], read: ReadFormat::CountAndTimes }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::table_for;
+    use crate::processor::Processor;
+
+    /// A kernel with so many counters per group, which knows group reads or not, and refuses some events.
+    struct Fake {
+        counters: usize,
+        group_reads: bool,
+        refuse: Vec<(u64, i32)>,
+        in_group: usize,
+        asked: Vec<Attributes>,
+    }
+
+    impl Fake {
+        fn new(counters: usize) -> Fake {
+            Fake { counters, group_reads: true, refuse: Vec::new(), in_group: 0, asked: Vec::new() }
+        }
+    }
+
+    impl Opener for Fake {
+        type Handle = u64;
+        fn open(&mut self, attributes: &Attributes, leader: Option<&u64>) -> io::Result<u64> {
+            self.asked.push(attributes.clone());
+            let refused = self.refuse.iter().find(|(config, _)| *config == attributes.config).map(|(_, errno)| *errno);
+            let too_old = attributes.read == ReadFormat::Group && !self.group_reads;
+            let full = leader.is_some() && self.in_group >= self.counters;
+            match refused.or((too_old || full).then_some(libc::EINVAL)) {
+                Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+                None => {
+                    match (leader, attributes.read) {
+                        (Some(_), _) => self.in_group += 1,
+                        (None, ReadFormat::Group) => self.in_group = 1,
+                        _ => {}
+                    }
+                    Ok(attributes.config)
+                }
+            }
+        }
+    }
+
+    fn machine(pmus: &[(&str, u32, u32)]) -> MachineEvents {
+        let pmus = pmus
+            .iter()
+            .map(|&(name, type_id, model)| {
+                let processor = Processor::X86 { vendor: "GenuineIntel".to_owned(), family: 6, model, stepping: 0 };
+                let pmu = CorePmu { name: name.to_owned(), type_id, cpus: None };
+                PmuEvents { table: table_for(Some(&processor), name).clone(), pmu }
+            })
+            .collect();
+        MachineEvents { pmus }
+    }
+
+    fn kinds(group: &Group<u64>) -> Vec<EventKind> {
+        group.members.iter().map(|(kind, _)| *kind).collect()
+    }
+
+    fn westmere() -> MachineEvents {
+        machine(&[("cpu", 4, 0x2c)])
+    }
+
+    #[test]
+    fn one_group_holds_all_where_there_is_room() {
+        let mut fake = Fake::new(8);
+        let opened = open_all(&mut fake, &westmere(), Start::OnExec);
+        assert_eq!(opened.groups.len(), 1);
+        assert_eq!(kinds(&opened.groups[0]), EventKind::ALL[..5]);
+        let starts: Vec<Option<Start>> = fake.asked.iter().map(|attr| attr.start).collect();
+        assert_eq!(starts, [Some(Start::OnExec), None, None, None, None]);
+        assert_eq!((fake.asked[2].type_id, fake.asked[2].config, fake.asked[2].config1), (4, 0x1b7, 0x7033));
+        assert_eq!((fake.asked[0].type_id, fake.asked[0].config), (0, 1));
+        assert_eq!(opened.problems.len(), 1);
+        let text = opened.problems[0].to_string();
+        assert!(text.starts_with("mm_writes on cpu: What a core writes back"), "{text}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_given_up_from_the_end() {
+        for counters in 1..=5 {
+            let opened = open_all(&mut Fake::new(counters), &westmere(), Start::Now);
+            assert_eq!(kinds(&opened.groups[0]), EventKind::ALL[..counters]);
+            let lost: Vec<&CounterProblem> =
+                opened.problems.iter().filter(|problem| problem.cause == ProblemCause::DoesNotFit).collect();
+            assert_eq!(lost.len(), 5 - counters);
+            assert!(lost.iter().all(|problem| problem.reason == Absence::NoSuchEvent));
+        }
+    }
+
+    #[test]
+    fn a_refused_event_does_not_stop_the_others() {
+        let mut fake = Fake::new(8);
+        fake.refuse = vec![(1, libc::ENOENT), (0x4f2e, libc::EACCES), (0x1b7, libc::EINVAL)];
+        let opened = open_all(&mut fake, &westmere(), Start::OnExec);
+        assert_eq!(kinds(&opened.groups[0]), [EventKind::Cycles, EventKind::L1Accesses]);
+        let reasons: Vec<(EventKind, Absence)> = opened.problems.iter().map(|p| (p.kind, p.reason)).collect();
+        let expected = [
+            (EventKind::MmWrites, Absence::NoSuchEvent),
+            (EventKind::Instructions, Absence::NoCounters),
+            (EventKind::MmReads, Absence::NoSuchEvent),
+            (EventKind::LlcAccesses, Absence::NoPermission),
+        ];
+        assert_eq!(reasons, expected);
+        let text = opened.problems[3].to_string();
+        assert!(text.starts_with("llc_accesses (LONGEST_LAT_CACHE.REFERENCE) on cpu: not permitted"), "{text}");
+        // The second event leads in place of the first.
+        assert_eq!(fake.asked[1].start, Some(Start::OnExec));
+    }
+
+    #[test]
+    fn kernels_without_inherited_group_reads_get_single_events() {
+        let mut fake = Fake::new(8);
+        fake.group_reads = false;
+        let opened = open_all(&mut fake, &westmere(), Start::OnExec);
+        assert_eq!(opened.groups.len(), 5);
+        assert!(opened.groups.iter().all(|group| group.read == ReadFormat::CountAndTimes && group.members.len() == 1));
+        let singles = fake.asked.iter().filter(|attr| attr.read == ReadFormat::CountAndTimes);
+        assert!(singles.clone().count() == 5 && singles.clone().all(|attr| attr.start == Some(Start::OnExec)));
+        assert_eq!(opened.problems.len(), 1);
+    }
+
+    #[test]
+    fn hybrid_machines_get_a_group_per_pmu_that_says_which_it_means() {
+        let mut fake = Fake::new(8);
+        let opened = open_all(&mut fake, &machine(&[("cpu_core", 4, 0x97), ("cpu_atom", 10, 0x97)]), Start::OnExec);
+        assert_eq!(opened.groups.len(), 2);
+        assert_eq!((fake.asked[0].type_id, fake.asked[0].config), (0, 4 << 32 | 1));
+        assert_eq!((fake.asked[5].type_id, fake.asked[5].config), (0, 10 << 32 | 1));
+        assert_eq!((fake.asked[7].type_id, fake.asked[7].config), (10, 0x412e));
+    }
+
+    #[test]
+    fn without_a_pmu_every_event_is_absent_for_that_reason() {
+        let opened = open_all(&mut Fake::new(8), &MachineEvents::default(), Start::OnExec);
+        assert!(opened.groups.is_empty());
+        assert_eq!(opened.problems.len(), EventKind::ALL.len());
+        assert!(opened.problems.iter().all(|problem| problem.reason == Absence::NoCounters));
+        assert_eq!(opened.problems[0].to_string(), "instructions: this machine has no hardware counters");
+    }
+
+    #[test]
+    fn error_numbers_have_one_reason_each() {
+        let cases = [
+            (libc::EPERM, EventKind::Cycles, Absence::NoPermission),
+            (libc::ENOSYS, EventKind::MmReads, Absence::NoCounters),
+            (libc::EOPNOTSUPP, EventKind::Cycles, Absence::NoCounters),
+            (libc::EOPNOTSUPP, EventKind::MmReads, Absence::NoSuchEvent),
+            (libc::EMFILE, EventKind::Cycles, Absence::CountersLost),
+        ];
+        for (errno, kind, reason) in cases {
+            assert_eq!(absence_of(errno, kind), reason, "{errno}");
+        }
+    }
+}

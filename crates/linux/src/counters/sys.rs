@@ -1,0 +1,152 @@
+//! The one system call of this crate that no safe wrapper offers: `perf_event_open`.
+
+#![allow(unsafe_code)]
+#![warn(clippy::undocumented_unsafe_blocks)]
+
+use perf_event_open_sys::bindings::{self, perf_event_attr};
+use rustix::process::Pid;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// When an event begins to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With the process's next `execve`, so that nothing before the job's own program is counted.
+    OnExec,
+    /// At once.
+    Now,
+}
+
+/// An event as it is asked for; what is not named here stays zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attributes {
+    /// Number of the PMU or class of events.
+    pub(crate) type_id: u32,
+    /// Which of its events.
+    pub(crate) config: u64,
+    /// A further register.
+    pub(crate) config1: u64,
+    /// A second one.
+    pub(crate) config2: u64,
+    /// Count children, too, and only user mode: what an ordinary user may ask for at `perf_event_paranoid` 2.
+    pub(crate) of_job: bool,
+    /// When to begin; the members of a group follow their leader, so it matters to leaders only.
+    pub(crate) start: Option<Start>,
+    /// How a read answers.
+    pub(crate) read: ReadFormat,
+}
+
+/// How a read answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadFormat {
+    /// The count alone.
+    Count,
+    /// The count, the time enabled and the time running.
+    CountAndTimes,
+    /// The number of events, the times, and every count of the group.
+    Group,
+}
+
+impl Attributes {
+    /// The kernel's own structure.
+    pub(crate) fn to_kernel(&self) -> perf_event_attr {
+        let times = bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING;
+        let read_format = match self.read {
+            ReadFormat::Count => 0,
+            ReadFormat::CountAndTimes => times,
+            ReadFormat::Group => times | bindings::PERF_FORMAT_GROUP,
+        };
+        let mut attr = perf_event_attr {
+            type_: self.type_id,
+            size: size_of::<perf_event_attr>() as u32,
+            config: self.config,
+            read_format: u64::from(read_format),
+            ..perf_event_attr::default()
+        };
+        attr.config1 = self.config1;
+        attr.config2 = self.config2;
+        if self.start == Some(Start::OnExec) {
+            attr.set_disabled(1);
+            attr.set_enable_on_exec(1);
+        }
+        if self.of_job {
+            attr.set_inherit(1);
+            attr.set_exclude_kernel(1);
+            attr.set_exclude_hv(1);
+        }
+        attr
+    }
+}
+
+/// Of whom an event is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// This thread; its threads and processes to come, if inherited.
+    Itself,
+    /// A process, likewise.
+    Process(Pid),
+    /// Whatever runs on a CPU.
+    Cpu(u32),
+}
+
+/// Opens an event:
+///
+/// ```c
+/// int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
+/// ```
+///
+/// # Errors
+/// The kernel's, see perf_event_open(2).
+pub(crate) fn open(attributes: &Attributes, target: Target, leader: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
+    let (pid, cpu) = match target {
+        Target::Itself => (0, -1),
+        Target::Process(pid) => (pid.as_raw_nonzero().get(), -1),
+        Target::Cpu(cpu) => (-1, i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?),
+    };
+    let group = leader.map_or(-1, |fd| fd.as_raw_fd());
+    let mut attr = attributes.to_kernel();
+    // SAFETY: `attr` is a valid `perf_event_attr` that outlives the call and states its own size, which bounds what
+    // the kernel reads and writes through the pointer; the other arguments are plain numbers, and `leader` is borrowed.
+    let fd = unsafe {
+        perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, group, bindings::PERF_FLAG_FD_CLOEXEC.into())
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so `fd` is a new descriptor that nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(start: Option<Start>, read: ReadFormat) -> Attributes {
+        Attributes { type_id: 4, config: 0x1b7, config1: 0x7033, config2: 5, of_job: true, start, read }
+    }
+
+    #[test]
+    fn a_leader_waits_for_exec_and_counts_children_in_user_mode() {
+        let attr = job(Some(Start::OnExec), ReadFormat::Group).to_kernel();
+        assert_eq!((attr.type_, attr.config, attr.config1, attr.config2), (4, 0x1b7, 0x7033, 5));
+        assert_eq!(attr.size as usize, size_of::<perf_event_attr>());
+        assert_eq!((attr.disabled(), attr.enable_on_exec(), attr.inherit()), (1, 1, 1));
+        assert_eq!((attr.exclude_kernel(), attr.exclude_hv(), attr.exclude_user()), (1, 1, 0));
+        // TOTAL_TIME_ENABLED 1, TOTAL_TIME_RUNNING 2, GROUP 8.
+        assert_eq!((attr.read_format, attr.sample_type, attr.pinned()), (11, 0, 0));
+    }
+
+    #[test]
+    fn members_follow_their_leader_and_others_start_at_once() {
+        let attr = job(None, ReadFormat::Group).to_kernel();
+        assert_eq!((attr.disabled(), attr.enable_on_exec(), attr.inherit()), (0, 0, 1));
+        let attr = job(Some(Start::Now), ReadFormat::CountAndTimes).to_kernel();
+        assert_eq!((attr.disabled(), attr.enable_on_exec(), attr.read_format), (0, 0, 3));
+    }
+
+    #[test]
+    fn a_chip_wide_event_excludes_nothing() {
+        let attr = Attributes { of_job: false, ..job(None, ReadFormat::Count) }.to_kernel();
+        assert_eq!((attr.inherit(), attr.exclude_kernel(), attr.exclude_hv(), attr.read_format), (0, 0, 0, 0));
+    }
+}

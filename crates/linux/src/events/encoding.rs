@@ -1,0 +1,391 @@
+//! How an event is told to the kernel, and how a person writes it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What is counted of a job; the fields of [`cosched_core::Counts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// Instructions retired.
+    Instructions,
+    /// Core clock cycles.
+    Cycles,
+    /// Lines of 64 bytes read from main memory.
+    MmReads,
+    /// Accesses to the last-level cache.
+    LlcAccesses,
+    /// Accesses to the first-level data cache.
+    L1Accesses,
+    /// Lines of 64 bytes written to main memory.
+    MmWrites,
+}
+
+impl EventKind {
+    /// All kinds, the most needed first: when the counters do not hold all events, the last ones are given up first.
+    /// Progress needs instructions and cycles, every bandwidth policy the reads from memory, Perf&Fair also the
+    /// accesses to the last-level cache, and only EFS the rest.
+    pub const ALL: [EventKind; 6] = [
+        EventKind::Instructions,
+        EventKind::Cycles,
+        EventKind::MmReads,
+        EventKind::LlcAccesses,
+        EventKind::L1Accesses,
+        EventKind::MmWrites,
+    ];
+
+    /// The name of its field in [`cosched_core::Counts`].
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::Instructions => "instructions",
+            EventKind::Cycles => "cycles",
+            EventKind::MmReads => "mm_reads",
+            EventKind::LlcAccesses => "llc_accesses",
+            EventKind::L1Accesses => "l1_accesses",
+            EventKind::MmWrites => "mm_writes",
+        }
+    }
+
+    /// The short name that an override may use.
+    pub fn key(self) -> &'static str {
+        match self {
+            EventKind::Instructions => "instructions",
+            EventKind::Cycles => "cycles",
+            EventKind::MmReads => "mm",
+            EventKind::LlcAccesses => "llc",
+            EventKind::L1Accesses => "l1",
+            EventKind::MmWrites => "mm-writes",
+        }
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An event that the kernel knows by a name of its own, on every processor that has something like it.
+///
+/// Numbers: Linux, `include/uapi/linux/perf_event.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelEvent {
+    /// Core clock cycles.
+    CpuCycles,
+    /// Instructions retired.
+    Instructions,
+    /// Accesses to a cache that the kernel chooses, mostly the last-level one.
+    CacheReferences,
+    /// Misses of that cache.
+    CacheMisses,
+    /// Loads that reach the first-level data cache.
+    L1DcacheLoads,
+    /// Loads that reach the last-level cache.
+    LlcLoads,
+    /// Loads that miss the last-level cache.
+    LlcLoadMisses,
+    /// Loads from memory.
+    NodeLoads,
+}
+
+/// `PERF_TYPE_HARDWARE`.
+pub(crate) const TYPE_HARDWARE: u32 = 0;
+/// `PERF_TYPE_HW_CACHE`.
+pub(crate) const TYPE_HW_CACHE: u32 = 3;
+
+impl KernelEvent {
+    const ALL: [KernelEvent; 8] = [
+        KernelEvent::CpuCycles,
+        KernelEvent::Instructions,
+        KernelEvent::CacheReferences,
+        KernelEvent::CacheMisses,
+        KernelEvent::L1DcacheLoads,
+        KernelEvent::LlcLoads,
+        KernelEvent::LlcLoadMisses,
+        KernelEvent::NodeLoads,
+    ];
+
+    /// The name, as in `perf list`.
+    pub fn name(self) -> &'static str {
+        match self {
+            KernelEvent::CpuCycles => "cpu-cycles",
+            KernelEvent::Instructions => "instructions",
+            KernelEvent::CacheReferences => "cache-references",
+            KernelEvent::CacheMisses => "cache-misses",
+            KernelEvent::L1DcacheLoads => "L1-dcache-loads",
+            KernelEvent::LlcLoads => "LLC-loads",
+            KernelEvent::LlcLoadMisses => "LLC-load-misses",
+            KernelEvent::NodeLoads => "node-loads",
+        }
+    }
+
+    /// `type` and `config` of `perf_event_attr`.
+    pub fn type_and_config(self) -> (u32, u64) {
+        // A cache event is cache | operation << 8 | result << 16; loads are operation 0, accesses result 0.
+        const MISS: u64 = 1 << 16;
+        match self {
+            KernelEvent::CpuCycles => (TYPE_HARDWARE, 0),
+            KernelEvent::Instructions => (TYPE_HARDWARE, 1),
+            KernelEvent::CacheReferences => (TYPE_HARDWARE, 2),
+            KernelEvent::CacheMisses => (TYPE_HARDWARE, 3),
+            KernelEvent::L1DcacheLoads => (TYPE_HW_CACHE, 0),
+            KernelEvent::LlcLoads => (TYPE_HW_CACHE, 2),
+            KernelEvent::LlcLoadMisses => (TYPE_HW_CACHE, 2 | MISS),
+            KernelEvent::NodeLoads => (TYPE_HW_CACHE, 6),
+        }
+    }
+}
+
+/// How an event is told to the kernel.
+///
+/// ```
+/// use cosched_linux::events::Encoding;
+/// let raw: Encoding = "cpu/event=0x44,umask=0x48/".parse().unwrap();
+/// assert_eq!(raw.to_string(), "cpu/config=0x4844/");
+/// assert_eq!("r4844".parse::<Encoding>().unwrap().to_string(), "0x4844");
+/// assert!("cache-references".parse::<Encoding>().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// By the kernel's own name.
+    Kernel(KernelEvent),
+    /// By the bits of the core's event-select register.
+    Raw {
+        /// The PMU that it is meant for; `None` for every core PMU of the machine.
+        pmu: Option<String>,
+        /// The event select: on x86 event number | unit mask << 8, on Arm the event number.
+        config: u64,
+        /// A further register, for example Intel's off-core response.
+        config1: u64,
+        /// A second one.
+        config2: u64,
+    },
+}
+
+impl Encoding {
+    /// A raw event without further registers, for every core PMU.
+    pub fn raw(config: u64) -> Encoding {
+        Encoding::Raw { pmu: None, config, config1: 0, config2: 0 }
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Encoding::Kernel(event) => f.write_str(event.name()),
+            Encoding::Raw { pmu: None, config, config1: 0, config2: 0 } => write!(f, "0x{config:04x}"),
+            Encoding::Raw { pmu, config, config1, config2 } => {
+                write!(f, "{}/config=0x{config:04x}", pmu.as_deref().unwrap_or(""))?;
+                for (name, value) in [("config1", config1), ("config2", config2)] {
+                    if *value != 0 {
+                        write!(f, ",{name}=0x{value:x}")?;
+                    }
+                }
+                f.write_str("/")
+            }
+        }
+    }
+}
+
+/// An event that can't be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// An override without `=`.
+    #[error("`{text}` does not say which event it replaces; write for example `mm=0x4844`")]
+    NoEquals {
+        /// What was given.
+        text: String,
+    },
+    /// An override of an event that there is not.
+    #[error("`{name}` is not an event that is counted; one of {} is, as in `mm=0x4844`", keys())]
+    UnknownKind {
+        /// What was given.
+        name: String,
+    },
+    /// An encoding that can't be read.
+    #[error(
+        "`{text}` is not an event: {why}; write hexadecimal bits as in `0x4844` or `r412e`, a PMU's own form as in \
+         `cpu/event=0x44,umask=0x48/` or `cpu/config=0x1b7,config1=0x3004003f7/`, or a name of the kernel's as in \
+         `cache-references`"
+    )]
+    BadEncoding {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An override for a PMU that is not one of the machine's cores.
+    #[error("`{pmu}` is not a core PMU of this machine; it has {known}")]
+    UnknownPmu {
+        /// What was given.
+        pmu: String,
+        /// Those that there are, or `none`.
+        known: String,
+    },
+}
+
+fn keys() -> String {
+    EventKind::ALL.map(|kind| format!("`{}`", kind.key())).join(", ")
+}
+
+impl FromStr for Encoding {
+    type Err = EventError;
+
+    fn from_str(text: &str) -> Result<Encoding, EventError> {
+        let text = text.trim();
+        let bad = |why: String| EventError::BadEncoding { text: text.to_owned(), why };
+        if let Some(event) = KernelEvent::ALL.into_iter().find(|event| event.name() == text) {
+            return Ok(Encoding::Kernel(event));
+        }
+        if let Some((pmu, rest)) = text.split_once('/') {
+            let terms = rest.strip_suffix('/').ok_or_else(|| bad("the closing `/` is missing".to_owned()))?;
+            let pmu = (!pmu.is_empty()).then(|| pmu.to_owned());
+            return parse_terms(pmu, terms).map_err(bad);
+        }
+        let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix('r'));
+        let hex = hex.ok_or_else(|| bad("no such name".to_owned()))?;
+        parse_hex(hex).map(Encoding::raw).ok_or_else(|| bad(format!("`{hex}` is not a hexadecimal number of 64 bits")))
+    }
+}
+
+/// `from_str_radix` alone would let a sign pass.
+fn parse_hex(text: &str) -> Option<u64> {
+    text.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(text, 16).ok()).flatten()
+}
+
+fn parse_value(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => parse_hex(hex),
+        None if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
+        None => None,
+    }
+}
+
+fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
+    let (mut config, mut config1, mut config2, mut event, mut umask) = (None, None, None, None, None);
+    for term in terms.split(',') {
+        let (name, value) = term.split_once('=').ok_or_else(|| format!("`{term}` has no value"))?;
+        let value = parse_value(value).ok_or_else(|| format!("`{value}` is not a number"))?;
+        let slot = match name {
+            "config" => &mut config,
+            "config1" | "offcore_rsp" => &mut config1,
+            "config2" => &mut config2,
+            "event" => &mut event,
+            "umask" => &mut umask,
+            _ => return Err(format!("`{name}` is none of config, config1, config2, event, umask, offcore_rsp")),
+        };
+        if slot.replace(value).is_some() {
+            return Err(format!("`{name}` is there twice"));
+        }
+    }
+    let config = match (config, event, umask) {
+        (Some(config), None, None) => config,
+        (None, Some(event), None) if event <= 0xffff => event,
+        // Only x86 has unit masks; there larger event numbers lie elsewhere in the register.
+        (None, Some(event), Some(umask)) if event <= 0xff && umask <= 0xff => event | umask << 8,
+        (None, Some(_), _) => return Err("event or umask is too large; give the bits as config".to_owned()),
+        _ => return Err("it takes either config, or event with or without umask".to_owned()),
+    };
+    Ok(Encoding::Raw { pmu, config, config1: config1.unwrap_or(0), config2: config2.unwrap_or(0) })
+}
+
+/// A user's own encoding for one event, as `--event` takes it: `mm=0x4844`.
+///
+/// ```
+/// use cosched_linux::events::{EventKind, EventOverride};
+/// let own: EventOverride = "llc=r412e".parse().unwrap();
+/// assert_eq!((own.kind, own.encoding.to_string().as_str()), (EventKind::LlcAccesses, "0x412e"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventOverride {
+    /// What it counts.
+    pub kind: EventKind,
+    /// How.
+    pub encoding: Encoding,
+}
+
+impl FromStr for EventOverride {
+    type Err = EventError;
+
+    fn from_str(text: &str) -> Result<EventOverride, EventError> {
+        let (name, encoding) = text.split_once('=').ok_or_else(|| EventError::NoEquals { text: text.to_owned() })?;
+        let name = name.trim();
+        let kind = EventKind::ALL.into_iter().find(|kind| kind.key() == name || kind.name() == name);
+        let kind = kind.ok_or_else(|| EventError::UnknownKind { name: name.to_owned() })?;
+        Ok(EventOverride { kind, encoding: encoding.parse()? })
+    }
+}
+
+impl fmt::Display for EventOverride {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.kind.key(), self.encoding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> (Option<String>, u64, u64, u64) {
+        match text.parse().unwrap() {
+            Encoding::Raw { pmu, config, config1, config2 } => (pmu, config, config1, config2),
+            Encoding::Kernel(event) => panic!("{event:?}"),
+        }
+    }
+
+    #[test]
+    fn every_form_is_read_and_printed_alike() {
+        assert_eq!(raw("0x4844"), (None, 0x4844, 0, 0));
+        assert_eq!(raw(" r412e "), (None, 0x412e, 0, 0));
+        assert_eq!(raw("cpu/event=0x44,umask=0x48/"), (Some("cpu".into()), 0x4844, 0, 0));
+        assert_eq!(raw("/event=55/"), (None, 55, 0, 0));
+        assert_eq!(raw("cpu_core/config=0x1b7,config1=0x3004003f7/").2, 0x3_0040_03f7);
+        assert_eq!(raw("cpu/event=0xb7,umask=1,offcore_rsp=0x10,config2=3/"), (Some("cpu".into()), 0x1b7, 0x10, 3));
+        for text in ["0x0040", "/config=0x01b7,config1=0x7033/", "a/config=0x0001,config2=0x2/", "LLC-loads"] {
+            assert_eq!(text.parse::<Encoding>().unwrap().to_string(), text);
+        }
+        for event in KernelEvent::ALL {
+            assert_eq!(event.name().parse(), Ok(Encoding::Kernel(event)));
+        }
+    }
+
+    #[test]
+    fn mistakes_are_explained_with_an_example() {
+        let cases = [
+            ("4844", "no such name"),
+            ("0x", "not a hexadecimal number"),
+            ("r+12", "not a hexadecimal number"),
+            ("0x11223344556677889", "of 64 bits"),
+            ("cpu/event=0x44", "closing"),
+            ("cpu/event=q/", "`q` is not a number"),
+            ("cpu/event=+1/", "`+1` is not a number"),
+            ("cpu/edge/", "no value"),
+            ("cpu/cmask=1/", "`cmask` is none of"),
+            ("cpu/event=1,event=2/", "twice"),
+            ("cpu/event=0x144,umask=1/", "too large"),
+            ("cpu/umask=1/", "either config"),
+            ("cpu/config=1,event=1/", "either config"),
+        ];
+        for (text, why) in cases {
+            let error = text.parse::<Encoding>().unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("as in `0x4844`"), "{text}: {error}");
+        }
+        for text in ["mm", "mmm=0x1", "mm=zero"] {
+            let error = text.parse::<EventOverride>().unwrap_err().to_string();
+            assert!(error.contains("0x4844"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn overrides_take_short_and_long_names() {
+        for kind in EventKind::ALL {
+            for name in [kind.key(), kind.name()] {
+                let own: EventOverride = format!("{name}=0x4844").parse().unwrap();
+                assert_eq!((own.kind, &own.encoding), (kind, &Encoding::raw(0x4844)));
+            }
+        }
+        let own: EventOverride = "mm=/config=0x01b7,config1=0x7033/".parse().unwrap();
+        assert_eq!(own.to_string(), "mm=/config=0x01b7,config1=0x7033/");
+    }
+}

@@ -1,0 +1,271 @@
+//! Event encodings as data, and which of them are this machine's.
+//!
+//! A processor counts what its event-select registers are told, and each microarchitecture has its own numbers. They
+//! are data: one file per microarchitecture in `tables/`, with its source. Where none fits, the kernel's own generic
+//! events stand in. Hybrid machines have one PMU per core type, each with a table of its own.
+
+mod encoding;
+mod table;
+
+pub use encoding::{Encoding, EventError, EventKind, EventOverride, KernelEvent};
+pub use table::{Event, EventTable, TableError, table_for, tables};
+
+use crate::processor::{Processor, Processors};
+use crate::root::{ReadError, Root};
+use cosched_core::CpuSet;
+
+const PMU_DIR: &str = "/sys/bus/event_source/devices";
+
+/// A performance monitoring unit of the machine's cores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CorePmu {
+    /// The kernel's name, for example `cpu` or `cpu_core`.
+    pub name: String,
+    /// The kernel's number, the `type` of `perf_event_attr`.
+    pub type_id: u32,
+    /// The CPUs that it is for; `None` for all.
+    pub cpus: Option<CpuSet>,
+}
+
+/// A core PMU with its events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PmuEvents {
+    /// The PMU.
+    pub pmu: CorePmu,
+    /// Its events, with the user's own put in.
+    pub table: EventTable,
+}
+
+/// The events of this machine: one entry per core PMU, none when it exposes no counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineEvents {
+    /// The core PMUs.
+    pub pmus: Vec<PmuEvents>,
+}
+
+/// What may go wrong when the machine's events are looked up.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineEventsError {
+    /// A file of the kernel can't be used.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A user's own event does not fit the machine.
+    #[error(transparent)]
+    Event(#[from] EventError),
+}
+
+impl MachineEvents {
+    /// Finds the core PMUs and their tables, and puts in the user's own events.
+    ///
+    /// A later override of the same event wins.
+    ///
+    /// # Errors
+    /// [`MachineEventsError`]: an unusable file, or an override for a PMU that is not there.
+    pub fn detect(root: &Root, overrides: &[EventOverride]) -> Result<MachineEvents, MachineEventsError> {
+        let processors = Processors::read(root)?;
+        let mut pmus: Vec<PmuEvents> = core_pmus(root)?
+            .into_iter()
+            .map(|pmu| {
+                let table = table_for(processors.kind_of(pmu.cpus.as_ref()), &pmu.name).clone();
+                PmuEvents { pmu, table }
+            })
+            .collect();
+        for own in overrides {
+            let wanted = match &own.encoding {
+                Encoding::Raw { pmu, .. } => pmu.as_deref(),
+                Encoding::Kernel(_) => None,
+            };
+            let mut found = wanted.is_none();
+            for entry in pmus.iter_mut().filter(|entry| wanted.is_none_or(|name| name == entry.pmu.name)) {
+                entry.table.replace(own.kind, own.encoding.clone());
+                found = true;
+            }
+            if let (false, Some(pmu)) = (found, wanted) {
+                let names: Vec<&str> = pmus.iter().map(|entry| entry.pmu.name.as_str()).collect();
+                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                return Err(EventError::UnknownPmu { pmu: pmu.to_owned(), known }.into());
+            }
+        }
+        Ok(MachineEvents { pmus })
+    }
+
+    /// Whether the machine has cores of several kinds, each with a PMU of its own.
+    pub fn is_hybrid(&self) -> bool {
+        self.pmus.len() > 1
+    }
+
+    /// These events without one kind.
+    pub(crate) fn without(&self, kind: EventKind, why: &str) -> MachineEvents {
+        let mut left = self.clone();
+        for entry in &mut left.pmus {
+            let before = entry.table.events.len();
+            entry.table.events.retain(|event| event.kind != kind);
+            if entry.table.events.len() < before {
+                entry.table.absent.push((kind, why.to_owned()));
+            }
+        }
+        left
+    }
+}
+
+/// The PMUs of the machine's cores, sorted by name.
+fn core_pmus(root: &Root) -> Result<Vec<CorePmu>, ReadError> {
+    let mut found = Vec::new();
+    for name in root.names(PMU_DIR, "performance counters")? {
+        // Others count for a whole chip, or trace. `cpum_cf` is s390's; Arm's are named after architecture or core.
+        let is_core = matches!(name.as_str(), "cpu" | "cpu_core" | "cpu_atom" | "cpu_lowpower" | "cpum_cf")
+            || ["armv", "apple_"].iter().any(|start| name.starts_with(start));
+        if !is_core {
+            continue;
+        }
+        let file = |file: &str| format!("{PMU_DIR}/{name}/{file}");
+        let expected = "the PMU's number";
+        let type_id = root
+            .parse(&file("type"), "performance counters", expected)?
+            .ok_or_else(|| root.missing(&file("type"), "performance counters", expected))?;
+        let cpus = root.cpus(&file("cpus"), "CPUs of a PMU")?;
+        found.push(CorePmu { name, type_id, cpus });
+    }
+    Ok(found)
+}
+
+/// One line of the list of all events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventListing {
+    /// The table, for example `zen5`.
+    pub table: &'static str,
+    /// The microarchitecture in words.
+    pub title: &'static str,
+    /// Where the table's encodings come from.
+    pub source: &'static str,
+    /// What is counted.
+    pub kind: EventKind,
+    /// The event, or why there is none.
+    pub event: Result<&'static Event, &'static str>,
+    /// Whether this machine would use the table.
+    pub this_machine: bool,
+}
+
+/// Every event of every table, and which tables are this machine's by its processors, even if it exposes no counters.
+///
+/// # Errors
+/// [`ReadError`] when the files that tell the processors and PMUs can't be used.
+pub fn listing(root: &Root) -> Result<Vec<EventListing>, ReadError> {
+    let processors = Processors::read(root)?;
+    let mut own: Vec<&EventTable> =
+        core_pmus(root)?.iter().map(|pmu| table_for(processors.kind_of(pmu.cpus.as_ref()), &pmu.name)).collect();
+    if own.is_empty() {
+        own.extend(processors.kinds.iter().map(|(kind, _): &(Processor, CpuSet)| table_for(Some(kind), "cpu")));
+    }
+    let mut lines = Vec::new();
+    for table in tables() {
+        let this_machine = own.iter().any(|own| own.name == table.name);
+        for kind in EventKind::ALL {
+            let why = || table.absent.iter().find(|(absent, _)| *absent == kind).map_or("", |(_, why)| why.as_str());
+            let event = table.event(kind).ok_or_else(why);
+            lines.push(EventListing {
+                table: &table.name,
+                title: &table.title,
+                source: &table.source,
+                kind,
+                event,
+                this_machine,
+            });
+        }
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let root = Root::new(dir.path());
+        (dir, root)
+    }
+
+    const ALDER: &str = "processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\nmodel : 151\nstepping : 2\n";
+    const ZEN5: &str = "processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\nmodel : 2\nstepping : 1\n";
+
+    fn overrides(texts: &[&str]) -> Vec<EventOverride> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_machine_without_core_pmu_has_no_events_but_is_still_listed() {
+        let (_dir, root) = tree(&[
+            ("proc/cpuinfo", ZEN5),
+            ("sys/bus/event_source/devices/software/type", "1"),
+            ("sys/bus/event_source/devices/power/type", "9"),
+        ]);
+        assert_eq!(MachineEvents::detect(&root, &overrides(&["mm=0x1"])).unwrap(), MachineEvents::default());
+        let own: Vec<EventListing> = listing(&root).unwrap().into_iter().filter(|line| line.this_machine).collect();
+        assert_eq!(own.len(), EventKind::ALL.len());
+        assert!(own.iter().all(|line| line.table == "zen5"));
+        assert_eq!(own[2].event.unwrap().encoding, Encoding::raw(0x4844));
+        assert!(own[5].event.unwrap_err().contains("writes back"));
+    }
+
+    #[test]
+    fn hybrid_machines_have_a_table_per_pmu() {
+        let (_dir, root) = tree(&[
+            ("proc/cpuinfo", ALDER),
+            ("sys/bus/event_source/devices/cpu_core/type", "4"),
+            ("sys/bus/event_source/devices/cpu_core/cpus", "0-15"),
+            ("sys/bus/event_source/devices/cpu_atom/type", "10"),
+            ("sys/bus/event_source/devices/cpu_atom/cpus", "0"),
+            ("sys/bus/event_source/devices/uncore_imc_0/type", "20"),
+        ]);
+        let own = overrides(&["llc=0x1", "mm=cpu_atom/config=0x2/", "mm=cpu_atom/config=0x3/"]);
+        let found = MachineEvents::detect(&root, &own).unwrap();
+        assert!(found.is_hybrid());
+        let of = |name: &str| found.pmus.iter().find(|entry| entry.pmu.name == name).unwrap();
+        assert_eq!((of("cpu_core").table.name.as_str(), of("cpu_core").pmu.type_id), ("goldencove", 4));
+        assert_eq!((of("cpu_atom").table.name.as_str(), of("cpu_atom").pmu.type_id), ("gracemont", 10));
+        for entry in &found.pmus {
+            assert_eq!(entry.table.event(EventKind::LlcAccesses).unwrap().encoding, Encoding::raw(1));
+        }
+        assert_eq!(of("cpu_core").table.event(EventKind::MmReads).unwrap().encoding, Encoding::raw(0x412e));
+        assert_eq!(of("cpu_atom").table.event(EventKind::MmReads).unwrap().name, "cpu_atom/config=0x0003/");
+        let error = MachineEvents::detect(&root, &overrides(&["mm=cpu/config=0x2/"])).unwrap_err().to_string();
+        assert_eq!(error, "`cpu` is not a core PMU of this machine; it has cpu_atom, cpu_core");
+    }
+
+    #[test]
+    fn big_and_small_arm_cores_are_told_apart_by_their_cpus() {
+        let core = |cpu, part| format!("processor : {cpu}\nCPU implementer : 0x41\nCPU part : {part}\n");
+        let (_dir, root) = tree(&[
+            ("proc/cpuinfo", &[core(0, "0xd03"), core(1, "0xd0c")].join("\n")),
+            ("sys/bus/event_source/devices/armv8_cortex_a53/type", "8"),
+            ("sys/bus/event_source/devices/armv8_cortex_a53/cpus", "0"),
+            ("sys/bus/event_source/devices/armv8_neoverse_n1/type", "9"),
+            ("sys/bus/event_source/devices/armv8_neoverse_n1/cpus", "1"),
+        ]);
+        let found = MachineEvents::detect(&root, &[]).unwrap();
+        let tables: Vec<&str> = found.pmus.iter().map(|entry| entry.table.name.as_str()).collect();
+        assert_eq!(tables, ["generic", "neoverse-n1"]);
+    }
+
+    #[test]
+    fn an_override_fills_what_was_absent() {
+        let (_dir, root) = tree(&[("proc/cpuinfo", ZEN5), ("sys/bus/event_source/devices/cpu/type", "4")]);
+        let found = MachineEvents::detect(&root, &overrides(&["mm-writes=0x1"])).unwrap();
+        assert_eq!((found.pmus[0].table.events.len(), found.pmus[0].table.absent.len()), (6, 0));
+        let left = found.without(EventKind::Cycles, "does not fit");
+        assert_eq!(left.pmus[0].table.absent, [(EventKind::Cycles, "does not fit".to_owned())]);
+    }
+
+    #[test]
+    fn a_pmu_without_a_number_is_named() {
+        let (_dir, root) = tree(&[("sys/bus/event_source/devices/cpu/format/event", "config:0-7")]);
+        let error = MachineEvents::detect(&root, &[]).unwrap_err().to_string();
+        assert!(error.contains("cpu/type does not exist; expected the PMU's number"), "{error}");
+    }
+}

@@ -1,0 +1,149 @@
+//! How much memory is left: of the machine, and of the cgroups that this process is in.
+
+use crate::root::{ReadError, Root};
+
+/// Memory that can be used without swapping, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Memory of the machine.
+    pub total: u64,
+    /// What new work could use without swapping, by the kernel's estimate (`MemAvailable`).
+    pub available: u64,
+    /// What is left below the tightest limit of the cgroups (version 2) of this process; `None` without any limit.
+    pub cgroup_left: Option<u64>,
+}
+
+impl Memory {
+    /// What new work can use: the smaller of what the machine and the cgroups leave.
+    pub fn usable(&self) -> u64 {
+        self.cgroup_left.map_or(self.available, |left| left.min(self.available))
+    }
+}
+
+const MEMINFO: &str = "/proc/meminfo";
+const ITEM: &str = "memory";
+const BYTES: &str = "a whole number of bytes";
+
+/// Reads how much memory is left.
+///
+/// # Errors
+/// [`ReadError`] when `/proc/meminfo` lacks what every kernel since 3.14 tells, or a cgroup's file says no number.
+pub fn read(root: &Root) -> Result<Memory, ReadError> {
+    const EXPECTED: &str = "lines `MemTotal:` and `MemAvailable:` in kB";
+    let text = root.text(MEMINFO, ITEM)?.ok_or_else(|| root.missing(MEMINFO, ITEM, EXPECTED))?;
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kb = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        kb.and_then(|kb| kb.checked_mul(1024))
+            .ok_or_else(|| root.malformed(MEMINFO, ITEM, EXPECTED, line.map_or("no such line", str::trim)))
+    };
+    Ok(Memory { total: value("MemTotal")?, available: value("MemAvailable")?, cgroup_left: cgroup_left(root)? })
+}
+
+/// The least that is left below a limit of this process's cgroup or one above it.
+///
+/// Page cache that nobody uses counts as left: the kernel drops it before a limit is felt.
+fn cgroup_left(root: &Root) -> Result<Option<u64>, ReadError> {
+    let Some(groups) = root.text("/proc/self/cgroup", "cgroup")? else { return Ok(None) };
+    let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::")) else { return Ok(None) };
+    // Beside version 1 hierarchies, version 2 is mounted one level below.
+    let unified = "/sys/fs/cgroup/unified";
+    let base = if root.exists(unified) { unified } else { "/sys/fs/cgroup" };
+    let mut least: Option<u64> = None;
+    let mut at = path.trim_end_matches('/');
+    loop {
+        let file = |name: &str| format!("{base}{at}/{name}");
+        if let Some(limit) = root.text(&file("memory.max"), ITEM)?.filter(|limit| limit != "max") {
+            let limit: u64 = limit
+                .parse()
+                .map_err(|_| root.malformed(&file("memory.max"), ITEM, "a whole number of bytes, or `max`", &limit))?;
+            let used = root
+                .parse::<u64>(&file("memory.current"), ITEM, BYTES)?
+                .ok_or_else(|| root.missing(&file("memory.current"), ITEM, BYTES))?;
+            let stat = root.text(&file("memory.stat"), ITEM)?.unwrap_or_default();
+            let cache = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse().ok());
+            let left = limit.saturating_sub(used.saturating_sub(cache.unwrap_or(0)));
+            least = Some(least.map_or(left, |least| least.min(left)));
+        }
+        match at.rfind('/') {
+            Some(end) => at = &at[..end],
+            None => return Ok(least),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let root = Root::new(dir.path());
+        (dir, root)
+    }
+
+    const PLENTY: (&str, &str) = ("proc/meminfo", "MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable:    8 kB\n");
+
+    #[test]
+    fn the_machine_alone() {
+        let (_dir, root) = tree(&[PLENTY]);
+        let memory = read(&root).unwrap();
+        assert_eq!(memory, Memory { total: 16 << 10, available: 8 << 10, cgroup_left: None });
+        assert_eq!(memory.usable(), 8 << 10);
+    }
+
+    #[test]
+    fn the_tightest_cgroup_counts_and_idle_page_cache_does_not() {
+        for base in ["sys/fs/cgroup", "sys/fs/cgroup/unified"] {
+            let file = |path: &str| format!("{base}/{path}");
+            let (_dir, root) = tree(&[
+                PLENTY,
+                ("proc/self/cgroup", "4:memory:/x\n0::/a/b\n"),
+                (&file("a/b/memory.max"), "max\n"),
+                (&file("a/b/memory.current"), "10\n"),
+                (&file("a/memory.max"), "5000\n"),
+                (&file("a/memory.current"), "4500\n"),
+                (&file("a/memory.stat"), "anon 1\ninactive_file 700\n"),
+                (&file("memory.max"), "6000\n"),
+                (&file("memory.current"), "4000\n"),
+            ]);
+            let memory = read(&root).unwrap();
+            assert_eq!(memory.cgroup_left, Some(1200), "{base}");
+            assert_eq!(memory.usable(), 1200);
+        }
+    }
+
+    #[test]
+    fn a_process_above_its_limit_has_nothing_left() {
+        let (_dir, root) = tree(&[
+            PLENTY,
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", "10\n"),
+            ("sys/fs/cgroup/memory.current", "20\n"),
+        ]);
+        assert_eq!(read(&root).unwrap().usable(), 0);
+    }
+
+    #[test]
+    fn what_is_missing_or_odd_is_named() {
+        let (_dir, root) = tree(&[("proc/meminfo", "MemTotal: 1 kB\n")]);
+        assert!(read(&root).unwrap_err().to_string().contains("says `no such line`"));
+        let (_dir, root) = tree(&[("proc/meminfo", "MemTotal: many kB\n")]);
+        assert!(read(&root).unwrap_err().to_string().contains("says `many kB`"));
+        let (_dir, root) = tree(&[]);
+        assert!(read(&root).unwrap_err().to_string().contains("proc/meminfo does not exist"));
+        let (_dir, root) = tree(&[PLENTY, ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "lots\n")]);
+        assert!(read(&root).unwrap_err().to_string().contains("says `lots`"));
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        let memory = read(&Root::default()).unwrap();
+        assert!(memory.available > 0 && memory.available <= memory.total);
+    }
+}

@@ -1,0 +1,73 @@
+//! Inherited group reads on real processes. The kernel's software events stand in for hardware counters, so that it
+//! works on any machine: the same calls, the same groups, other numbers.
+
+use cosched_core::{Nanos, Reading};
+use cosched_linux::counters::{JobCounters, Start};
+use cosched_linux::events::{EventOverride, MachineEvents};
+use cosched_linux::root::Root;
+use rustix::process::Pid;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// A "core PMU" with the number of the software events: the task clock for instructions, page faults for cycles.
+fn software_events() -> MachineEvents {
+    let dir = tempfile::tempdir().unwrap();
+    let pmu = dir.path().join("sys/bus/event_source/devices/cpu");
+    std::fs::create_dir_all(&pmu).unwrap();
+    std::fs::write(pmu.join("type"), "1\n").unwrap();
+    // Above the kernel's last software event: refused, as hardware refuses an event that it does not have.
+    let unknown = "0xffff";
+    let own = ["instructions=0x1", "cycles=0x2", "mm=0x5", &format!("llc={unknown}"), &format!("l1={unknown}")];
+    let own: Vec<EventOverride> = own.iter().map(|text| text.parse().unwrap()).collect();
+    MachineEvents::detect(&Root::new(dir.path()), &own).unwrap()
+}
+
+#[test]
+fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
+    let burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
+    let script = format!("exec 3<&0; ({burn}; echo burned; read more <&3; {burn}) & wait");
+    let mut child = Command::new("sh")
+        .args(["-c", "read go; exec sh -c \"$0\"", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let (mut counters, problems) = JobCounters::open(Pid::from_child(&child), &software_events(), Start::OnExec);
+    let before = counters.read();
+    input.write_all(b"go\n").unwrap();
+    output.read_line(&mut String::new()).unwrap();
+    let (during, clock_during) = (counters.read(), counters.read_cpu_time());
+    input.write_all(b"more\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    let (after, clock_after) = (counters.read(), counters.read_cpu_time());
+
+    for problem in &problems {
+        println!("{problem}");
+    }
+    let Reading::Value(zero) = before.instructions else {
+        println!("skipped, because {}", problems[0]);
+        return;
+    };
+    assert_eq!(zero, 0);
+    // Three events in the group, and the clock beside it.
+    assert_eq!(counters.descriptors(), 4);
+    let value = |reading: Reading<u64>| reading.value().unwrap();
+    let near = |counted: u64, clock: Reading<Nanos>| {
+        let share = Nanos(counted).share_of(clock.value().unwrap());
+        assert!((0.9..1.1).contains(&share), "{counted} {clock:?}");
+    };
+    near(value(during.instructions), clock_during);
+    near(value(after.instructions), clock_after);
+    assert!(value(during.instructions) > 1_000_000 && value(after.instructions) > value(during.instructions));
+    assert!(value(during.cycles) > 0 && value(after.cycles) >= value(during.cycles));
+    assert!(after.mm_reads.is_value() && !counters.multiplexed());
+    // The refused ones are absent, each with a problem, and the others were not disturbed.
+    for (name, count) in after.named() {
+        let problem = problems.iter().find(|problem| problem.kind.name() == name);
+        assert_eq!(count.absence(), problem.map(|problem| problem.reason), "{name}");
+    }
+    assert_eq!(problems.len(), 3);
+    assert_eq!(after.since(&during).cycles, Reading::Value(value(after.cycles) - value(during.cycles)));
+}
