@@ -36,7 +36,7 @@ const PREFIX: &str = "cosched-";
 ///
 /// # Errors
 /// [`GroupError::NoHierarchy`] when no v2 hierarchy is mounted.
-pub fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
+pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
     let mount = mount_point(root).ok_or(GroupError::NoHierarchy)?;
     let own = std::fs::read_to_string(root.path("/proc/self/cgroup")).map_err(|_| GroupError::NoHierarchy)?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::")).ok_or(GroupError::NoHierarchy)?;
@@ -62,7 +62,7 @@ pub struct RunGroup {
 
 /// The group of one job. Dropping it thaws it, and removes it if it is empty.
 #[derive(Debug)]
-pub struct JobGroup {
+pub(crate) struct JobGroup {
     dir: PathBuf,
     freeze: File,
 }
@@ -176,7 +176,7 @@ fn read_numbers(path: &Path) -> Vec<RawPid> {
 
 /// Thaws a group of ours and everything below it, moves its processes to the group that the run's group lies in, and
 /// removes it. The processes that were released, each once.
-pub fn release(dir: &Path) -> Vec<RawPid> {
+pub(crate) fn release(dir: &Path) -> Vec<RawPid> {
     let mut released = Vec::new();
     let is_run = |dir: &Path| dir.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with(PREFIX));
     let home = if is_run(dir) { dir.parent() } else { dir.parent().and_then(Path::parent) };
@@ -208,7 +208,7 @@ pub fn release(dir: &Path) -> Vec<RawPid> {
 }
 
 /// Groups of runs whose leading process has died, among the groups of a directory and, when `deep`, of all below it.
-pub fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<PathBuf> {
+pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut todo = vec![dir.to_owned()];
     while let Some(dir) = todo.pop() {
@@ -228,7 +228,7 @@ pub fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<PathBuf> {
 }
 
 /// The directory at which all groups of the v2 hierarchy begin.
-pub fn top_directory(root: &Root) -> Option<PathBuf> {
+pub(crate) fn top_directory(root: &Root) -> Option<PathBuf> {
     mount_point(root).map(|mount| root.path(&mount))
 }
 

@@ -3,8 +3,9 @@
 //! One thread, one place where it waits: for signals (children's ends among them) and the clock.
 
 use crate::cgroup::{GroupError, JobGroup, RunGroup};
-use crate::counters::{CounterSupport, JobCounters};
-use crate::energy::EnergyMeter;
+use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
+use crate::energy::{EnergyMeter, NoEnergy};
+use crate::events::EventKind;
 use crate::guardian::{Charge, Guardian};
 use crate::meminfo;
 use crate::mend::{self, Mended, Reach};
@@ -145,7 +146,7 @@ pub struct Host {
     guardian: Option<Guardian>,
     home_cpus: CpuSet,
     counters: CounterSupport,
-    meter: Reading<EnergyMeter>,
+    meter: Result<EnergyMeter, NoEnergy>,
     mem_keep: Option<u64>,
     max_pause: Nanos,
     solo_bandwidth_known: bool,
@@ -285,14 +286,15 @@ impl Host {
         {
             self.replace_guardian();
         }
-        let counters = match JobCounters::open(process.pid, &self.counters) {
-            Ok(counters) => Some(counters),
-            Err(why) => {
+        let counters = rustix::process::Pid::from_raw(process.pid).map(|pid| {
+            let (counters, problems) = JobCounters::open(pid, &self.counters.usable, Start::OnExec);
+            let refused = |problem: &&CounterProblem| matches!(problem.cause, ProblemCause::Refused(_));
+            if let Some(problem) = problems.iter().find(refused) {
                 let job = self.jobs[task.0 as usize].name.clone();
-                (self.notice)(Notice::CountersFailed { job, why: why.to_string() });
-                None
+                (self.notice)(Notice::CountersFailed { job, why: problem.to_string() });
             }
-        };
+            counters
+        });
         let live = Live {
             tree,
             counters,
@@ -417,8 +419,9 @@ impl Host {
                     Status::Stopped | Status::Continued => Exit::Unknown,
                 });
                 self.adopt_orphans();
-                let live = self.jobs[task.0 as usize].live.as_mut();
-                if let Some(live) = live.filter(|live| live.tree.is_alive()) {
+                if let Some(live) = self.live(task)
+                    && live.tree.is_alive()
+                {
                     let processes = live.tree.members().len();
                     let job = self.jobs[task.0 as usize].name.clone();
                     (self.notice)(Notice::Lingers { job, processes });
@@ -482,7 +485,12 @@ impl Host {
             });
         };
         let mut usage = match &mut live.counters {
-            Some(counters) => counters.read(task),
+            Some(counters) => Usage {
+                task,
+                cpu_time: counters.read_cpu_time(),
+                counts: counters.read(),
+                multiplexed: counters.multiplexed(),
+            },
             None => Usage {
                 cpu_time: Reading::Absent(Absence::NoPermission),
                 counts: cosched_core::Counts::absent(Absence::NoPermission),
@@ -536,6 +544,26 @@ impl Host {
     }
 }
 
+/// What counters can't feed on a machine; `grouped` tells that cgroups count CPU time if nothing else does.
+fn counter_feeds(counters: &CounterSupport, grouped: bool) -> Feeds {
+    let mut feeds = Feeds::default();
+    let both = |a: Reading<()>, b: Reading<()>| a.and_then(|()| b);
+    let kinds = [
+        (Feed::Ipc, both(counters.of(EventKind::Cycles), counters.of(EventKind::Instructions))),
+        (Feed::L1Accesses, counters.of(EventKind::L1Accesses)),
+        (Feed::LlcAccesses, counters.of(EventKind::LlcAccesses)),
+        (Feed::MmReads, counters.of(EventKind::MmReads)),
+        (Feed::MmWrites, counters.of(EventKind::MmWrites)),
+        (Feed::CpuTime, if grouped { Reading::Value(()) } else { counters.cpu_time }),
+    ];
+    for (feed, state) in kinds {
+        if let Some(why) = state.absence() {
+            feeds.missing.insert(feed, why);
+        }
+    }
+    feeds
+}
+
 impl Backend for Host {
     type Error = HostError;
 
@@ -544,10 +572,10 @@ impl Backend for Host {
     }
 
     fn feeds(&self) -> Feeds {
-        let mut feeds = self.counters.feeds();
+        let mut feeds = counter_feeds(&self.counters, self.group.is_some());
         let mut miss = |feed, why| feeds.missing.insert(feed, why);
-        if let Some(why) = self.meter.absence() {
-            miss(Feed::Energy, why);
+        if let Err(problem) = &self.meter {
+            miss(Feed::Energy, problem.reason);
         }
         if self.machine.core_types.len() < 2 {
             miss(Feed::CoreTypes, Absence::NoSuchEvent);
@@ -676,13 +704,13 @@ impl Backend for Host {
     fn may_start(&mut self) -> bool {
         let Some(keep) = self.mem_keep else { return true };
         // A machine that does not say how much is left has not said that it is too little.
-        meminfo::available(&self.root).ok().flatten().is_none_or(|available| available >= keep)
+        meminfo::read(&self.root).map_or(true, |memory| memory.usable() >= keep)
     }
 
     fn energy_j(&mut self) -> Reading<f64> {
         match &mut self.meter {
-            Reading::Value(meter) => meter.joules(),
-            Reading::Absent(why) => Reading::Absent(*why),
+            Ok(meter) => meter.joules(),
+            Err(problem) => Reading::Absent(problem.reason),
         }
     }
 }

@@ -1,9 +1,27 @@
-//! The Linux back-end of cosched.
+//! The Linux back-end of cosched: this machine's topology, counters and energy, real processes that are started,
+//! frozen, bound to CPUs and waited for, and the guardian that sets them free.
+//!
+//! All readers of `/proc`, `/sys` and cgroups take a [`root::Root`]. Unsafe code is in `sys`, `spawn`, `guardian` and
+//! `counters::sys`.
+#![warn(clippy::undocumented_unsafe_blocks)]
 
+mod cgroup;
 pub mod counters;
 pub mod energy;
 pub mod events;
+mod guardian;
+mod host;
 pub mod meminfo;
+pub mod mend;
+mod process;
 pub mod processor;
 pub mod root;
+mod spawn;
+mod sys;
 pub mod topology;
+mod tree;
+
+pub use cgroup::{GroupError, RunGroup};
+pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice};
+pub use spawn::{Program, find_program};
+pub use sys::affinity;

@@ -40,6 +40,12 @@ pub fn read(root: &Root) -> Result<Memory, ReadError> {
     Ok(Memory { total: value("MemTotal")?, available: value("MemAvailable")?, cgroup_left: cgroup_left(root)? })
 }
 
+/// How many processes the kernel has ended for want of memory since boot; `None` where it does not say.
+pub fn oom_kills(root: &Root) -> Option<u64> {
+    let text = root.text("/proc/vmstat", "out-of-memory kills").ok()??;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+}
+
 /// The least that is left below a limit of this process's cgroup or one above it.
 ///
 /// Page cache that nobody uses counts as left: the kernel drops it before a limit is felt.

@@ -6,13 +6,13 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Environment variable that marks every process of a run; its value is the run's token.
-pub const RUN_VARIABLE: &str = "COSCHED_RUN";
+pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
 /// Environment variable that tells a process the name of its job.
-pub const JOB_VARIABLE: &str = "COSCHED_JOB";
+pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
 
 /// One process, as `/proc/PID/stat` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
+pub(crate) struct Process {
     /// Its number.
     pub pid: RawPid,
     /// State letter: R, S, D, T (stopped), Z (zombie) and so on.
@@ -64,7 +64,7 @@ impl Process {
 }
 
 /// The numbers of all processes.
-pub fn all_pids(root: &Root) -> Vec<RawPid> {
+pub(crate) fn all_pids(root: &Root) -> Vec<RawPid> {
     let Ok(entries) = std::fs::read_dir(root.path("/proc")) else { return Vec::new() };
     let mut pids: Vec<RawPid> =
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(|&pid| pid > 0).collect();
@@ -73,13 +73,13 @@ pub fn all_pids(root: &Root) -> Vec<RawPid> {
 }
 
 /// The threads of a process.
-pub fn threads(root: &Root, pid: RawPid) -> Vec<RawPid> {
+pub(crate) fn threads(root: &Root, pid: RawPid) -> Vec<RawPid> {
     let Ok(entries) = std::fs::read_dir(root.path(&format!("/proc/{pid}/task"))) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// The children of a process, of whichever of its threads.
-pub fn children(root: &Root, pid: RawPid) -> Vec<RawPid> {
+pub(crate) fn children(root: &Root, pid: RawPid) -> Vec<RawPid> {
     let mut all = Vec::new();
     for tid in threads(root, pid) {
         let path = root.path(&format!("/proc/{pid}/task/{tid}/children"));
@@ -91,7 +91,7 @@ pub fn children(root: &Root, pid: RawPid) -> Vec<RawPid> {
 }
 
 /// A process and all its descendants that can be reached from it, each once.
-pub fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
+pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
     let mut found: Vec<Process> = Process::read(root, of).into_iter().collect();
     let mut next = 0;
     while next < found.len() {
@@ -106,7 +106,7 @@ pub fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
 }
 
 /// The value of a variable in the environment that a process was started with.
-pub fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
+pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     let environ = std::fs::read(root.path(&format!("/proc/{pid}/environ"))).ok()?;
     environ.split(|&byte| byte == 0).find_map(|entry| {
         let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
@@ -116,24 +116,24 @@ pub fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
 
 /// Names a run: the process that leads it and when that started, so that a run whose process has died is recognised
 /// although its number was given to another.
-pub fn token(process: &Process) -> String {
+pub(crate) fn token(process: &Process) -> String {
     format!("{}-{}", process.pid, process.start)
 }
 
 /// The token of the calling process's own run.
-pub fn own_token(root: &Root) -> Option<String> {
+pub(crate) fn own_token(root: &Root) -> Option<String> {
     Process::read(root, std::process::id() as RawPid).map(|own| token(&own))
 }
 
 /// Whether the process that leads the run of a token is still there.
-pub fn is_alive(root: &Root, token: &str) -> bool {
+pub(crate) fn is_alive(root: &Root, token: &str) -> bool {
     let Some((pid, start)) = token.split_once('-') else { return false };
     let (Ok(pid), Ok(start)) = (pid.parse::<RawPid>(), start.parse::<u64>()) else { return false };
     Process::read(root, pid).is_some_and(|process| process.start == start && process.state != 'Z')
 }
 
 /// Binds every thread of these processes to CPUs, also those that are created meanwhile.
-pub fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
+pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
     for &pid in pids {
         let mut done: Vec<RawPid> = Vec::new();
         // A thread that is created while we look has its creator's old mask: look again until nothing is new.

@@ -8,7 +8,7 @@ use crate::sys::{self, FileLimit, RawPid, Side, SignalMask};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -219,12 +219,6 @@ impl Started {
             _ => named(&program.path, error),
         })
     }
-}
-
-/// A descriptor that stands for a child and can't be mistaken for a later process of its number.
-pub(crate) fn pidfd(pid: RawPid) -> Option<OwnedFd> {
-    let pid = rustix::process::Pid::from_raw(pid)?;
-    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
 }
 
 #[cfg(test)]

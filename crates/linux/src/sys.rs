@@ -8,15 +8,15 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 /// A process number of the kernel.
-pub type RawPid = i32;
+pub(crate) type RawPid = i32;
 
 /// A set of blocked signals, to be given back to children.
 #[derive(Clone, Copy)]
-pub struct SignalMask(libc::sigset_t);
+pub(crate) struct SignalMask(libc::sigset_t);
 
 /// What `wait_any` tells of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     /// It exited with this code.
     Exited(i32),
     /// A signal ended it.
@@ -29,7 +29,7 @@ pub enum Status {
 
 /// A child whose state changed.
 #[derive(Clone, Copy, Debug)]
-pub struct Waited {
+pub(crate) struct Waited {
     /// The child.
     pub pid: RawPid,
     /// Its new state.
@@ -58,7 +58,7 @@ fn sigset(signals: &[i32]) -> libc::sigset_t {
 ///
 /// # Errors
 /// The kernel's own.
-pub fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)> {
+pub(crate) fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)> {
     let set = sigset(signals);
     // SAFETY: both sets are valid for the length of the calls; the descriptor is new and owned by nobody else.
     unsafe {
@@ -70,7 +70,7 @@ pub fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)> {
 }
 
 /// Puts a mask back in force.
-pub fn restore_mask(mask: &SignalMask) {
+pub(crate) fn restore_mask(mask: &SignalMask) {
     // SAFETY: the set was filled in by the kernel.
     unsafe {
         libc::sigprocmask(libc::SIG_SETMASK, &mask.0, std::ptr::null_mut());
@@ -78,7 +78,7 @@ pub fn restore_mask(mask: &SignalMask) {
 }
 
 /// Unblocks and resets to their default the signals that a program expects to find so.
-pub fn default_signals(mask: &SignalMask) {
+pub(crate) fn default_signals(mask: &SignalMask) {
     // SAFETY: setting the default disposition runs no code of ours.
     unsafe {
         for signal in 1..=31 {
@@ -91,7 +91,7 @@ pub fn default_signals(mask: &SignalMask) {
 }
 
 /// Ignores every signal that can be ignored: for a process that must outlive all others.
-pub fn ignore_signals() {
+pub(crate) fn ignore_signals() {
     // SAFETY: ignoring runs no code of ours.
     unsafe {
         for signal in 1..=31 {
@@ -103,7 +103,7 @@ pub fn ignore_signals() {
 }
 
 /// The next signal of a descriptor from [`take_signals`]; `None` when there is none.
-pub fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
+pub(crate) fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
     // SAFETY: the buffer is as large as the length that is passed, and any bytes are a valid signalfd_siginfo.
     unsafe {
         let mut info: libc::signalfd_siginfo = std::mem::zeroed();
@@ -114,7 +114,7 @@ pub fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
 }
 
 /// The next child whose state changed; `None` when there is none now.
-pub fn wait_any() -> Option<Waited> {
+pub(crate) fn wait_any() -> Option<Waited> {
     let mut status = 0;
     // SAFETY: both pointers are valid, and the kernel fills the usage in when it returns a child.
     let (pid, usage) = unsafe {
@@ -143,7 +143,7 @@ pub fn wait_any() -> Option<Waited> {
 ///
 /// # Errors
 /// The kernel's own.
-pub fn become_subreaper() -> io::Result<()> {
+pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
@@ -152,7 +152,7 @@ pub fn become_subreaper() -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's own.
-pub fn signal_on_parent_death(signal: i32) -> io::Result<()> {
+pub(crate) fn signal_on_parent_death(signal: i32) -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }).map(drop)
 }
@@ -161,7 +161,7 @@ pub fn signal_on_parent_death(signal: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's own: no such process, or not permitted.
-pub fn kill(pid: RawPid, signal: i32) -> io::Result<()> {
+pub(crate) fn kill(pid: RawPid, signal: i32) -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
@@ -173,7 +173,7 @@ const MASK_WORDS: usize = cosched_core::MAX_CPU as usize / 64 + 1;
 ///
 /// # Errors
 /// The kernel's own: no such thread, not permitted, or none of the CPUs may be used.
-pub fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
+pub(crate) fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
     let highest = cpus.iter().last().map_or(0, |cpu| cpu.0 as usize);
     let mut words = vec![0u64; highest / 64 + 1];
     for cpu in cpus.iter() {
@@ -199,13 +199,13 @@ pub fn affinity(tid: RawPid) -> io::Result<CpuSet> {
 
 /// A limit on open files: what is in force, and how far it may be raised.
 #[derive(Clone, Copy, Debug)]
-pub struct FileLimit(libc::rlimit);
+pub(crate) struct FileLimit(libc::rlimit);
 
 /// Raises the limit on open files as far as it goes; the limit as it was before.
 ///
 /// # Errors
 /// The kernel's own.
-pub fn raise_file_limit() -> io::Result<FileLimit> {
+pub(crate) fn raise_file_limit() -> io::Result<FileLimit> {
     // SAFETY: the structure is valid for the length of the calls.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
@@ -217,7 +217,7 @@ pub fn raise_file_limit() -> io::Result<FileLimit> {
 }
 
 /// Puts a limit on open files back in force.
-pub fn restore_file_limit(limit: &FileLimit) {
+pub(crate) fn restore_file_limit(limit: &FileLimit) {
     // SAFETY: the structure is valid for the length of the call.
     unsafe {
         libc::setrlimit(libc::RLIMIT_NOFILE, &limit.0);
@@ -225,7 +225,7 @@ pub fn restore_file_limit(limit: &FileLimit) {
 }
 
 /// Names the calling thread, for `ps` and `top`; at most 15 bytes count.
-pub fn set_name(name: &std::ffi::CStr) {
+pub(crate) fn set_name(name: &std::ffi::CStr) {
     // SAFETY: the kernel reads at most 16 bytes of a string that ends within them or is longer.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0);
@@ -233,7 +233,7 @@ pub fn set_name(name: &std::ffi::CStr) {
 }
 
 /// One side of a fork.
-pub enum Side {
+pub(crate) enum Side {
     /// The new process.
     Child,
     /// The old one, with the number of the new one.
@@ -247,7 +247,7 @@ pub enum Side {
 ///
 /// # Safety
 /// The process has one thread. (With more, the child might find a lock taken for ever.)
-pub unsafe fn fork() -> io::Result<Side> {
+pub(crate) unsafe fn fork() -> io::Result<Side> {
     // SAFETY: the caller's promise.
     match check(unsafe { libc::fork() })? {
         0 => Ok(Side::Child),
@@ -256,12 +256,12 @@ pub unsafe fn fork() -> io::Result<Side> {
 }
 
 /// Ends the process at once, without running anything that was registered for its end.
-pub fn exit_now(code: i32) -> ! {
+pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: takes a number and does not return.
     unsafe { libc::_exit(code) }
 }
 
 /// Whether this process has a single thread, as [`fork`] wants it.
-pub fn is_single_threaded() -> bool {
+pub(crate) fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }

@@ -64,7 +64,9 @@ impl Tree {
         if let Some(group) = &self.group {
             return group.is_populated();
         }
-        self.orphans.retain(|orphan| Process::read(&self.root, orphan.pid).is_some_and(|p| p.start == orphan.start && p.state != 'Z'));
+        self.orphans.retain(|orphan| {
+            Process::read(&self.root, orphan.pid).is_some_and(|p| p.start == orphan.start && p.state != 'Z')
+        });
         !self.main_gone || !self.orphans.is_empty()
     }
 
