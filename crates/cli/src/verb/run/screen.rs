@@ -1,0 +1,92 @@
+//! The terminal: a progress line that is drawn over, and lines that stay.
+
+use std::cell::RefCell;
+use std::io::{IsTerminal, Write};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Standard error as a screen. Cheap to clone; all clones are one screen.
+#[derive(Clone)]
+pub(crate) struct Screen {
+    inner: Rc<RefCell<Inner>>,
+}
+
+struct Inner {
+    /// A terminal gets a progress line; anything else only lines that stay.
+    is_terminal: bool,
+    quiet: bool,
+    shown: String,
+    last: Option<Instant>,
+    warnings: Vec<String>,
+}
+
+/// Redrawing more often helps nobody.
+const REDRAW: Duration = Duration::from_millis(100);
+
+impl Screen {
+    pub(crate) fn new(quiet: bool) -> Screen {
+        let is_terminal = std::io::stderr().is_terminal();
+        let inner = Inner { is_terminal, quiet, shown: String::new(), last: None, warnings: Vec::new() };
+        Screen { inner: Rc::new(RefCell::new(inner)) }
+    }
+
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.inner.borrow().is_terminal
+    }
+
+    /// Columns that a line may have.
+    pub(crate) fn width(&self) -> usize {
+        width_of(std::io::stderr())
+    }
+
+    /// Shows where things stand, in place of what was shown before.
+    pub(crate) fn progress(&self, line: impl FnOnce(usize) -> String) {
+        let width = self.width();
+        let mut inner = self.inner.borrow_mut();
+        if inner.quiet || !inner.is_terminal || inner.last.is_some_and(|last| last.elapsed() < REDRAW) {
+            return;
+        }
+        inner.last = Some(Instant::now());
+        let line = line(width.saturating_sub(1));
+        if line != inner.shown {
+            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+            inner.shown = line;
+        }
+    }
+
+    /// Takes the progress line away, so that something else can be written.
+    pub(crate) fn clear(&self) {
+        let mut inner = self.inner.borrow_mut();
+        if !inner.shown.is_empty() {
+            inner.shown.clear();
+            inner.last = None;
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// A line that stays.
+    pub(crate) fn say(&self, line: &str) {
+        if self.inner.borrow().quiet {
+            return;
+        }
+        self.clear();
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    /// A warning: a line that stays, and goes into the record.
+    pub(crate) fn warn(&self, text: &str) {
+        self.say(&format!("cosched: {text}"));
+        self.inner.borrow_mut().warnings.push(text.to_owned());
+    }
+
+    /// The warnings so far.
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner.borrow_mut().warnings)
+    }
+}
+
+/// Columns of a terminal; 80 for anything else.
+pub(crate) fn width_of(stream: impl rustix::fd::AsFd) -> usize {
+    let columns = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
+    if columns == 0 { 80 } else { usize::from(columns) }
+}
