@@ -2,7 +2,7 @@
 
 use cosched_core::CpuSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Where `/proc`, `/sys` and the cgroup file system are looked for: a path that all absolute paths are put under.
@@ -171,12 +171,6 @@ impl Root {
     /// An error that says that the file should be there.
     pub fn missing(&self, absolute: &str, item: &'static str, expected: &'static str) -> ReadError {
         ReadError::Missing { path: self.path(absolute), item, expected }
-    }
-}
-
-impl AsRef<Path> for Root {
-    fn as_ref(&self) -> &Path {
-        &self.prefix
     }
 }
 

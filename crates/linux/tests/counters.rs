@@ -1,6 +1,7 @@
 //! Counting real processes.
 
 #![allow(unsafe_code)]
+#![warn(clippy::undocumented_unsafe_blocks)]
 
 use cosched_core::{Nanos, Reading};
 use cosched_linux::counters::{JobCounters, Start};

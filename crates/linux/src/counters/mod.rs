@@ -124,6 +124,12 @@ impl JobCounters {
         self.kinds.iter().any(|kind| kind.total.multiplexed)
     }
 
+    /// Why a kind is not counted; `None` when it is.
+    pub fn absence(&self, kind: EventKind) -> Option<Absence> {
+        let counted = self.kinds.iter().any(|counted| counted.kind == kind);
+        self.absent.iter().find(|(absent, _)| !counted && *absent == kind).map(|(_, why)| *why)
+    }
+
     /// How many file descriptors it holds.
     pub fn descriptors(&self) -> usize {
         self.groups.iter().map(|group| group.members.len()).sum::<usize>() + usize::from(self.cpu_time.is_ok())

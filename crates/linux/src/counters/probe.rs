@@ -56,10 +56,7 @@ pub fn probe(root: &Root, events: &MachineEvents) -> Result<CounterSupport, Read
                 problem.cause = ProblemCause::DoesNotFit;
             }
         }
-        let state = |kind: EventKind| match counters.kinds.iter().any(|counted| counted.kind == kind) {
-            true => Reading::Value(()),
-            false => Reading::Absent(counters.absent[kind as usize].1),
-        };
+        let state = |kind| counters.absence(kind).map_or(Reading::Value(()), Reading::Absent);
         let list = EventKind::ALL.map(|kind| (kind, state(kind))).to_vec();
         let cpu_time = counters.read_cpu_time().map(|_: Nanos| ());
         for (kind, state) in &list {

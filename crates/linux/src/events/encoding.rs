@@ -90,9 +90,9 @@ pub enum KernelEvent {
 }
 
 /// `PERF_TYPE_HARDWARE`.
-pub(crate) const TYPE_HARDWARE: u32 = 0;
+const TYPE_HARDWARE: u32 = 0;
 /// `PERF_TYPE_HW_CACHE`.
-pub(crate) const TYPE_HW_CACHE: u32 = 3;
+const TYPE_HW_CACHE: u32 = 3;
 
 impl KernelEvent {
     const ALL: [KernelEvent; 8] = [

@@ -1,4 +1,10 @@
-//! The event tables: one file of data per microarchitecture.
+//! The event tables: one file of data per microarchitecture, in `tables/`.
+//!
+//! A file has `name`, `title` and `source`; any number of `[[match]]`, each with `vendor`, `family`, `models` and
+//! perhaps `steppings` (numbers or ranges as text) for x86, or `implementer` and `parts` for Arm, and perhaps `pmus`, the
+//! kernel's names of the PMUs that it is for; and for each kind of event either `[events.KIND]` with an `encoding`, the
+//! vendor's `name` and a `note` on what it counts beside or short of what is meant, or a reason under `[absent]`. An
+//! event that no public source gives is absent: it is never guessed.
 
 use super::encoding::{Encoding, EventKind};
 use crate::processor::Processor;
