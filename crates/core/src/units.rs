@@ -128,6 +128,12 @@ pub enum Absence {
     NoEnergyMeter,
     /// Real time has no meaning in a simulation.
     Simulated,
+    /// The counter hardware does not hold this event beside the more needed ones.
+    DoesNotFit,
+    /// All cores are of one type.
+    OneCoreType,
+    /// The kernel does not tell.
+    NotTold,
     /// Some of the tasks that the figure is made of lack theirs.
     SomeTasksLackIt,
 }
@@ -149,6 +155,9 @@ impl Absence {
             Absence::NotStarted => "did not start",
             Absence::NoEnergyMeter => "no energy meter",
             Absence::Simulated => "simulated",
+            Absence::DoesNotFit => "the counters do not hold it beside the more needed events",
+            Absence::OneCoreType => "all cores are of one type",
+            Absence::NotTold => "the kernel does not tell",
             Absence::SomeTasksLackIt => "some jobs lack it",
         }
     }

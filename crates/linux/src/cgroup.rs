@@ -54,9 +54,16 @@ fn mount_point(root: &Root) -> Option<String> {
     })
 }
 
+/// Why the cgroup freezer can't be used here, if it can't.
+pub fn freezer_problem(root: &Root) -> Option<GroupError> {
+    // Made and removed again: nothing else proves that it can be done.
+    let token = process::own_token(root).unwrap_or_else(|| "0-0".to_owned());
+    RunGroup::create(root, &format!("{token}-probe")).err()
+}
+
 /// The group of one run. Dropping it removes it if it is empty.
 #[derive(Debug)]
-pub struct RunGroup {
+pub(crate) struct RunGroup {
     dir: PathBuf,
 }
 
@@ -72,7 +79,7 @@ impl RunGroup {
     ///
     /// # Errors
     /// Why it can't be had.
-    pub fn create(root: &Root, token: &str) -> Result<RunGroup, GroupError> {
+    pub(crate) fn create(root: &Root, token: &str) -> Result<RunGroup, GroupError> {
         let own = own_directory(root)?;
         let not_writable = |path: &Path| {
             let path = path.to_owned();
@@ -88,7 +95,7 @@ impl RunGroup {
     }
 
     /// Its directory.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
@@ -96,7 +103,7 @@ impl RunGroup {
     ///
     /// # Errors
     /// The kernel's own.
-    pub fn job(&self, id: u32) -> io::Result<JobGroup> {
+    pub(crate) fn job(&self, id: u32) -> io::Result<JobGroup> {
         let dir = self.dir.join(format!("job{id}"));
         std::fs::create_dir(&dir)?;
         match OpenOptions::new().write(true).open(dir.join("cgroup.freeze")) {
@@ -120,7 +127,7 @@ impl JobGroup {
     ///
     /// # Errors
     /// The kernel's own.
-    pub fn add(&self, pid: RawPid) -> io::Result<()> {
+    pub(crate) fn add(&self, pid: RawPid) -> io::Result<()> {
         std::fs::write(self.dir.join("cgroup.procs"), pid.to_string())
     }
 
@@ -128,34 +135,34 @@ impl JobGroup {
     ///
     /// # Errors
     /// The kernel's own.
-    pub fn freeze(&mut self, frozen: bool) -> io::Result<()> {
+    pub(crate) fn freeze(&mut self, frozen: bool) -> io::Result<()> {
         self.freeze.write_all(if frozen { b"1" } else { b"0" })
     }
 
     /// Whether any process is in it, zombies not counted.
-    pub fn is_populated(&self) -> bool {
+    pub(crate) fn is_populated(&self) -> bool {
         let events = std::fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();
         events.lines().any(|line| line == "populated 1")
     }
 
     /// Its processes.
-    pub fn processes(&self) -> Vec<RawPid> {
+    pub(crate) fn processes(&self) -> Vec<RawPid> {
         read_numbers(&self.dir.join("cgroup.procs"))
     }
 
     /// Ends all its processes at once, frozen or not; says whether the kernel can do that (Linux 5.14).
-    pub fn kill(&self) -> bool {
+    pub(crate) fn kill(&self) -> bool {
         std::fs::write(self.dir.join("cgroup.kill"), "1").is_ok()
     }
 
     /// CPU time of all processes that ever were in it, in microseconds.
-    pub fn cpu_time_us(&self) -> Option<u64> {
+    pub(crate) fn cpu_time_us(&self) -> Option<u64> {
         let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).ok()?;
         stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?.parse().ok()
     }
 
     /// How many of its processes the kernel ended for want of memory; `None` without the memory controller.
-    pub fn oom_kills(&self) -> Option<u64> {
+    pub(crate) fn oom_kills(&self) -> Option<u64> {
         let events = std::fs::read_to_string(self.dir.join("memory.events")).ok()?;
         events.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
     }

@@ -61,8 +61,6 @@ pub struct HostConfig {
     pub mem_keep: Option<u64>,
     /// A job that stopped itself is continued after this time.
     pub max_pause: Nanos,
-    /// Every job's bandwidth alone is known.
-    pub solo_bandwidth_known: bool,
     /// Is told what the user should know.
     pub notice: Box<dyn FnMut(Notice)>,
 }
@@ -149,7 +147,6 @@ pub struct Host {
     meter: Result<EnergyMeter, NoEnergy>,
     mem_keep: Option<u64>,
     max_pause: Nanos,
-    solo_bandwidth_known: bool,
     notice: Box<dyn FnMut(Notice)>,
     signals: OwnedFd,
     mask: SignalMask,
@@ -238,7 +235,6 @@ impl Host {
             meter: EnergyMeter::open(&root),
             mem_keep: config.mem_keep,
             max_pause: config.max_pause,
-            solo_bandwidth_known: config.solo_bandwidth_known,
             notice,
             signals,
             mask,
@@ -544,16 +540,18 @@ impl Host {
     }
 }
 
-/// What counters can't feed on a machine; `grouped` tells that cgroups count CPU time if nothing else does.
-fn counter_feeds(counters: &CounterSupport, grouped: bool) -> Feeds {
+/// What this machine can't feed, and why. Solo bandwidths come from elsewhere, and count as missing.
+pub fn feeds(root: &Root, machine: &Machine, counters: &CounterSupport, freezing: Freezing) -> Feeds {
     let mut feeds = Feeds::default();
     let both = |a: Reading<()>, b: Reading<()>| a.and_then(|()| b);
+    let grouped = freezing == Freezing::Cgroup;
     let kinds = [
         (Feed::Ipc, both(counters.of(EventKind::Cycles), counters.of(EventKind::Instructions))),
         (Feed::L1Accesses, counters.of(EventKind::L1Accesses)),
         (Feed::LlcAccesses, counters.of(EventKind::LlcAccesses)),
         (Feed::MmReads, counters.of(EventKind::MmReads)),
         (Feed::MmWrites, counters.of(EventKind::MmWrites)),
+        // A group's own statistics tell CPU time where perf events are refused.
         (Feed::CpuTime, if grouped { Reading::Value(()) } else { counters.cpu_time }),
     ];
     for (feed, state) in kinds {
@@ -561,6 +559,13 @@ fn counter_feeds(counters: &CounterSupport, grouped: bool) -> Feeds {
             feeds.missing.insert(feed, why);
         }
     }
+    if let Err(problem) = EnergyMeter::open(root) {
+        feeds.missing.insert(Feed::Energy, problem.reason);
+    }
+    if machine.core_types.len() < 2 {
+        feeds.missing.insert(Feed::CoreTypes, Absence::OneCoreType);
+    }
+    feeds.missing.insert(Feed::SoloBandwidth, Absence::NoSoloEstimate);
     feeds
 }
 
@@ -572,18 +577,7 @@ impl Backend for Host {
     }
 
     fn feeds(&self) -> Feeds {
-        let mut feeds = counter_feeds(&self.counters, self.group.is_some());
-        let mut miss = |feed, why| feeds.missing.insert(feed, why);
-        if let Err(problem) = &self.meter {
-            miss(Feed::Energy, problem.reason);
-        }
-        if self.machine.core_types.len() < 2 {
-            miss(Feed::CoreTypes, Absence::NoSuchEvent);
-        }
-        if !self.solo_bandwidth_known {
-            miss(Feed::SoloBandwidth, Absence::NoSoloEstimate);
-        }
-        feeds
+        feeds(&self.root, &self.machine, &self.counters, self.freezing())
     }
 
     fn now(&mut self) -> Nanos {

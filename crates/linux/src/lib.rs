@@ -21,7 +21,7 @@ mod sys;
 pub mod topology;
 mod tree;
 
-pub use cgroup::{GroupError, RunGroup};
-pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice};
+pub use cgroup::{GroupError, freezer_problem};
+pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, feeds};
 pub use spawn::{Program, find_program};
 pub use sys::affinity;

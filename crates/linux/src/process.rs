@@ -14,22 +14,22 @@ pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     /// Its number.
-    pub pid: RawPid,
+    pub(crate) pid: RawPid,
     /// State letter: R, S, D, T (stopped), Z (zombie) and so on.
-    pub state: char,
+    pub(crate) state: char,
     /// Its parent.
-    pub parent: RawPid,
+    pub(crate) parent: RawPid,
     /// Its process group.
-    pub group: RawPid,
+    pub(crate) group: RawPid,
     /// Its session.
-    pub session: RawPid,
+    pub(crate) session: RawPid,
     /// When it started, in clock ticks since boot; tells it from a later process of the same number.
-    pub start: u64,
+    pub(crate) start: u64,
 }
 
 impl Process {
     /// Reads one process; `None` when there is none of that number.
-    pub fn read(root: &Root, pid: RawPid) -> Option<Process> {
+    pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
         let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/stat"))).ok()?;
         Process::parse(pid, &text)
     }
@@ -47,18 +47,18 @@ impl Process {
     }
 
     /// Whether it is still the process that was read, and not a later one with its number.
-    pub fn is_same(&self, root: &Root) -> bool {
+    pub(crate) fn is_same(&self, root: &Root) -> bool {
         Process::read(root, self.pid).is_some_and(|now| now.start == self.start)
     }
 
     /// A handle that can't be mistaken for a later process of the same number; `None` when it has gone.
-    pub fn handle(&self, root: &Root) -> Option<OwnedFd> {
+    pub(crate) fn handle(&self, root: &Root) -> Option<OwnedFd> {
         let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         self.is_same(root).then_some(fd)
     }
 
     /// Sends a signal to just this process; says whether it was still there.
-    pub fn signal(&self, root: &Root, signal: Signal) -> bool {
+    pub(crate) fn signal(&self, root: &Root, signal: Signal) -> bool {
         self.handle(root).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
     }
 }

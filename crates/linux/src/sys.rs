@@ -31,11 +31,11 @@ pub(crate) enum Status {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waited {
     /// The child.
-    pub pid: RawPid,
+    pub(crate) pid: RawPid,
     /// Its new state.
-    pub status: Status,
+    pub(crate) status: Status,
     /// CPU time of it and of the descendants that it waited for; for one that ended.
-    pub cpu_time: Nanos,
+    pub(crate) cpu_time: Nanos,
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {

@@ -151,7 +151,7 @@ pub fn read(root: &Root, affinity: &CpuSet, asked: Option<&CpuSet>) -> Result<To
             core_type: type_of[ix],
         })
         .collect();
-    let llc_bytes = Reading::from_option(llc_bytes, Absence::NotYetMeasured);
+    let llc_bytes = Reading::from_option(llc_bytes, Absence::NotTold);
     let machine = Machine { name: processors.name(), cpus, cores, llcs, memory_domains, core_types, llc_bytes };
     machine.validate()?;
     Ok(Topology { machine, facts })

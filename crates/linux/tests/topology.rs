@@ -189,7 +189,7 @@ fn without_cache_files_packages_share_and_the_size_is_absent() {
     tree.each("0-1", "topology/package_cpus_list", "0-1").each("2-3", "topology/package_cpus_list", "2-3");
     let machine = tree.machine();
     assert_eq!(lists(&machine.llcs), ["0-1", "2-3"]);
-    assert_eq!(machine.llc_bytes, Reading::Absent(Absence::NotYetMeasured));
+    assert_eq!(machine.llc_bytes, Reading::Absent(Absence::NotTold));
     // Nothing at all is told: every CPU a core of its own, one cache, one domain.
     let machine = Tree::new("0-2", "0-2").machine();
     assert_eq!(

@@ -177,7 +177,7 @@ fn open_pmu<O: Opener>(
         if errno == libc::EINVAL && group_read {
             // Either the bits are wrong, or they do not fit beside the others, or the kernel knows no such read.
             match (opener.open(&ask(true, ReadFormat::CountAndTimes), None), leader.is_some()) {
-                (Ok(_), true) => problem(kind, Some(event), Absence::NoSuchEvent, ProblemCause::DoesNotFit),
+                (Ok(_), true) => problem(kind, Some(event), Absence::DoesNotFit, ProblemCause::DoesNotFit),
                 (Ok(handle), false) => {
                     group_read = false;
                     singles.push((kind, handle));
@@ -281,7 +281,7 @@ mod tests {
             let lost: Vec<&CounterProblem> =
                 opened.problems.iter().filter(|problem| problem.cause == ProblemCause::DoesNotFit).collect();
             assert_eq!(lost.len(), 5 - counters);
-            assert!(lost.iter().all(|problem| problem.reason == Absence::NoSuchEvent));
+            assert!(lost.iter().all(|problem| problem.reason == Absence::DoesNotFit));
         }
     }
 
