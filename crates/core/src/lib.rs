@@ -4,6 +4,7 @@
 
 mod decision;
 mod estimate;
+pub mod metric;
 mod rng;
 mod run;
 mod sample;
