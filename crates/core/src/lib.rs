@@ -5,6 +5,7 @@
 mod decision;
 mod estimate;
 mod policy;
+pub mod metric;
 mod rng;
 mod run;
 mod sample;

@@ -1,1 +1,43 @@
-//! What cosched writes.
+//! What cosched writes: the run record, the series beside it, the events, the job log, and the texts for a person.
+//!
+//! Everything here is a pure function of what a run left behind, or a writer onto any [`std::io::Write`]; only the job
+//! log is opened here, since appending to one has to mend its end. The formats are described field by field in
+//! `docs/formats.md`.
+
+mod events;
+mod figures;
+mod info;
+mod joblog;
+mod json;
+mod progress;
+mod reason;
+mod record;
+mod recorder;
+mod series;
+mod sink;
+mod summary;
+#[cfg(test)]
+mod testing;
+mod text;
+
+pub use events::{EVENT_SCHEMA, Event, EventError, EventReader, EventWriter, read_event};
+pub use figures::{Absences, Figures};
+pub use info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+pub use joblog::{
+    Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, Resume, SIMULATED_HOST, append_joblog,
+    read_joblog,
+};
+pub use json::JsonError;
+pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
+pub use reason::{trigger_text, wait_code, wait_text, warning_code, warning_text};
+pub use record::{
+    Energy, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Record, RecordError, SoloTimes, Totals,
+    exit_status, record, solo_times,
+};
+pub use recorder::{FileRecorder, Notice};
+pub use series::{
+    KINDS as SERIES_KINDS, Kind, Mode, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesHeader, SeriesReader,
+    SeriesTask, SeriesWriter,
+};
+pub use sink::LineSink;
+pub use summary::{SummaryOptions, summary};

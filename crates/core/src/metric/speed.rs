@@ -1,0 +1,24 @@
+//! How fast a run is: turnaround, throughput, mean slowdown, instructions per cycle.
+
+use super::outcome::{Outcomes, all};
+use crate::units::Reading;
+
+/// Turnaround of the whole run in seconds, >= 0: launch to the end of the last task (Perf&Fair, section 6).
+pub fn turnaround(run: &Outcomes) -> Reading<f64> {
+    Reading::Value(run.turnaround.as_s())
+}
+
+/// System throughput, in (0, n] when no task is faster than alone: STP = sum 1 / s_i (Eyerman and Eeckhout, 2008).
+pub fn stp(run: &Outcomes) -> Reading<f64> {
+    run.slowdowns().map(|slowdowns| slowdowns.iter().map(|s| 1.0 / s).sum())
+}
+
+/// Average normalised turnaround time: ANTT = (1/n) sum s_i (Eyerman and Eeckhout, 2008).
+pub fn antt(run: &Outcomes) -> Reading<f64> {
+    run.slowdowns().map(|slowdowns| slowdowns.iter().sum::<f64>() / slowdowns.len() as f64)
+}
+
+/// Arithmetic mean over the tasks of their instructions per cycle (Feliu et al.).
+pub fn mean_ipc(run: &Outcomes) -> Reading<f64> {
+    all(run.tasks.iter().map(|task| task.ipc)).map(|ipcs| ipcs.iter().sum::<f64>() / ipcs.len() as f64)
+}

@@ -1,0 +1,201 @@
+//! Values that may be absent, in JSON: null, with the reason beside it under the same name and `_absent`.
+
+use cosched_core::Reading;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What the name of a reason ends with.
+const SUFFIX: &str = "_absent";
+
+/// The reasons of absence in one JSON object, by the name of the value that is null.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Absences {
+    reasons: BTreeMap<String, String>,
+}
+
+impl Absences {
+    /// The value, or nothing and its reason noted down under its name.
+    pub fn note<T>(&mut self, name: &str, reading: Reading<T>) -> Option<T> {
+        if let Some(why) = reading.absence() {
+            self.reasons.insert(name.to_owned(), why.text().to_owned());
+        }
+        reading.value()
+    }
+
+    /// The same for an option, with the reason in words.
+    pub fn note_option<T>(&mut self, name: &str, value: Option<T>, why: &str) -> Option<T> {
+        if value.is_none() {
+            self.reasons.insert(name.to_owned(), why.to_owned());
+        }
+        value
+    }
+
+    /// Why the value of that name is absent.
+    pub fn why(&self, name: &str) -> Option<&str> {
+        self.reasons.get(name).map(String::as_str)
+    }
+
+    /// Every name and its reason.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.reasons.iter().map(|(name, why)| (name.as_str(), why.as_str()))
+    }
+}
+
+impl Serialize for Absences {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.reasons.len()))?;
+        for (name, why) in &self.reasons {
+            map.serialize_entry(&format!("{name}{SUFFIX}"), why)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Absences {
+    /// Takes the keys that end in `_absent`, and leaves others alone: a later version may have more.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Absences, D::Error> {
+        struct Reasons;
+        impl<'de> Visitor<'de> for Reasons {
+            type Value = Absences;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Absences, A::Error> {
+                let mut absences = Absences::default();
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.strip_suffix(SUFFIX) {
+                        Some(name) => {
+                            let why = map.next_value()?;
+                            absences.reasons.insert(name.to_owned(), why);
+                        }
+                        None => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(absences)
+            }
+        }
+        deserializer.deserialize_map(Reasons)
+    }
+}
+
+/// An object of named values in a fixed order, each a value or null with its reason.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures<T> {
+    entries: Vec<(String, Result<T, String>)>,
+}
+
+impl<T> Default for Figures<T> {
+    fn default() -> Figures<T> {
+        Figures { entries: Vec::new() }
+    }
+}
+
+impl<T> Figures<T> {
+    /// Of readings, in their order.
+    pub fn of<'a>(readings: impl IntoIterator<Item = (&'a str, Reading<T>)>) -> Figures<T> {
+        let entry = |(name, reading): (&str, Reading<T>)| {
+            let value = match reading {
+                Reading::Value(value) => Ok(value),
+                Reading::Absent(why) => Err(why.text().to_owned()),
+            };
+            (name.to_owned(), value)
+        };
+        Figures { entries: readings.into_iter().map(entry).collect() }
+    }
+
+    /// The value or the reason under that name; `None` where there is no such name.
+    pub fn entry(&self, name: &str) -> Option<Result<&T, &str>> {
+        self.entries.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_ref().map_err(String::as_str))
+    }
+
+    /// The value of that name, if there is one.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.entry(name)?.ok()
+    }
+
+    /// Why the value of that name is absent.
+    pub fn why(&self, name: &str) -> Option<&str> {
+        self.entry(name)?.err()
+    }
+
+    /// Every name with its value or reason.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Result<&T, &str>)> {
+        self.entries.iter().map(|(name, value)| (name.as_str(), value.as_ref().map_err(String::as_str)))
+    }
+}
+
+impl<T: Serialize> Serialize for Figures<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in &self.entries {
+            match value {
+                Ok(value) => map.serialize_entry(name, value)?,
+                Err(why) => {
+                    map.serialize_entry(name, &None::<T>)?;
+                    map.serialize_entry(&format!("{name}{SUFFIX}"), why)?;
+                }
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Figures<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Figures<T>, D::Error> {
+        struct Named<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Named<T> {
+            type Value = Figures<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of numbers, null where absent")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Figures<T>, A::Error> {
+                let mut entries: Vec<(String, Result<T, String>)> = Vec::new();
+                let mut reasons = BTreeMap::new();
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.strip_suffix(SUFFIX) {
+                        Some(name) => {
+                            reasons.insert(name.to_owned(), map.next_value::<String>()?);
+                        }
+                        None => {
+                            let value: Option<T> = map.next_value()?;
+                            entries.push((key, value.ok_or_else(|| "no reason given".to_owned())));
+                        }
+                    }
+                }
+                for (name, value) in &mut entries {
+                    if let (Err(why), Some(reason)) = (value, reasons.remove(name)) {
+                        *why = reason;
+                    }
+                }
+                Ok(Figures { entries })
+            }
+        }
+        deserializer.deserialize_map(Named(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::Absence;
+
+    #[test]
+    fn absent_is_null_with_the_reason_beside_it() {
+        let figures = Figures::of([
+            ("stp", Reading::Value(1.5)),
+            ("antt", Reading::Absent(Absence::NoSoloTime)),
+            ("jain", Reading::Value(1.0)),
+        ]);
+        let text = serde_json::to_string(&figures).unwrap();
+        assert_eq!(text, r#"{"stp":1.5,"antt":null,"antt_absent":"no solo time (use --solo)","jain":1.0}"#);
+        assert_eq!(serde_json::from_str::<Figures<f64>>(&text).unwrap(), figures);
+        assert_eq!((figures.get("stp"), figures.get("antt")), (Some(&1.5), None));
+        assert_eq!(figures.why("antt"), Some("no solo time (use --solo)"));
+        assert!(figures.entry("edp").is_none());
+    }
+}

@@ -1,0 +1,130 @@
+//! What is known of a run beside its result: how it was set up, and where things come from.
+
+use cosched_core::{Feeds, Machine, Nanos, Reading, TaskSpec};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// In which world a run took place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackendKind {
+    /// Real processes on this machine.
+    Host,
+    /// A simulated machine.
+    Sim,
+}
+
+/// Where an energy figure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnergySource {
+    /// A meter of the machine.
+    Measured,
+    /// A power model.
+    Modelled,
+    /// There is no figure.
+    Absent,
+}
+
+/// Where a solo time comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SoloSource {
+    /// A run alone, made for this run.
+    Measured,
+    /// An earlier run's record.
+    Record,
+    /// A program profile.
+    Profile,
+}
+
+impl SoloSource {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            SoloSource::Measured => "measured alone",
+            SoloSource::Record => "from an earlier record",
+            SoloSource::Profile => "from a profile",
+        }
+    }
+}
+
+/// A job's time alone on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Solo {
+    /// From its start to its end.
+    pub time: Nanos,
+    /// Where it comes from.
+    pub source: SoloSource,
+}
+
+/// What is known of one job beside its result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobInfo {
+    /// Its unique name.
+    pub name: String,
+    /// Its number in the job log, from 1: its place in the list of all jobs, before `--resume` left any out.
+    pub seq: u64,
+    /// The profile that it simulates, if any.
+    pub program: Option<String>,
+    /// Its command as a shell would take it, if it has one. Jobs are resumed by it.
+    pub command: Option<String>,
+    /// Its solo time; `None` leaves it to the task's own profile.
+    pub solo: Option<Solo>,
+    /// The file that its standard output went to.
+    pub log: Option<String>,
+    /// The file that its standard error went to.
+    pub log_stderr: Option<String>,
+}
+
+impl JobInfo {
+    /// Of a task of which nothing else is known.
+    pub fn of(spec: &TaskSpec) -> JobInfo {
+        JobInfo {
+            name: spec.name.clone(),
+            seq: u64::from(spec.id.0) + 1,
+            program: None,
+            command: None,
+            solo: None,
+            log: None,
+            log_stderr: None,
+        }
+    }
+
+    /// What the job log calls it: its command, or the name of a job without one.
+    pub fn command_or_name(&self) -> &str {
+        self.command.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// What is known of a run beside its result.
+#[derive(Clone, Debug)]
+pub struct RunInfo {
+    /// The policy that decided, never `auto`.
+    pub policy: String,
+    /// In which world.
+    pub backend: BackendKind,
+    /// The machine.
+    pub machine: Arc<Machine>,
+    /// Seed of the run's generator.
+    pub seed: u64,
+    /// The unit of progress.
+    pub quantum: Nanos,
+    /// When the run began; `None` in a simulation.
+    pub started_at: Option<SystemTime>,
+    /// Every job, in the order of the tasks' numbers.
+    pub jobs: Vec<JobInfo>,
+    /// What the machine could not feed.
+    pub feeds: Feeds,
+    /// What counts, in words; `None` without counters.
+    pub counters: Option<String>,
+    /// What freezes jobs, in words; `None` where nothing does.
+    pub freezing: Option<String>,
+    /// CPU time of cosched itself / (turnaround x 1 CPU), in [0, 1] for its one thread.
+    pub cpu_share: Reading<f64>,
+    /// Where the energy figure comes from, if there is one.
+    pub energy_source: EnergySource,
+    /// What the user was warned of.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,285 @@
+//! The job log in the format of GNU parallel's `--joblog`, and resuming by what a job runs.
+//!
+//! One line per ended job, its nine columns divided by tabs: sequence number, host, start in seconds since the epoch,
+//! run time in seconds, bytes sent, bytes received, exit value, signal, command (GNU parallel's manual, `--joblog`). As
+//! there, times have three decimals, the run time is padded to ten characters, the host of a local job is `:`, a job
+//! that a signal ended has exit value 0 and the signal's number, one that ran out of time has exit value -1, and a line
+//! break in a command is a zero byte (seen with version 20221122).
+
+use crate::sink::LineSink;
+use cosched_core::{Exit, TaskResult};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// The first line, without its end.
+pub const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand";
+
+/// The host of jobs that were only simulated; they never count as done.
+pub const SIMULATED_HOST: &str = "simulated";
+
+/// How many columns a line has.
+const COLUMNS: usize = 9;
+
+/// One line of a job log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The job's number, from 1.
+    pub seq: u64,
+    /// Where it ran; `:` is this machine, [`SIMULATED_HOST`] none.
+    pub host: String,
+    /// When it was started, in seconds since the epoch.
+    pub start_s: f64,
+    /// From its start to its end in seconds.
+    pub runtime_s: f64,
+    /// Bytes sent to it; 0 here.
+    pub send: u64,
+    /// Bytes received from it; 0 here.
+    pub receive: u64,
+    /// Its exit code; 0 if a signal ended it, -1 if it ran out of time or nobody knows.
+    pub exit: i32,
+    /// The signal that ended it; 0 for none.
+    pub signal: i32,
+    /// Its command.
+    pub command: String,
+}
+
+impl Entry {
+    /// Of a job that ended; `run_start` is the run's own start since the epoch, `None` in a simulation, whose times then
+    /// count from 0 and whose host is [`SIMULATED_HOST`].
+    pub fn of(result: &TaskResult, seq: u64, command: &str, run_start: Option<Duration>) -> Entry {
+        let started = result.started.unwrap_or_default();
+        let (exit, signal) = match result.exit.as_ref() {
+            Some(Exit::Signal { signal, .. }) if result.timed_out => (-1, *signal),
+            Some(_) if result.timed_out => (-1, 0),
+            Some(Exit::Code(code)) => (*code, 0),
+            Some(Exit::Signal { signal, .. }) => (0, *signal),
+            Some(Exit::NotStarted(_)) => (127, 0),
+            Some(Exit::Unknown) | None => (-1, 0),
+        };
+        Entry {
+            seq,
+            host: if run_start.is_some() { ":" } else { SIMULATED_HOST }.to_owned(),
+            start_s: run_start.unwrap_or_default().as_secs_f64() + started.as_s(),
+            runtime_s: result.finished.map_or(0.0, |finished| (finished - started).as_s()),
+            send: 0,
+            receive: 0,
+            exit,
+            signal,
+            command: command.to_owned(),
+        }
+    }
+
+    /// Whether the job ended with code 0.
+    pub fn ok(&self) -> bool {
+        self.exit == 0 && self.signal == 0
+    }
+
+    /// As a line, with its end.
+    pub fn to_line(&self) -> String {
+        let Entry { seq, host, start_s, runtime_s, send, receive, exit, signal, command } = self;
+        let command = command.replace('\n', "\0");
+        format!("{seq}\t{host}\t{start_s:.3}\t{runtime_s:10.3}\t{send}\t{receive}\t{exit}\t{signal}\t{command}\n")
+    }
+
+    /// Reads a line without its end.
+    fn parse(line: &str) -> Result<Entry, String> {
+        // Only the command may hold tabs itself.
+        let columns: Vec<&str> = line.splitn(COLUMNS, '\t').collect();
+        if columns.len() < COLUMNS {
+            return Err(format!("expected {COLUMNS} columns divided by tabs; found {}", columns.len()));
+        }
+        fn number<T: std::str::FromStr>(columns: &[&str], ix: usize) -> Result<T, String> {
+            let name = HEADER.split('\t').nth(ix).unwrap_or_default();
+            let text = columns[ix].trim();
+            text.parse().map_err(|_| format!("column `{name}`: expected a number; found `{text}`"))
+        }
+        Ok(Entry {
+            seq: number(&columns, 0)?,
+            host: columns[1].to_owned(),
+            start_s: number(&columns, 2)?,
+            runtime_s: number(&columns, 3)?,
+            send: number(&columns, 4)?,
+            receive: number(&columns, 5)?,
+            exit: number(&columns, 6)?,
+            signal: number(&columns, 7)?,
+            command: columns[8].replace('\0', "\n"),
+        })
+    }
+}
+
+/// Writes a job log, one line as soon as a job has ended.
+///
+/// A write error ends the writing and is kept for [`JobLogWriter::take_warning`].
+#[derive(Debug)]
+pub struct JobLogWriter<W> {
+    sink: LineSink<W>,
+}
+
+impl<W: Write> JobLogWriter<W> {
+    /// Begins a job log, with its header; or goes on with one that has it.
+    pub fn new(out: W, with_header: bool) -> JobLogWriter<W> {
+        let mut sink = LineSink::new(out, "the job log");
+        if with_header {
+            sink.write(format!("{HEADER}\n").as_bytes());
+        }
+        JobLogWriter { sink }
+    }
+
+    /// Writes a job's line.
+    pub fn ended(&mut self, entry: &Entry) {
+        self.sink.write(entry.to_line().as_bytes());
+    }
+
+    /// The warning that the job log is written no further, the first time that it is asked for.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.sink.take_warning()
+    }
+
+    /// Gives the writer back.
+    pub fn into_inner(self) -> W {
+        self.sink.into_inner()
+    }
+}
+
+/// A job log that can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JobLogError {
+    /// The file can't be read.
+    #[error("{file}: {error}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A line can't be read.
+    #[error("{file}:{line}: {problem}; expected a job log of cosched or GNU parallel")]
+    Line {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// What a job log says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobLog {
+    /// Its lines in their order.
+    pub entries: Vec<Entry>,
+    /// Its last line had no end and was left out: it may be half a command.
+    pub cut_off: bool,
+}
+
+/// Reads a job log; an empty file is one without jobs. `file` names it in errors.
+///
+/// # Errors
+/// The file can't be read, or a line other than a cut-off last one is no line of a job log.
+pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLogError> {
+    let mut log = JobLog::default();
+    let mut line = 0;
+    loop {
+        let mut bytes = Vec::new();
+        match input.read_until(b'\n', &mut bytes) {
+            Ok(0) => return Ok(log),
+            Ok(_) => line += 1,
+            Err(error) => return Err(JobLogError::Io { file: file.to_owned(), error }),
+        }
+        if bytes.pop() != Some(b'\n') {
+            log.cut_off = true;
+            return Ok(log);
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        // Logs that were joined have a header in their middle.
+        if text == HEADER {
+            continue;
+        }
+        match Entry::parse(&text) {
+            Ok(entry) => log.entries.push(entry),
+            Err(problem) => return Err(JobLogError::Line { file: file.to_owned(), line, problem }),
+        }
+    }
+}
+
+impl JobLog {
+    /// How often each command succeeded. What was only simulated is not done.
+    pub fn succeeded(&self) -> Resume {
+        let mut left = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| entry.ok() && entry.host != SIMULATED_HOST) {
+            *left.entry(entry.command.clone()).or_insert(0) += 1;
+        }
+        Resume { left }
+    }
+}
+
+/// Commands that succeeded before, each as often as it did: a job is left out as often, whatever its place in the list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resume {
+    left: BTreeMap<String, u64>,
+}
+
+impl Resume {
+    /// Whether a job with this command is done already; each success counts for one job.
+    pub fn take(&mut self, command: &str) -> bool {
+        match self.left.get_mut(command) {
+            Some(n) if *n > 0 => {
+                *n -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How often this command's success has not been taken yet.
+    pub fn count(&self, command: &str) -> u64 {
+        self.left.get(command).copied().unwrap_or(0)
+    }
+
+    /// How many successes have not been taken yet.
+    pub fn left(&self) -> u64 {
+        self.left.values().sum()
+    }
+}
+
+/// Opens a job log to go on with it, and makes it if there is none.
+///
+/// A cut-off last line is taken away first, or the next line would be glued to it.
+///
+/// # Errors
+/// The file can't be opened, read or shortened.
+pub fn append_joblog(path: &Path) -> io::Result<JobLogWriter<File>> {
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let whole = whole_lines(&mut BufReader::new(&file))?;
+    if whole < file.metadata()?.len() {
+        file.set_len(whole)?;
+    }
+    file.seek(SeekFrom::Start(whole))?;
+    Ok(JobLogWriter::new(file, whole == 0))
+}
+
+/// How many bytes the lines with an end have.
+fn whole_lines(input: &mut impl Read) -> io::Result<u64> {
+    let (mut at, mut whole, mut chunk) = (0u64, 0, [0; 8192]);
+    loop {
+        match input.read(&mut chunk) {
+            Ok(0) => return Ok(whole),
+            Ok(n) => {
+                if let Some(ix) = chunk[..n].iter().rposition(|&byte| byte == b'\n') {
+                    whole = at + ix as u64 + 1;
+                }
+                at += n as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "joblog_tests.rs"]
+mod tests;

@@ -1,0 +1,313 @@
+//! How far a run is: counts, time left, and the line that shows them.
+
+use crate::info::JobInfo;
+use crate::text::{clock, plain, seconds};
+use cosched_core::{Nanos, Snapshot, TaskId, TaskResult};
+use std::collections::BTreeMap;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LiveProgress {
+    /// The run is a simulation.
+    pub simulated: bool,
+    /// All jobs.
+    pub total: usize,
+    /// Jobs that ended, well or not.
+    pub done: usize,
+    /// Jobs that ended otherwise than with code 0.
+    pub failed: usize,
+    /// Jobs that are on CPUs.
+    pub running: usize,
+    /// Jobs that were started and wait, frozen, for their turn.
+    pub waiting: usize,
+    /// Jobs that were not started yet.
+    pub queued: usize,
+    /// Since the start of the run.
+    pub elapsed: Nanos,
+    /// Until its end, estimated; `None` while nothing can be said.
+    pub left: Option<Nanos>,
+}
+
+/// The line that shows how far a run is, in at most `width` characters; the time left is `--:--` while unknown.
+///
+/// In a narrow terminal parts are left out from the right, the time left last but one.
+pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
+    let LiveProgress { simulated, total, done, failed, running, waiting, queued, elapsed, left } = *progress;
+    let left = left.map_or_else(|| "--:--".to_owned(), |left| clock(left.as_s()));
+    let mut parts = vec![format!("{done}/{total} done"), format!("{left} left")];
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    parts.push(format!("{running} running"));
+    for (n, what) in [(waiting, "waiting"), (queued, "queued")] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    parts.push(format!("{} elapsed", clock(elapsed.as_s())));
+    let mut line = if simulated { "[simulated] ".to_owned() } else { String::new() };
+    for (ix, part) in parts.iter().enumerate() {
+        let divider = if ix == 0 { "" } else { ", " };
+        if (line.chars().count() + divider.len() + part.chars().count()) > width {
+            break;
+        }
+        line.push_str(divider);
+        line.push_str(part);
+    }
+    line
+}
+
+/// One line about a job that ended, for where no progress line can be drawn.
+pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&JobInfo>) -> String {
+    let name = info.map_or(result.spec.name.as_str(), |info| &info.name);
+    let exit = result.exit.as_ref().map_or_else(|| "ended".to_owned(), ToString::to_string);
+    let time = match (result.started, result.finished) {
+        (Some(started), Some(finished)) => format!(" after {}", seconds((finished - started).as_s())),
+        _ => String::new(),
+    };
+    let timed_out = if result.timed_out { " (ran out of its time)" } else { "" };
+    let simulated = if progress.simulated { "[simulated] " } else { "" };
+    let digits = progress.total.to_string().len();
+    format!(
+        "{simulated}[{:digits$}/{}] {}: {}{time}{timed_out}",
+        progress.done,
+        progress.total,
+        plain(name),
+        plain(&exit)
+    )
+}
+
+/// Keeps count while a run goes on.
+#[derive(Clone, Debug)]
+pub struct ProgressTracker {
+    progress: LiveProgress,
+    quantum: Nanos,
+    /// Solo times of all jobs, if all are known.
+    solo_s: Option<BTreeMap<TaskId, f64>>,
+    solo_done_s: f64,
+    started: usize,
+    started_ended: usize,
+    ended_well: usize,
+    ran_well_s: f64,
+    ran_ended_s: f64,
+}
+
+impl ProgressTracker {
+    /// For so many jobs; `solo_s` are the solo times that are known.
+    pub fn new(simulated: bool, total: usize, quantum: Nanos, solo_s: BTreeMap<TaskId, f64>) -> ProgressTracker {
+        ProgressTracker {
+            progress: LiveProgress { simulated, total, queued: total, ..LiveProgress::default() },
+            quantum,
+            solo_s: (solo_s.len() == total).then_some(solo_s),
+            solo_done_s: 0.0,
+            started: 0,
+            started_ended: 0,
+            ended_well: 0,
+            ran_well_s: 0.0,
+            ran_ended_s: 0.0,
+        }
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> &LiveProgress {
+        &self.progress
+    }
+
+    /// A job was started.
+    pub fn started(&mut self) {
+        self.started += 1;
+        self.count();
+    }
+
+    /// A job ended.
+    pub fn ended(&mut self, now: Nanos, result: &TaskResult) {
+        let ok = result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+        self.progress.elapsed = now;
+        self.progress.done += 1;
+        self.progress.failed += usize::from(!ok);
+        self.started_ended += usize::from(result.started.is_some());
+        self.ran_ended_s += result.ran.as_s();
+        if ok {
+            self.ended_well += 1;
+            self.ran_well_s += result.ran.as_s();
+        }
+        let solo = self.solo_s.as_ref().and_then(|solo_s| solo_s.get(&result.spec.id));
+        self.solo_done_s += solo.copied().unwrap_or(0.0);
+        self.count();
+    }
+
+    fn count(&mut self) {
+        let live = self.started.saturating_sub(self.started_ended);
+        let progress = &mut self.progress;
+        progress.running = progress.running.min(live);
+        progress.waiting = live - progress.running;
+        progress.queued = progress.total.saturating_sub(progress.done + live);
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, snapshot: &Snapshot) {
+        self.progress.elapsed = snapshot.now;
+        self.progress.running = snapshot.tasks.iter().filter(|task| task.running.is_some()).count();
+        self.count();
+        self.progress.left = self.left_s(snapshot).map(Nanos::from_s);
+    }
+
+    /// The time left in seconds: by solo times and progress where all are known, else by how long other jobs took.
+    fn left_s(&self, snapshot: &Snapshot) -> Option<f64> {
+        let elapsed = snapshot.now.as_s();
+        let (work, done, longest) = match &self.solo_s {
+            Some(solo_s) => self.by_solo(snapshot, solo_s),
+            None => self.by_mean(snapshot)?,
+        };
+        // Too little is done to say how fast it goes, or the jobs that are left outlast all that is known.
+        if done <= 0.0 || elapsed <= 0.0 || done < 0.02 * (work + done) || work <= 0.0 {
+            return None;
+        }
+        Some((work * elapsed / done).max(longest))
+    }
+
+    /// Solo seconds to do, done, and to do of the longest job.
+    fn by_solo(&self, snapshot: &Snapshot, solo_s: &BTreeMap<TaskId, f64>) -> (f64, f64, f64) {
+        let total: f64 = solo_s.values().sum();
+        let (mut done, mut longest) = (self.solo_done_s, 0.0f64);
+        for task in &snapshot.tasks {
+            let solo = solo_s.get(&task.id).copied().unwrap_or(0.0);
+            let quanta = task.estimates.progress.value().unwrap_or(0.0);
+            let one = (quanta * self.quantum.as_s()).min(solo);
+            done += one;
+            longest = longest.max(solo - one);
+        }
+        (total - done, done, longest)
+    }
+
+    /// The same in seconds on CPUs, if every job takes as long as those that ended well did in the mean.
+    fn by_mean(&self, snapshot: &Snapshot) -> Option<(f64, f64, f64)> {
+        if self.ended_well == 0 {
+            return None;
+        }
+        let mean = self.ran_well_s / self.ended_well as f64;
+        let (mut work, mut done, mut longest) = (0.0, self.ran_ended_s, 0.0f64);
+        let mut unseen = self.progress.total - self.progress.done.min(self.progress.total);
+        for task in &snapshot.tasks {
+            let ran = task.estimates.ran.as_s();
+            let left = (mean - ran).max(0.0);
+            (work, done, longest) = (work + left, done + ran, longest.max(left));
+            unseen = unseen.saturating_sub(1);
+        }
+        Some((work + unseen as f64 * mean, done, longest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{finished, snapshot};
+    use cosched_core::{Exit, Reading};
+
+    fn progress() -> LiveProgress {
+        LiveProgress {
+            simulated: false,
+            total: 24,
+            done: 12,
+            failed: 1,
+            running: 2,
+            waiting: 6,
+            queued: 4,
+            elapsed: Nanos::from_s(754.2),
+            left: Some(Nanos::from_s(3_723.0)),
+        }
+    }
+
+    #[test]
+    fn lines_fit_the_width() {
+        let full = "12/24 done, 1:02:03 left, 1 failed, 2 running, 6 waiting, 4 queued, 12:34 elapsed";
+        assert_eq!(progress_line(&progress(), 80 + 10), full);
+        assert_eq!(progress_line(&progress(), 40), "12/24 done, 1:02:03 left, 1 failed");
+        assert_eq!(progress_line(&progress(), 12), "12/24 done");
+        let unknown = LiveProgress { left: None, simulated: true, failed: 0, queued: 0, ..progress() };
+        assert_eq!(
+            progress_line(&unknown, 90),
+            "[simulated] 12/24 done, --:-- left, 2 running, 6 waiting, 12:34 elapsed"
+        );
+        for width in 0..100 {
+            assert!(progress_line(&progress(), width).chars().count() <= width);
+        }
+    }
+
+    #[test]
+    fn a_line_per_ended_job() {
+        let mut result = finished(0, "mcf\u{1b}[2J", 12.5, 10.0);
+        assert_eq!(ended_line(&progress(), &result, None), "[12/24] mcf?[2J: exit 0 after 12.5 s");
+        (result.timed_out, result.exit) = (true, Some(Exit::Signal { signal: 15, oom: false }));
+        let sim = LiveProgress { simulated: true, done: 3, ..progress() };
+        assert_eq!(
+            ended_line(&sim, &result, None),
+            "[simulated] [ 3/24] mcf?[2J: SIGTERM after 12.5 s (ran out of its time)"
+        );
+    }
+
+    #[test]
+    fn unknown_until_a_job_has_ended() {
+        let mut tracker = ProgressTracker::new(false, 5, Nanos::from_ms(200), BTreeMap::new());
+        let mut snapshot = snapshot();
+        (0..3).for_each(|_| tracker.started());
+        tracker.tick(&snapshot);
+        let LiveProgress { running, waiting, queued, left, .. } = *tracker.progress();
+        assert_eq!((running, waiting, queued, left), (2, 1, 2, None));
+
+        // Task 0 ended well after 4 s on a CPU; 1 and 2 ran 2 s each, two more have not come: 2 + 2 + 4 + 4 = 12 s to do,
+        // 8 s were done in 4 s, so 6 s are left.
+        tracker.ended(Nanos::from_s(4.0), &finished(0, "a", 8.0, 1.0));
+        snapshot.tasks.remove(0);
+        snapshot.now = Nanos::from_s(4.0);
+        snapshot.tasks.iter_mut().for_each(|task| task.estimates.ran = Nanos::from_s(2.0));
+        tracker.tick(&snapshot);
+        assert_eq!(tracker.progress().left, Some(Nanos::from_s(6.0)));
+        assert_eq!(
+            *tracker.progress(),
+            LiveProgress {
+                done: 1,
+                running: 1,
+                waiting: 1,
+                queued: 2,
+                total: 5,
+                elapsed: Nanos::from_s(4.0),
+                left: Some(Nanos::from_s(6.0)),
+                ..LiveProgress::default()
+            }
+        );
+    }
+
+    #[test]
+    fn jobs_that_outlast_the_others_make_it_unknown_again() {
+        let mut tracker = ProgressTracker::new(false, 2, Nanos::from_ms(200), BTreeMap::new());
+        tracker.ended(Nanos::from_s(4.0), &finished(0, "a", 8.0, 1.0));
+        let mut snapshot = snapshot();
+        snapshot.tasks.truncate(1);
+        snapshot.now = Nanos::from_s(60.0);
+        snapshot.tasks[0].estimates.ran = Nanos::from_s(60.0);
+        tracker.tick(&snapshot);
+        assert_eq!(tracker.progress().left, None);
+    }
+
+    #[test]
+    fn by_solo_times_where_all_are_known() {
+        let solo = (0..3).map(|id| (TaskId(id), 10.0)).collect();
+        let mut tracker = ProgressTracker::new(false, 3, Nanos::from_ms(200), solo);
+        let mut snapshot = snapshot();
+        snapshot.now = Nanos::from_s(10.0);
+        // 25, 10 and 0 quanta of 0.2 s: 7 of 30 s of work are done in 10 s.
+        for (task, quanta) in snapshot.tasks.iter_mut().zip([25.0, 10.0, 0.0]) {
+            task.estimates.progress = Reading::Value(quanta);
+        }
+        tracker.tick(&snapshot);
+        let left = tracker.progress().left.unwrap().as_s();
+        assert!((left - 23.0 * 10.0 / 7.0).abs() < 1e-6, "{left}");
+        // Two that are done leave one alone: it can't end sooner than it would alone.
+        tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
+        tracker.ended(Nanos::from_s(10.0), &finished(1, "b", 10.0, 10.0));
+        snapshot.tasks.drain(..2);
+        tracker.tick(&snapshot);
+        assert_eq!(tracker.progress().left, Some(Nanos::from_s(10.0)));
+    }
+}

@@ -1,0 +1,173 @@
+//! Reasons and warnings as sentences, with their numbers and units.
+
+use crate::text::count;
+use cosched_core::{Rate, TaskId, Trigger, WaitReason, Warning, signal_name};
+
+/// The code of a reason to wait, as in the series and in events.
+pub fn wait_code(reason: &WaitReason) -> &'static str {
+    match reason {
+        WaitReason::Order { .. } => "order",
+        WaitReason::Fitness { .. } => "fitness",
+        WaitReason::Ahead { .. } => "ahead",
+        WaitReason::Heavy { .. } => "heavy",
+        WaitReason::Unmeasured => "unmeasured",
+        WaitReason::Gang { .. } => "gang",
+        WaitReason::Affinity => "affinity",
+    }
+}
+
+fn per_us(rate: Rate) -> String {
+    format!("{:.1}", rate.per_us())
+}
+
+/// Why a job waits: one sentence with its numbers and their units.
+pub fn wait_text(reason: &WaitReason) -> String {
+    match *reason {
+        WaitReason::Order { ahead: 0 } => "All CPUs are taken, and it is the next in line.".to_owned(),
+        WaitReason::Order { ahead } => {
+            format!("All CPUs are taken, and {} before it in the policy's order.", come(ahead))
+        }
+        WaitReason::Fitness { bandwidth, wanted } => format!(
+            "Others fit the memory bandwidth that was left better: it reads {} transactions/us per CPU, where {} were \
+             wanted.",
+            per_us(bandwidth),
+            per_us(wanted)
+        ),
+        WaitReason::Ahead { progress_milli, max_progress_milli } => format!(
+            "It is ahead of the others: its progress is {:.2} quanta of work alone, the greatest of all is {:.2}.",
+            progress_milli as f64 / 1e3,
+            max_progress_milli as f64 / 1e3
+        ),
+        WaitReason::Heavy { llc, llc_limit, mm, mm_limit } => format!(
+            "A job is being measured in low contention, and this one would disturb it: {} last-level cache accesses/us \
+             (limit {}) and {} memory transactions/us (limit {}).",
+            per_us(llc),
+            per_us(llc_limit),
+            per_us(mm),
+            per_us(mm_limit)
+        ),
+        WaitReason::Unmeasured => {
+            "A job is being measured in low contention, and nothing is known of this one yet.".to_owned()
+        }
+        WaitReason::Gang { needs, free } => {
+            format!("It needs {} at once, and {free} {} free.", count(needs.into(), "CPU"), is_are(free))
+        }
+        WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
+    }
+}
+
+fn come(jobs: u32) -> String {
+    if jobs == 1 { "1 job comes".to_owned() } else { format!("{} come", count(jobs.into(), "job")) }
+}
+
+fn is_are(n: u32) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+/// What led to a decision, in a few words; `name` tells the names of jobs.
+pub fn trigger_text(trigger: &Trigger, name: impl Fn(TaskId) -> String) -> String {
+    match *trigger {
+        Trigger::QuantumEnd => "the quantum ended".to_owned(),
+        Trigger::LeaseEnd(task) => format!("the lease of {} ended", name(task)),
+        Trigger::Arrived(task) => format!("{} arrived", name(task)),
+        Trigger::Ended(task) => format!("{} ended", name(task)),
+        Trigger::Woke(task) => format!("{} woke", name(task)),
+        Trigger::LoadFell => "the load on the memory bus fell".to_owned(),
+        Trigger::Starved(task) => format!("{} has waited beyond its bound", name(task)),
+    }
+}
+
+/// The code of a warning, as in the series.
+pub fn warning_code(warning: &Warning) -> &'static str {
+    match warning {
+        Warning::PolicyFault(_) => "policy-fault",
+        Warning::TimedOut(_) => "timed-out",
+        Warning::Halting => "halting",
+        Warning::Interrupted { .. } => "interrupted",
+        Warning::NothingRuns { .. } => "nothing-runs",
+    }
+}
+
+/// A warning as a sentence; `name` tells the names of jobs.
+pub fn warning_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> String {
+    match warning {
+        Warning::PolicyFault(fault) => {
+            format!("the policy's decision could not be carried out ({fault}); round-robin decided instead")
+        }
+        Warning::TimedOut(task) => format!("{} ran out of its time and is ended", name(*task)),
+        Warning::Halting => "the halt rule is met: no more jobs are started".to_owned(),
+        Warning::Interrupted { signal, again } => {
+            let by = signal_name(*signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
+            if *again {
+                format!("{by} again: every job is killed")
+            } else {
+                format!("{by}: no more jobs are started, and those that run are asked to end; once more kills them")
+            }
+        }
+        Warning::NothingRuns { waiting } => {
+            format!("nothing can run, while {}", waits(*waiting as u64))
+        }
+    }
+}
+
+fn waits(jobs: u64) -> String {
+    format!("{} {}", count(jobs, "job"), if jobs == 1 { "waits" } else { "wait" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::wait_reasons;
+    use cosched_core::InvalidDecision;
+
+    #[test]
+    fn every_reason_is_a_sentence_with_its_numbers() {
+        let text: String =
+            wait_reasons().iter().map(|reason| format!("{}: {}\n", wait_code(reason), wait_text(reason))).collect();
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn codes_are_those_of_the_serialised_form() {
+        for reason in wait_reasons() {
+            let json = serde_json::to_value(reason).unwrap();
+            assert_eq!(json["why"], wait_code(&reason));
+        }
+    }
+
+    #[test]
+    fn warnings_are_sentences() {
+        let warnings = [
+            Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(7))),
+            Warning::TimedOut(TaskId(1)),
+            Warning::Halting,
+            Warning::Interrupted { signal: 2, again: false },
+            Warning::Interrupted { signal: 15, again: true },
+            Warning::NothingRuns { waiting: 3 },
+        ];
+        let text: String = warnings
+            .iter()
+            .map(|warning| {
+                format!("{}: {}\n", warning_code(warning), warning_text(warning, |task| format!("job{}", task.0)))
+            })
+            .collect();
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn triggers_name_their_jobs() {
+        let job = TaskId(3);
+        let triggers = [
+            Trigger::QuantumEnd,
+            Trigger::LeaseEnd(job),
+            Trigger::Arrived(job),
+            Trigger::Ended(job),
+            Trigger::Woke(job),
+            Trigger::LoadFell,
+            Trigger::Starved(job),
+        ];
+        let texts: Vec<String> =
+            triggers.iter().map(|trigger| trigger_text(trigger, |task| format!("mcf-{}", task.0))).collect();
+        insta::assert_snapshot!(texts.join("\n"));
+    }
+}

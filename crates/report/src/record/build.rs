@@ -1,0 +1,228 @@
+//! Builds the record from what a run left behind.
+
+use super::{Energy, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Record, Totals};
+use crate::figures::{Absences, Figures};
+use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
+use cosched_core::{Absence, EndedBy, Exit, Histogram, Nanos, ProgressBasis, Reading, RunResult, TaskResult};
+
+const NOT_GIVEN: &str = "not given";
+
+/// A job's exit status as a shell tells it: the code; 128 + n for signal n; 127 for a command that could not be
+/// started; `None` when nobody can know it.
+pub fn exit_status(exit: &Exit) -> Option<i32> {
+    match exit {
+        Exit::Code(code) => Some(*code),
+        Exit::Signal { signal, .. } => Some(128 + signal),
+        Exit::NotStarted(_) => Some(127),
+        Exit::Unknown => None,
+    }
+}
+
+/// The record of a run.
+///
+/// `info.jobs` is in the order of the tasks' numbers; a task without an entry is known by its name alone. Solo times
+/// are those of `info`, else of the tasks' own profiles.
+pub fn record(result: &RunResult, info: &RunInfo) -> Record {
+    let simulated = info.backend == BackendKind::Sim;
+    let fallback: Vec<JobInfo>;
+    let infos: Vec<&JobInfo> = if info.jobs.len() >= result.tasks.len() {
+        info.jobs.iter().collect()
+    } else {
+        fallback = result.tasks.iter().skip(info.jobs.len()).map(|task| JobInfo::of(&task.spec)).collect();
+        info.jobs.iter().chain(&fallback).collect()
+    };
+    let solos: Vec<Option<Solo>> = result.tasks.iter().zip(&infos).map(|(task, info)| solo(task, info)).collect();
+    let outcomes = outcomes(result, |ix, _| Reading::from_option(solos[ix].map(|solo| solo.time), Absence::NoSoloTime));
+    let estimated = outcomes_estimated(result, &solos, info.quantum);
+    let jobs = (result.tasks.iter().enumerate())
+        .map(|(ix, task)| job(task, infos[ix], solos[ix], &outcomes.tasks[ix], &estimated.tasks[ix]))
+        .collect();
+
+    let mut absent = Absences::default();
+    let started_at = info.started_at.map(|at| humantime::format_rfc3339_millis(at).to_string());
+    let no_start = if simulated { Absence::Simulated.text() } else { NOT_GIVEN };
+    let (finished_by, signal) = match result.ended_by {
+        EndedBy::Completion => ("completion", None),
+        EndedBy::Halt => ("halt", None),
+        EndedBy::Signal(signal) => ("signal", Some(signal)),
+    };
+    let counters_off = info.feeds.missing.iter().find(|(feed, _)| feed.is_counter()).map(|(_, why)| why.text());
+    let freezing_off = info.feeds.why_missing(cosched_core::Feed::Freeze).map(Absence::text);
+    Record {
+        schema: RECORD_SCHEMA.to_owned(),
+        cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
+        policy: info.policy.clone(),
+        backend: info.backend,
+        machine: info.machine.name.clone(),
+        machine_details: machine_details(info),
+        seed: info.seed,
+        started_at: absent.note_option("started_at", started_at, no_start),
+        quantum_s: info.quantum.as_s(),
+        finished_by: finished_by.to_owned(),
+        signal: absent.note_option("signal", signal, "no signal ended the run"),
+        counters: absent.note_option("counters", info.counters.clone(), counters_off.unwrap_or(NOT_GIVEN)),
+        freezing: absent.note_option("freezing", info.freezing.clone(), freezing_off.unwrap_or(NOT_GIVEN)),
+        missing: missing(info),
+        totals: totals(&result.tasks),
+        jobs,
+        metrics: Figures::of(METRICS.iter().map(|metric| (metric.name, metric.of(&outcomes)))),
+        metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
+        energy: energy(result, info),
+        overhead: overhead(result, info, simulated),
+        warnings: info.warnings.clone(),
+        absent,
+    }
+}
+
+fn solo(task: &TaskResult, info: &JobInfo) -> Option<Solo> {
+    info.solo.or_else(|| task.spec.solo.time.map(|time| Solo { time, source: SoloSource::Profile }))
+}
+
+fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nanos>) -> Outcomes {
+    let tasks = result.tasks.iter().enumerate().map(|(ix, task)| Outcome::of(task, solo(ix, task))).collect();
+    Outcomes { tasks, turnaround: result.turnaround, energy_j: result.energy_j }
+}
+
+/// The same with solo times that lack taken from progress, where that was measured by IPC: a progress that assumes that
+/// nothing slowed the task would only tell its own assumption.
+fn outcomes_estimated(result: &RunResult, solos: &[Option<Solo>], quantum: Nanos) -> Outcomes {
+    outcomes(result, |ix, task| match (solos[ix], task.progress) {
+        (Some(solo), _) => Reading::Value(solo.time),
+        (None, Reading::Value(progress)) if task.progress_basis == ProgressBasis::Ipc && progress > 0.0 => {
+            Reading::Value(Nanos::from_s(progress * quantum.as_s()))
+        }
+        _ => Reading::Absent(Absence::NoSoloTime),
+    })
+}
+
+fn metrics_estimated(outcomes: &Outcomes, estimated: &Outcomes, absent: &mut Absences) -> Option<Figures<f64>> {
+    let figures = || {
+        let of_slowdowns = METRICS.iter().filter(|metric| metric.needs == Needs::Slowdowns);
+        Figures::of(of_slowdowns.map(|metric| (metric.name, metric.of(estimated))))
+    };
+    let (value, why) = if outcomes.slowdowns().is_value() {
+        (None, "the metrics themselves are there")
+    } else if estimated.slowdowns().is_value() {
+        (Some(figures()), "")
+    } else {
+        (None, "not every job that ended well has a solo time or a progress measured by IPC")
+    };
+    absent.note_option("metrics_estimated", value, why)
+}
+
+fn job(task: &TaskResult, info: &JobInfo, solo: Option<Solo>, outcome: &Outcome, estimated: &Outcome) -> Job {
+    let mut absent = Absences::default();
+    let not_ended = if task.started.is_some() { Absence::NotEnded } else { Absence::NotStarted }.text();
+    let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
+    // A job that failed has its times, but they say nothing of how it was slowed down.
+    let slowdown_of = |outcome: &Outcome| match outcome.slowdown() {
+        Reading::Value(slowdown) => Ok(slowdown),
+        Reading::Absent(_) if failed => Err("the job failed"),
+        Reading::Absent(why) => Err(why.text()),
+    };
+    let slowdown = slowdown_of(outcome);
+    let estimate = match (solo, slowdown_of(estimated)) {
+        (Some(_), _) => Err("the solo time is known"),
+        (None, Err(_)) if !failed && task.exit.is_some() => Err("no progress measured by IPC"),
+        (None, estimate) => estimate,
+    };
+    let counts = task.counts.named().into_iter().filter(|(name, _)| *name != "instructions");
+    let exit_why = if task.exit.is_some() { "ended, nobody can know how" } else { not_ended };
+    Job {
+        name: info.name.clone(),
+        program: absent.note_option("program", info.program.clone(), NOT_GIVEN),
+        command: absent.note_option("command", info.command.clone(), NOT_GIVEN),
+        cpus: task.spec.cpus,
+        arrival_s: task.spec.arrives.as_s(),
+        start_s: absent.note_option("start_s", task.started.map(Nanos::as_s), Absence::NotStarted.text()),
+        finish_s: absent.note_option("finish_s", task.finished.map(Nanos::as_s), not_ended),
+        exit: absent.note_option("exit", task.exit.as_ref().and_then(exit_status), exit_why),
+        exit_text: absent.note_option("exit_text", task.exit.as_ref().map(Exit::to_string), not_ended),
+        timed_out: task.timed_out,
+        cpu_s: absent.note("cpu_s", task.cpu_time.map(Nanos::as_s)),
+        ran_s: task.ran.as_s(),
+        waited_max_s: task.waited_max.as_s(),
+        instructions: absent.note("instructions", task.counts.instructions),
+        ipc: absent.note("ipc", task.counts.ipc()),
+        progress: absent.note("progress", task.progress),
+        progress_basis: task.progress_basis,
+        solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), Absence::NoSoloTime.text()),
+        solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), Absence::NoSoloTime.text()),
+        slowdown: absent.note_option("slowdown", slowdown.ok(), slowdown.err().unwrap_or_default()),
+        slowdown_estimate: absent.note_option("slowdown_estimate", estimate.ok(), estimate.err().unwrap_or_default()),
+        counts: Figures::of(counts),
+        multiplexed: task.multiplexed,
+        log: absent.note_option("log", info.log.clone(), NOT_GIVEN),
+        log_stderr: absent.note_option("log_stderr", info.log_stderr.clone(), NOT_GIVEN),
+        absent,
+    }
+}
+
+fn machine_details(info: &RunInfo) -> MachineDetails {
+    let machine = &info.machine;
+    let mut absent = Absences::default();
+    MachineDetails {
+        cpus: machine.cpus.len(),
+        cores: machine.cores.iter().filter(|core| !core.is_empty()).count(),
+        llcs: machine.llcs.len(),
+        memory_domains: machine.memory_domains.len(),
+        core_types: machine.core_types.iter().map(|kind| kind.name.clone()).collect(),
+        llc_bytes: absent.note("llc_bytes", machine.llc_bytes),
+        absent,
+    }
+}
+
+fn missing(info: &RunInfo) -> Vec<Missing> {
+    let feed_code = |feed| serde_json::to_value(feed).ok().and_then(|code| code.as_str().map(str::to_owned));
+    let one = |(feed, why): (&cosched_core::Feed, &Absence)| Missing {
+        feed: feed_code(*feed).unwrap_or_default(),
+        what: feed.text().to_owned(),
+        why: why.text().to_owned(),
+    };
+    info.feeds.missing.iter().map(one).collect()
+}
+
+fn totals(tasks: &[TaskResult]) -> Totals {
+    let mut totals = Totals { jobs: tasks.len(), ..Totals::default() };
+    for task in tasks {
+        match &task.exit {
+            Some(exit) if exit.ok() => totals.succeeded += 1,
+            Some(_) => totals.failed += 1,
+            None => totals.unfinished += 1,
+        }
+        totals.timed_out += usize::from(task.timed_out);
+    }
+    totals
+}
+
+fn energy(result: &RunResult, info: &RunInfo) -> Energy {
+    let mut absent = Absences::default();
+    let joules = absent.note("joules", result.energy_j);
+    let source = if joules.is_some() { info.energy_source } else { EnergySource::Absent };
+    Energy { joules, source, absent }
+}
+
+fn overhead(result: &RunResult, info: &RunInfo, simulated: bool) -> OverheadRecord {
+    let mut absent = Absences::default();
+    let empty = if simulated { Absence::Simulated } else { Absence::NotYetMeasured };
+    let times = |histogram: &Histogram| {
+        let quantile = |q| match histogram.quantile_ns(q) {
+            Some(ns) if !simulated => Reading::Value(ns as f64 / 1e3),
+            _ => Reading::Absent(empty),
+        };
+        Figures::of([("p50", quantile(0.5)), ("p99", quantile(0.99))])
+    };
+    let overhead = &result.overhead;
+    let cpu_share = if simulated { Reading::Absent(Absence::Simulated) } else { info.cpu_share };
+    OverheadRecord {
+        quanta: overhead.quanta,
+        decisions: overhead.decisions,
+        policy_faults: result.policy_faults,
+        decide_us: times(&overhead.decide),
+        observe_us: times(&overhead.observe),
+        apply_us: times(&overhead.apply),
+        cpu_share: absent.note("cpu_share", cpu_share),
+        absent,
+    }
+}

@@ -1,0 +1,258 @@
+//! The run record: one JSON object that says all of a run that is not a matter of single quanta.
+//!
+//! Times are seconds as JSON numbers, printed so that they read back to the same bits. A value that is absent is null,
+//! with the reason beside it under the same name and `_absent`.
+
+mod build;
+mod solo;
+#[cfg(test)]
+mod tests;
+
+pub use build::{exit_status, record};
+pub use solo::{SoloTimes, solo_times};
+
+use crate::figures::{Absences, Figures};
+use crate::info::{BackendKind, EnergySource, SoloSource};
+use crate::json::{self, JsonError};
+use cosched_core::ProgressBasis;
+use serde::{Deserialize, Serialize};
+
+/// The format's name and version.
+pub const RECORD_SCHEMA: &str = "cosched.run/1";
+
+/// A run record; the fields are those of the JSON object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`RECORD_SCHEMA`].
+    pub schema: String,
+    /// The version of cosched that wrote it.
+    pub cosched_version: String,
+    /// The policy.
+    pub policy: String,
+    /// Real processes, or a simulation.
+    pub backend: BackendKind,
+    /// The machine's name.
+    pub machine: String,
+    /// The machine's make-up.
+    pub machine_details: MachineDetails,
+    /// Seed of the run's generator.
+    pub seed: u64,
+    /// When the run began, RFC 3339 in UTC; absent in a simulation.
+    pub started_at: Option<String>,
+    /// The unit of progress in seconds.
+    pub quantum_s: f64,
+    /// What ended the run: `completion`, `halt` or `signal`.
+    pub finished_by: String,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// What counted, in words.
+    pub counters: Option<String>,
+    /// What froze jobs, in words.
+    pub freezing: Option<String>,
+    /// What the machine could not feed, and why.
+    pub missing: Vec<Missing>,
+    /// How many jobs ended how.
+    pub totals: Totals,
+    /// Every job, in the order in which they were given.
+    pub jobs: Vec<Job>,
+    /// Every metric of [`cosched_core::metric::METRICS`].
+    pub metrics: Figures<f64>,
+    /// Where solo times lack but progress was measured by IPC: the metrics over slowdowns, estimated from it.
+    pub metrics_estimated: Option<Figures<f64>>,
+    /// Energy and its source.
+    pub energy: Energy,
+    /// Cost of cosched itself.
+    pub overhead: OverheadRecord,
+    /// What the user was warned of.
+    pub warnings: Vec<String>,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+/// A machine in numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineDetails {
+    /// Usable hardware threads.
+    pub cpus: usize,
+    /// Cores with at least one usable hardware thread.
+    pub cores: usize,
+    /// Last-level caches.
+    pub llcs: usize,
+    /// Memory domains (NUMA nodes).
+    pub memory_domains: usize,
+    /// Types of core, the fastest first.
+    pub core_types: Vec<String>,
+    /// Size of one last-level cache in bytes.
+    pub llc_bytes: Option<u64>,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+/// Something that the machine could not feed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// Its code.
+    pub feed: String,
+    /// What it is, in words.
+    pub what: String,
+    /// Why it is missing, in words.
+    pub why: String,
+}
+
+/// How many jobs ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// All jobs.
+    pub jobs: usize,
+    /// Ended with code 0.
+    pub succeeded: usize,
+    /// Ended otherwise, or could not be started.
+    pub failed: usize,
+    /// Of those that failed, ended because their time was over.
+    pub timed_out: usize,
+    /// Did not end, or never started.
+    pub unfinished: usize,
+}
+
+/// One job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its unique name.
+    pub name: String,
+    /// The profile that it simulates.
+    pub program: Option<String>,
+    /// Its command as a shell would take it.
+    pub command: Option<String>,
+    /// Hardware threads that it needs.
+    pub cpus: u32,
+    /// When it arrived, from the start of the run.
+    pub arrival_s: f64,
+    /// When it was started.
+    pub start_s: Option<f64>,
+    /// When it ended.
+    pub finish_s: Option<f64>,
+    /// Its exit status as in a shell: the code; 128 + n for signal n; 127 if it could not be started.
+    pub exit: Option<i32>,
+    /// How it ended, in words.
+    pub exit_text: Option<String>,
+    /// It was ended because its time was over.
+    pub timed_out: bool,
+    /// CPU time of its whole tree.
+    pub cpu_s: Option<f64>,
+    /// Time that it was placed on CPUs.
+    pub ran_s: f64,
+    /// Longest time without a CPU between two placements.
+    pub waited_max_s: f64,
+    /// Instructions that it retired in user mode.
+    pub instructions: Option<u64>,
+    /// Instructions per cycle over its whole life.
+    pub ipc: Option<f64>,
+    /// Quanta' worth of solo execution done (Perf&Fair, Eq. 1).
+    pub progress: Option<f64>,
+    /// What the progress is based on.
+    pub progress_basis: ProgressBasis,
+    /// Its time alone on the machine.
+    pub solo_s: Option<f64>,
+    /// Where its solo time comes from.
+    pub solo_source: Option<SoloSource>,
+    /// (finish_s - arrival_s) / solo_s.
+    pub slowdown: Option<f64>,
+    /// Without a solo time: (finish_s - arrival_s) / (progress x quantum_s), from progress measured by IPC.
+    pub slowdown_estimate: Option<f64>,
+    /// The other events counted over its whole life.
+    pub counts: Figures<u64>,
+    /// Some counts are scaled estimates, since the kernel shared the counters out in time.
+    pub multiplexed: bool,
+    /// The file that its standard output went to.
+    pub log: Option<String>,
+    /// The file that its standard error went to.
+    pub log_stderr: Option<String>,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+impl Job {
+    /// From its arrival to its end in seconds.
+    pub fn turnaround_s(&self) -> Option<f64> {
+        self.finish_s.map(|finish| finish - self.arrival_s)
+    }
+}
+
+/// Energy of the processor package.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Energy {
+    /// In joules.
+    pub joules: Option<f64>,
+    /// Where the figure comes from.
+    pub source: EnergySource,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+/// Cost of cosched itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverheadRecord {
+    /// Quanta that came to their end.
+    pub quanta: u64,
+    /// Decisions made.
+    pub decisions: u64,
+    /// Decisions that could not be carried out; round-robin stood in for them.
+    pub policy_faults: u64,
+    /// Times of asking the policy in microseconds: `p50` and `p99`.
+    pub decide_us: Figures<f64>,
+    /// Times of reading and estimating.
+    pub observe_us: Figures<f64>,
+    /// Times of applying.
+    pub apply_us: Figures<f64>,
+    /// CPU time of cosched itself / (turnaround x 1 CPU).
+    pub cpu_share: Option<f64>,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+/// A text that is no run record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// It says that it is something else, or nothing.
+    #[error("expected a run record, which says `\"schema\": \"{RECORD_SCHEMA}\"`; found {found}")]
+    Schema {
+        /// What it says.
+        found: String,
+    },
+    /// It can't be read.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+}
+
+impl Record {
+    /// As indented JSON text with a newline at its end.
+    pub fn to_json(&self) -> String {
+        // Nothing in a record can fail to serialise: its maps have text keys, and no type of it refuses.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Reads one back. Keys that this version does not know are left out.
+    ///
+    /// # Errors
+    /// The text is no run record of this version; with line and key.
+    pub fn from_json(text: &str) -> Result<Record, RecordError> {
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default)]
+            schema: serde_json::Value,
+        }
+        let head: Head = json::parse(text, 1)?;
+        if head.schema != RECORD_SCHEMA {
+            let found = if head.schema.is_null() { "no `schema`".to_owned() } else { head.schema.to_string() };
+            return Err(RecordError::Schema { found });
+        }
+        Ok(json::parse(text, 1)?)
+    }
+}

@@ -1,0 +1,334 @@
+//! Takes note of a run: hands it on to the series, the events, the job log, and whoever shows it.
+
+use crate::events::EventWriter;
+use crate::info::{BackendKind, JobInfo, RunInfo};
+use crate::joblog::{Entry, JobLogWriter};
+use crate::progress::{LiveProgress, ProgressTracker};
+use crate::reason::warning_text;
+use crate::series::SeriesWriter;
+use cosched_core::{DecisionRecord, Nanos, Recorder, Snapshot, TaskId, TaskResult, TaskSpec, Warning};
+use std::fmt;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
+
+/// Something to show while a run goes on.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// A job was started.
+    Started {
+        /// The task.
+        task: &'a TaskSpec,
+        /// How far the run is.
+        progress: &'a LiveProgress,
+    },
+    /// A job ended.
+    Ended {
+        /// What became of it.
+        result: &'a TaskResult,
+        /// What else is known of it.
+        info: Option<&'a JobInfo>,
+        /// How far the run is.
+        progress: &'a LiveProgress,
+    },
+    /// Time has passed, at least once a quantum.
+    Progress(&'a LiveProgress),
+    /// The user should know; repeated faults of a policy are told once.
+    Warning(&'a str),
+}
+
+/// What gets the notices.
+type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
+
+/// Writes whatever files were asked for, keeps the warnings for the run record, and tells a listener.
+///
+/// A file that can't be written any further is told as a warning, once, and the run goes on.
+pub struct FileRecorder<'a> {
+    jobs: Vec<JobInfo>,
+    run_start: Option<Duration>,
+    series: Option<SeriesWriter<Box<dyn Write + 'a>>>,
+    events: Option<EventWriter<Box<dyn Write + 'a>>>,
+    joblog: Option<JobLogWriter<Box<dyn Write + 'a>>>,
+    listener: Option<Listener<'a>>,
+    tracker: ProgressTracker,
+    warnings: Vec<String>,
+    policy_faults: u64,
+}
+
+impl fmt::Debug for FileRecorder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileRecorder").field("warnings", &self.warnings).finish_non_exhaustive()
+    }
+}
+
+impl<'a> FileRecorder<'a> {
+    /// For a run with these tasks, writing nothing yet.
+    pub fn new(info: &RunInfo, tasks: &[TaskSpec]) -> FileRecorder<'a> {
+        let simulated = info.backend == BackendKind::Sim;
+        let solo = |task: &TaskSpec| {
+            let given = info.jobs.get(task.id.0 as usize).and_then(|job| job.solo).map(|solo| solo.time);
+            given.or(task.solo.time).map(|time| (task.id, time.as_s()))
+        };
+        let epoch = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        FileRecorder {
+            jobs: info.jobs.clone(),
+            run_start: if simulated { None } else { Some(info.started_at.map(epoch).unwrap_or_default()) },
+            series: None,
+            events: None,
+            joblog: None,
+            listener: None,
+            tracker: ProgressTracker::new(
+                simulated,
+                tasks.len(),
+                info.quantum,
+                tasks.iter().filter_map(solo).collect(),
+            ),
+            warnings: Vec::new(),
+            policy_faults: 0,
+        }
+    }
+
+    /// Writes a series.
+    pub fn with_series(mut self, series: SeriesWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
+        self.series = Some(series);
+        self
+    }
+
+    /// Writes events.
+    pub fn with_events(mut self, events: EventWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
+        self.events = Some(events);
+        self
+    }
+
+    /// Writes a job log.
+    pub fn with_joblog(mut self, joblog: JobLogWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
+        self.joblog = Some(joblog);
+        self
+    }
+
+    /// Tells what happens.
+    pub fn with_listener(mut self, listener: impl FnMut(Notice<'_>) + 'a) -> FileRecorder<'a> {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> &LiveProgress {
+        self.tracker.progress()
+    }
+
+    /// What was warned of, for the run record.
+    pub fn into_warnings(mut self) -> Vec<String> {
+        self.check_files();
+        if self.policy_faults > 1 {
+            let more = self.policy_faults - 1;
+            self.warnings.push(format!("{more} more of the policy's decisions could not be carried out"));
+        }
+        self.warnings
+    }
+
+    fn tell(&mut self, warning: String) {
+        if let Some(listener) = &mut self.listener {
+            listener(Notice::Warning(&warning));
+        }
+        self.warnings.push(warning);
+    }
+
+    fn check_files(&mut self) {
+        let problems = [
+            self.series.as_mut().and_then(SeriesWriter::take_warning),
+            self.events.as_mut().and_then(EventWriter::take_warning),
+            self.joblog.as_mut().and_then(JobLogWriter::take_warning),
+        ];
+        problems.into_iter().flatten().for_each(|problem| self.tell(problem));
+    }
+
+    fn job(&self, task: TaskId) -> Option<&JobInfo> {
+        self.jobs.get(task.0 as usize)
+    }
+}
+
+impl Recorder for FileRecorder<'_> {
+    fn wants_policy_state(&self) -> bool {
+        self.events.is_some()
+    }
+
+    fn started(&mut self, now: Nanos, task: &TaskSpec) {
+        self.tracker.started();
+        if let Some(series) = &mut self.series {
+            series.started(now, task.id);
+        }
+        if let Some(listener) = &mut self.listener {
+            listener(Notice::Started { task, progress: self.tracker.progress() });
+        }
+        self.check_files();
+    }
+
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        if let Some(series) = &mut self.series {
+            series.decided(&record);
+        }
+        if let Some(events) = &mut self.events {
+            events.decided(&record);
+        }
+        self.check_files();
+    }
+
+    fn ended(&mut self, now: Nanos, result: &TaskResult) {
+        self.tracker.ended(now, result);
+        if let Some(series) = &mut self.series {
+            series.ended(now, result);
+        }
+        let info = self.jobs.get(result.spec.id.0 as usize);
+        if let Some(joblog) = &mut self.joblog {
+            let (seq, command) = match info {
+                Some(info) => (info.seq, info.command_or_name()),
+                None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
+            };
+            joblog.ended(&Entry::of(result, seq, command, self.run_start));
+        }
+        if let Some(listener) = &mut self.listener {
+            listener(Notice::Ended { result, info, progress: self.tracker.progress() });
+        }
+        self.check_files();
+    }
+
+    fn tick(&mut self, snapshot: &Snapshot, _queued: usize) {
+        // Only who looks pays for the estimate.
+        if let Some(listener) = &mut self.listener {
+            self.tracker.tick(snapshot);
+            listener(Notice::Progress(self.tracker.progress()));
+        }
+    }
+
+    fn warn(&mut self, now: Nanos, warning: &Warning) {
+        let text = warning_text(warning, |task| {
+            self.job(task).map_or_else(|| format!("job {task}"), |info| info.name.clone())
+        });
+        if let Some(series) = &mut self.series {
+            series.warned(now, warning, &text);
+        }
+        // A faulty policy may fail in every quantum: once is enough for a person.
+        let first = match warning {
+            Warning::PolicyFault(_) => {
+                self.policy_faults += 1;
+                self.policy_faults == 1
+            }
+            _ => true,
+        };
+        if first {
+            self.tell(text);
+        }
+        self.check_files();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::SeriesHeader;
+    use crate::testing::{FullDisk, decision, info, result, samples, simulated, snapshot};
+    use crate::{EventReader, SeriesReader, read_joblog};
+    use cosched_core::{Exit, InvalidDecision, RngState};
+    use std::collections::BTreeMap;
+
+    fn drive(recorder: &mut FileRecorder<'_>, result: &cosched_core::RunResult) {
+        assert!(recorder.wants_policy_state() || recorder.events.is_none());
+        let snapshot = snapshot();
+        let samples = samples(snapshot.now);
+        for task in &result.tasks {
+            recorder.started(Nanos::ZERO, &task.spec);
+        }
+        recorder.decided(DecisionRecord {
+            snapshot: &snapshot,
+            samples: &samples,
+            policy_state: None,
+            rng: RngState { seed: 1, position: 0 },
+            decision: &decision(),
+            stood_in: false,
+        });
+        recorder.tick(&snapshot, 0);
+        for _ in 0..3 {
+            recorder.warn(snapshot.now, &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))));
+        }
+        recorder.warn(snapshot.now, &Warning::TimedOut(TaskId(1)));
+        result.tasks.iter().take(2).for_each(|task| recorder.ended(Nanos::from_s(20.0), task));
+    }
+
+    fn specs(result: &cosched_core::RunResult) -> Vec<TaskSpec> {
+        result.tasks.iter().map(|task| task.spec.clone()).collect()
+    }
+
+    #[test]
+    fn every_file_is_written_and_the_listener_told() {
+        let result = result();
+        let (info, tasks) = (info(&result), specs(&result));
+        let (mut series, mut events, mut joblog) = (Vec::new(), Vec::new(), Vec::new());
+        let mut told = Vec::new();
+        {
+            let header = SeriesHeader::new(&info, &tasks);
+            let mut recorder = FileRecorder::new(&info, &tasks)
+                .with_series(SeriesWriter::new(Box::new(&mut series), &header))
+                .with_events(EventWriter::new(Box::new(&mut events), info.backend, "perf-fair", BTreeMap::new()))
+                .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true))
+                .with_listener(|notice| {
+                    told.push(match notice {
+                        Notice::Started { task, .. } => format!("started {}", task.name),
+                        Notice::Ended { progress, info, .. } => {
+                            format!("{}/{} {}", progress.done, progress.total, info.unwrap().command_or_name())
+                        }
+                        Notice::Progress(progress) => crate::progress_line(progress, 80),
+                        Notice::Warning(text) => format!("warning: {text}"),
+                    });
+                });
+            drive(&mut recorder, &result);
+            assert_eq!(
+                recorder.into_warnings(),
+                [
+                    "the policy's decision could not be carried out (task #9 is unknown or has ended); round-robin \
+                     decided instead",
+                    "mcf-2 ran out of its time and is ended",
+                    "2 more of the policy's decisions could not be carried out",
+                ]
+            );
+        }
+        insta::assert_snapshot!(told.join("\n"));
+        let rows = SeriesReader::new(series.as_slice(), "s").unwrap().map(Result::unwrap);
+        assert!(rows.count() > 10);
+        assert_eq!(EventReader::new(events.as_slice(), "e").map(Result::unwrap).count(), 1);
+        let log = read_joblog(joblog.as_slice(), "j").unwrap();
+        let commands: Vec<&str> = log.entries.iter().map(|entry| entry.command.as_str()).collect();
+        assert_eq!(commands, ["./mcf-1 --input 'a b'", "./mcf-2 --input 'a b'"]);
+        assert_eq!((log.entries[0].seq, log.entries[0].start_s), (1, 1_700_000_000.25));
+    }
+
+    #[test]
+    fn full_disks_are_told_once_each_and_harm_nothing() {
+        let result = result();
+        let (info, tasks) = (info(&result), specs(&result));
+        let header = SeriesHeader::new(&info, &tasks);
+        let full = || Box::new(FullDisk::after(3));
+        let mut recorder = FileRecorder::new(&info, &tasks)
+            .with_series(SeriesWriter::new(full(), &header))
+            .with_events(EventWriter::new(full(), info.backend, "perf-fair", BTreeMap::new()))
+            .with_joblog(JobLogWriter::new(full(), true));
+        drive(&mut recorder, &result);
+        drive(&mut recorder, &result);
+        let warnings = recorder.into_warnings();
+        for what in ["the series is", "the events file is", "the job log is"] {
+            assert_eq!(warnings.iter().filter(|warning| warning.starts_with(what)).count(), 1, "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn a_simulated_job_log_says_so() {
+        let (result, info) = simulated();
+        let mut joblog = Vec::new();
+        let mut recorder =
+            FileRecorder::new(&info, &specs(&result)).with_joblog(JobLogWriter::new(Box::new(&mut joblog), true));
+        assert!(!recorder.wants_policy_state());
+        recorder.ended(Nanos::from_s(15.0), &result.tasks[0]);
+        assert!(result.tasks[0].exit.as_ref().is_some_and(Exit::ok));
+        drop(recorder);
+        assert_eq!(read_joblog(joblog.as_slice(), "j").unwrap().entries[0].host, "simulated");
+    }
+}

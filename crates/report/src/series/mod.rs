@@ -1,0 +1,91 @@
+//! The series beside the run record: who ran where, what was measured and why who waited, quantum by quantum.
+//!
+//! Append-only JSON Lines. The first line is an object, the header; every other line is an array that begins with a
+//! letter for its kind and the time in nanoseconds from the start of the run. The header names the columns, so a reader
+//! needs no other text. Only what changed is written: a placement when it differs from the task's last, a reason to
+//! wait when its code differs, a reason of absence when it does.
+//!
+//! Within version 1 new kinds of line and new columns at the end of a line may be added; a reader leaves out what it
+//! does not know.
+
+mod reader;
+mod row;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use reader::{SeriesError, SeriesReader};
+pub use row::{KINDS, Kind, Mode, Row, SampleRow};
+pub use writer::SeriesWriter;
+
+use crate::info::{BackendKind, RunInfo};
+use cosched_core::{Machine, Nanos, TaskSpec};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The format's name and version.
+pub const SERIES_SCHEMA: &str = "cosched.series/1";
+
+/// The first line of a series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeriesHeader {
+    /// [`SERIES_SCHEMA`].
+    pub schema: String,
+    /// The version of cosched that wrote it.
+    pub cosched_version: String,
+    /// The policy.
+    pub policy: String,
+    /// Real processes, or a simulation.
+    pub backend: BackendKind,
+    /// Seed of the run's generator.
+    pub seed: u64,
+    /// The unit of progress in nanoseconds.
+    pub quantum_ns: Nanos,
+    /// When the run began, RFC 3339 in UTC; null in a simulation.
+    pub started_at: Option<String>,
+    /// The columns of each kind of line, by its letter.
+    pub columns: BTreeMap<String, Vec<String>>,
+    /// The machine.
+    pub machine: Machine,
+    /// Every task.
+    pub tasks: Vec<SeriesTask>,
+}
+
+/// A task as the header names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeriesTask {
+    /// Its number, as in the lines.
+    pub task: u32,
+    /// Its name.
+    pub name: String,
+    /// Hardware threads that it needs.
+    pub cpus: u32,
+    /// When it arrives, in nanoseconds from the start of the run.
+    pub arrival_ns: Nanos,
+}
+
+impl SeriesHeader {
+    /// Of a run with these tasks.
+    pub fn new<'a>(info: &RunInfo, tasks: impl IntoIterator<Item = &'a TaskSpec>) -> SeriesHeader {
+        let columns =
+            |kind: &Kind| (kind.code.to_owned(), kind.columns.iter().map(|name| (*name).to_owned()).collect());
+        let task = |spec: &TaskSpec| SeriesTask {
+            task: spec.id.0,
+            name: spec.name.clone(),
+            cpus: spec.cpus,
+            arrival_ns: spec.arrives,
+        };
+        SeriesHeader {
+            schema: SERIES_SCHEMA.to_owned(),
+            cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
+            policy: info.policy.clone(),
+            backend: info.backend,
+            seed: info.seed,
+            quantum_ns: info.quantum,
+            started_at: info.started_at.map(|at| humantime::format_rfc3339_millis(at).to_string()),
+            columns: KINDS.iter().map(columns).collect(),
+            machine: (*info.machine).clone(),
+            tasks: tasks.into_iter().map(task).collect(),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Reads a series line by line.
+
+use super::{Row, SERIES_SCHEMA, SeriesHeader};
+use crate::json::{self, JsonError};
+use cosched_core::Nanos;
+use std::io::{self, BufRead};
+
+/// A series that can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SeriesError {
+    /// The file can't be read.
+    #[error("{file}: {error}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The first line is no header.
+    #[error("{file}: expected a series, whose first line says `\"schema\":\"{SERIES_SCHEMA}\"`: {problem}")]
+    Header {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        problem: JsonError,
+    },
+    /// A line can't be read.
+    #[error("{file}, line {line}: {problem}")]
+    Line {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// Reads a series, one line in memory at a time.
+///
+/// The last line may be cut off, as after a full disk or in a run that goes on: the reading then ends before it, and
+/// [`SeriesReader::cut_off`] says so.
+#[derive(Debug)]
+pub struct SeriesReader<R> {
+    file: String,
+    input: R,
+    header: SeriesHeader,
+    line: usize,
+    buffer: Vec<u8>,
+    cut_off: bool,
+    done: bool,
+}
+
+impl<R: BufRead> SeriesReader<R> {
+    /// Reads the header; `file` names the file in errors.
+    ///
+    /// # Errors
+    /// The file can't be read, or does not begin with a header.
+    pub fn new(mut input: R, file: &str) -> Result<SeriesReader<R>, SeriesError> {
+        let file = file.to_owned();
+        let mut first = Vec::new();
+        if let Err(error) = input.read_until(b'\n', &mut first) {
+            return Err(SeriesError::Io { file, error });
+        }
+        let text = String::from_utf8_lossy(&first);
+        let header: SeriesHeader = match json::parse(text.trim_end(), 1) {
+            Ok(header) => header,
+            Err(problem) => return Err(SeriesError::Header { file, problem }),
+        };
+        if header.schema != SERIES_SCHEMA {
+            let problem = JsonError::at(1, "schema", format!("found `{}`", header.schema));
+            return Err(SeriesError::Header { file, problem });
+        }
+        Ok(SeriesReader { file, input, header, line: 1, buffer: Vec::new(), cut_off: false, done: false })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &SeriesHeader {
+        &self.header
+    }
+
+    /// Whether the last line was cut off and left out; known once the reading has ended.
+    pub fn cut_off(&self) -> bool {
+        self.cut_off
+    }
+
+    fn next_row(&mut self) -> Result<Option<(Nanos, Row)>, SeriesError> {
+        loop {
+            self.buffer.clear();
+            match self.input.read_until(b'\n', &mut self.buffer) {
+                Ok(0) => return Ok(None),
+                Ok(_) => self.line += 1,
+                Err(error) => return Err(SeriesError::Io { file: self.file.clone(), error }),
+            }
+            if self.buffer.last() != Some(&b'\n') {
+                // A number that was cut off still reads as a number: only a whole line can be believed.
+                self.cut_off = true;
+                return Ok(None);
+            }
+            let text = String::from_utf8_lossy(&self.buffer);
+            let text = text.trim();
+            if text.is_empty() {
+                continue;
+            }
+            match Row::read(text) {
+                Ok(Some(row)) => return Ok(Some(row)),
+                Ok(None) => {}
+                Err(problem) => {
+                    return Err(SeriesError::Line { file: self.file.clone(), line: self.line, problem });
+                }
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for SeriesReader<R> {
+    type Item = Result<(Nanos, Row), SeriesError>;
+
+    /// The next line's time and content; after an error, nothing.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let row = self.next_row();
+        self.done = !matches!(row, Ok(Some(_)));
+        row.transpose()
+    }
+}

@@ -1,0 +1,313 @@
+//! The lines of a series: one table of their kinds and columns, and how each is written and read.
+
+use cosched_core::{Absence, Basis, CpuSet, Nanos, Purpose, Rate, TaskId, Trigger, WaitReason};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A kind of line.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The letter that its lines begin with.
+    pub code: &'static str,
+    /// What such a line says.
+    pub meaning: &'static str,
+    /// Its columns, the letter's and the time's included.
+    pub columns: &'static [&'static str],
+}
+
+/// Every kind of line.
+pub const KINDS: &[Kind] = &[
+    Kind {
+        code: "d",
+        meaning: "a decision was made",
+        columns: &["kind", "t_ns", "triggers", "next_wake_ns", "stood_in", "target", "predicted", "measures"],
+    },
+    Kind {
+        code: "p",
+        meaning: "a task was placed elsewhere, or otherwise, than before",
+        columns: &["kind", "t_ns", "task", "cpus", "mode", "purpose"],
+    },
+    Kind { code: "x", meaning: "a task was stopped (frozen)", columns: &["kind", "t_ns", "task"] },
+    Kind {
+        code: "w",
+        meaning: "a task waits for another reason than before",
+        columns: &["kind", "t_ns", "task", "reason"],
+    },
+    Kind {
+        code: "s",
+        meaning: "what was measured of a task since it was placed or last measured",
+        columns: &[
+            "kind",
+            "t_ns",
+            "task",
+            "interval_ns",
+            "cpus",
+            "purpose",
+            "flags",
+            "cpu_ns",
+            "cycles",
+            "instructions",
+            "l1_accesses",
+            "llc_accesses",
+            "mm_reads",
+            "mm_writes",
+            "progress_milli",
+        ],
+    },
+    Kind {
+        code: "a",
+        meaning: "why a column of a task's samples is null from now on",
+        columns: &["kind", "t_ns", "task", "column", "why"],
+    },
+    Kind { code: "b", meaning: "a task was started", columns: &["kind", "t_ns", "task"] },
+    Kind { code: "e", meaning: "a task ended", columns: &["kind", "t_ns", "task", "exit", "exit_text"] },
+    Kind { code: "!", meaning: "a warning", columns: &["kind", "t_ns", "code", "text"] },
+];
+
+/// How a task has its CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// The CPUs are its own.
+    Exclusive,
+    /// The CPUs are its own, and their cores' other CPUs are kept idle.
+    WholeCore,
+    /// The kernel time-shares them between it and others.
+    Shared,
+}
+
+/// What was measured of a task over one interval; counts are null where absent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleRow {
+    /// The task.
+    pub task: TaskId,
+    /// Length of the interval.
+    pub interval: Nanos,
+    /// Where the task ran.
+    pub cpus: CpuSet,
+    /// What the placement was for.
+    pub purpose: Purpose,
+    /// No other task of the run was on the same cores.
+    pub whole_core: bool,
+    /// An ordinary task joined within the interval.
+    pub disturbed: bool,
+    /// The interval ended clearly before it was meant to.
+    pub cut_short: bool,
+    /// The counts are scaled estimates.
+    pub multiplexed: bool,
+    /// CPU time used.
+    pub cpu_time: Option<Nanos>,
+    /// Counts in the order of the columns: cycles, instructions, L1 accesses, LLC accesses, memory reads and writes.
+    pub counts: [Option<u64>; 6],
+    /// The task's progress after it, in thousandths of a quantum.
+    pub progress_milli: Option<u64>,
+}
+
+/// One line of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Row {
+    /// A decision was made.
+    Decided {
+        /// What led to it.
+        triggers: Vec<Trigger>,
+        /// When the policy wants to be asked again at the latest.
+        next_wake: Option<Nanos>,
+        /// The policy's own decision could not be carried out, and round-robin stood in.
+        stood_in: bool,
+        /// The numbers behind it.
+        basis: Basis,
+    },
+    /// A task was placed.
+    Placed {
+        /// The task.
+        task: TaskId,
+        /// Its CPUs.
+        cpus: CpuSet,
+        /// How it has them.
+        mode: Mode,
+        /// What for.
+        purpose: Purpose,
+    },
+    /// A task was stopped.
+    Stopped(TaskId),
+    /// A task waits.
+    Waits {
+        /// The task.
+        task: TaskId,
+        /// Why.
+        reason: WaitReason,
+    },
+    /// A task was measured.
+    Sampled(SampleRow),
+    /// A column of the task's samples is absent from now on.
+    Lacks {
+        /// The task.
+        task: TaskId,
+        /// The column.
+        column: String,
+        /// Why.
+        why: Absence,
+    },
+    /// A task was started.
+    Started(TaskId),
+    /// A task ended.
+    Ended {
+        /// The task.
+        task: TaskId,
+        /// Its exit status as in a shell; `None` if nobody can know it.
+        exit: Option<i32>,
+        /// How it ended, in words.
+        text: String,
+    },
+    /// The user was warned.
+    Warned {
+        /// The warning's code.
+        code: String,
+        /// The warning.
+        text: String,
+    },
+}
+
+/// Letters of a sample's flags.
+fn flags(row: &SampleRow) -> String {
+    let all = [(row.whole_core, 'w'), (row.disturbed, 'd'), (row.cut_short, 'c'), (row.multiplexed, 'm')];
+    all.iter().filter(|(set, _)| *set).map(|(_, letter)| *letter).collect()
+}
+
+impl Row {
+    /// Appends the line, with its end.
+    pub fn write(&self, at: Nanos, out: &mut Vec<u8>) {
+        let mut line = |value: &dyn erased::Line| value.append(out);
+        match self {
+            Row::Decided { triggers, next_wake, stood_in, basis } => {
+                let Basis { target, predicted, measures } = basis;
+                line(&("d", at, triggers, next_wake, u8::from(*stood_in), target, predicted, measures));
+            }
+            Row::Placed { task, cpus, mode, purpose } => line(&("p", at, task, cpus, mode, purpose)),
+            Row::Stopped(task) => line(&("x", at, task)),
+            Row::Waits { task, reason } => line(&("w", at, task, reason)),
+            Row::Sampled(row) => {
+                let [cycles, instructions, l1, llc, reads, writes] = row.counts;
+                let SampleRow { task, interval, cpus, purpose, cpu_time, progress_milli, .. } = row;
+                let head = (task, interval, cpus, purpose, flags(row), cpu_time);
+                line(&(
+                    "s",
+                    at,
+                    head.0,
+                    head.1,
+                    head.2,
+                    head.3,
+                    head.4,
+                    head.5,
+                    cycles,
+                    instructions,
+                    l1,
+                    llc,
+                    reads,
+                    writes,
+                    progress_milli,
+                ));
+            }
+            Row::Lacks { task, column, why } => line(&("a", at, task, column, why)),
+            Row::Started(task) => line(&("b", at, task)),
+            Row::Ended { task, exit, text } => line(&("e", at, task, exit, text)),
+            Row::Warned { code, text } => line(&("!", at, code, text)),
+        }
+    }
+
+    /// Reads a line; `None` for a kind that this version does not know.
+    ///
+    /// # Errors
+    /// What is wrong, with the column's name.
+    pub fn read(line: &str) -> Result<Option<(Nanos, Row)>, String> {
+        let values: Vec<Value> =
+            serde_json::from_str(line).map_err(|error| format!("expected a JSON array: {error}"))?;
+        let code = values.first().and_then(Value::as_str).ok_or("expected a letter in column `kind`")?;
+        let Some(kind) = KINDS.iter().find(|kind| kind.code == code) else { return Ok(None) };
+        let columns = Columns { kind, values: &values };
+        let row = match kind.code {
+            "d" => Row::Decided {
+                triggers: columns.get("triggers")?,
+                next_wake: columns.get("next_wake_ns")?,
+                stood_in: columns.get::<u8>("stood_in")? != 0,
+                basis: Basis {
+                    target: columns.get::<Option<Rate>>("target")?,
+                    predicted: columns.get("predicted")?,
+                    measures: columns.get("measures")?,
+                },
+            },
+            "p" => Row::Placed {
+                task: columns.get("task")?,
+                cpus: columns.get("cpus")?,
+                mode: columns.get("mode")?,
+                purpose: columns.get("purpose")?,
+            },
+            "x" => Row::Stopped(columns.get("task")?),
+            "w" => Row::Waits { task: columns.get("task")?, reason: columns.get("reason")? },
+            "s" => {
+                let flags: String = columns.get("flags")?;
+                let names = ["cycles", "instructions", "l1_accesses", "llc_accesses", "mm_reads", "mm_writes"];
+                let mut counts = [None; 6];
+                for (count, name) in counts.iter_mut().zip(names) {
+                    *count = columns.get(name)?;
+                }
+                Row::Sampled(SampleRow {
+                    task: columns.get("task")?,
+                    interval: columns.get("interval_ns")?,
+                    cpus: columns.get("cpus")?,
+                    purpose: columns.get("purpose")?,
+                    whole_core: flags.contains('w'),
+                    disturbed: flags.contains('d'),
+                    cut_short: flags.contains('c'),
+                    multiplexed: flags.contains('m'),
+                    cpu_time: columns.get("cpu_ns")?,
+                    counts,
+                    progress_milli: columns.get("progress_milli")?,
+                })
+            }
+            "a" => Row::Lacks { task: columns.get("task")?, column: columns.get("column")?, why: columns.get("why")? },
+            "b" => Row::Started(columns.get("task")?),
+            "e" => {
+                Row::Ended { task: columns.get("task")?, exit: columns.get("exit")?, text: columns.get("exit_text")? }
+            }
+            "!" => Row::Warned { code: columns.get("code")?, text: columns.get("text")? },
+            _ => return Ok(None),
+        };
+        Ok(Some((columns.get("t_ns")?, row)))
+    }
+}
+
+/// A line's values by the names of their columns.
+struct Columns<'a> {
+    kind: &'a Kind,
+    values: &'a [Value],
+}
+
+impl Columns<'_> {
+    fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
+        let value = self.kind.columns.iter().position(|column| *column == name).and_then(|ix| self.values.get(ix));
+        let value =
+            value.ok_or_else(|| format!("column `{name}` of a line of kind `{}` is missing", self.kind.code))?;
+        T::deserialize(value)
+            .map_err(|error| format!("column `{name}` of a line of kind `{}`: {error}", self.kind.code))
+    }
+}
+
+mod erased {
+    use serde::Serialize;
+
+    /// A line of any columns, appended as JSON.
+    pub(super) trait Line {
+        fn append(&self, out: &mut Vec<u8>);
+    }
+
+    impl<T: Serialize> Line for T {
+        fn append(&self, out: &mut Vec<u8>) {
+            // Writing into memory can't fail, and nothing in a row refuses to serialise.
+            if serde_json::to_writer(&mut *out, self).is_ok() {
+                out.push(b'\n');
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+use super::*;
+use crate::testing::{FullDisk, decision, info, result, samples, snapshot};
+use cosched_core::{
+    Absence, Basis, Change, DecisionRecord, InvalidDecision, Placement, Purpose, Rate, Reading, RngState, Snapshot,
+    TaskId, Trigger, WaitReason, Warning,
+};
+use proptest::prelude::*;
+use std::io::Write;
+
+fn header() -> SeriesHeader {
+    let result = result();
+    SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec))
+}
+
+/// A start, two decisions of which the second changes little, an end and a warning.
+fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
+    let mut series = SeriesWriter::new(out, &header());
+    series.started(Nanos::ZERO, TaskId(0));
+    let mut first = snapshot();
+    let rng = RngState { seed: 7, position: 0 };
+    let mut decision = decision();
+    let record = |snapshot: &Snapshot, decision: &cosched_core::Decision, series: &mut SeriesWriter<W>| {
+        let samples = samples(snapshot.now);
+        let record = DecisionRecord { snapshot, samples: &samples, policy_state: None, rng, decision, stood_in: false };
+        series.decided(&record);
+    };
+    record(&first, &decision, &mut series);
+    first.now = Nanos::from_ms(600);
+    first.triggers = vec![Trigger::Ended(TaskId(0)), Trigger::LoadFell];
+    decision.changes.remove(0);
+    decision.basis = Basis { target: Some(Rate(80_000)), predicted: Some(Rate(79_100)), measures: Some(TaskId(1)) };
+    if let WaitReason::Order { ahead } = &mut decision.waits[0].reason {
+        *ahead = 3;
+    }
+    record(&first, &decision, &mut series);
+    decision.changes = vec![Change::Place {
+        task: TaskId(1),
+        placement: Placement::Allowed { mask: "0-1".parse().unwrap() },
+        lease_end: None,
+        purpose: Purpose::Run,
+    }];
+    decision.waits[0] = cosched_core::Wait { task: TaskId(2), reason: WaitReason::Gang { needs: 2, free: 1 } };
+    first.now = Nanos::from_ms(800);
+    record(&first, &decision, &mut series);
+    let result = result();
+    series.ended(Nanos::from_ms(900), &result.tasks[2]);
+    series.warned(
+        Nanos::from_ms(950),
+        &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))),
+        "the policy's decision could not be carried out",
+    );
+    series
+}
+
+fn text() -> String {
+    String::from_utf8(write_run(Vec::new()).into_inner()).unwrap()
+}
+
+fn read(text: &str) -> (Vec<Result<(Nanos, Row), SeriesError>>, bool) {
+    let mut reader = SeriesReader::new(text.as_bytes(), "run.series").unwrap();
+    let rows = reader.by_ref().collect();
+    (rows, reader.cut_off())
+}
+
+#[test]
+fn only_what_changed_is_written() {
+    insta::assert_snapshot!(text().replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+}
+
+#[test]
+fn what_is_written_reads_back_and_writes_the_same() {
+    let text = text();
+    let reader = SeriesReader::new(text.as_bytes(), "run.series").unwrap();
+    assert_eq!(reader.header(), &header());
+    let mut again = Vec::new();
+    for row in reader {
+        let (at, row) = row.unwrap();
+        row.write(at, &mut again);
+    }
+    let body = text.split_once('\n').unwrap().1;
+    assert_eq!(String::from_utf8(again).unwrap(), body);
+    for kind in KINDS {
+        assert!(body.lines().any(|line| line.starts_with(&format!("[\"{}\",", kind.code))), "no `{}`", kind.code);
+    }
+}
+
+#[test]
+fn lines_have_the_columns_that_the_header_names() {
+    let text = text();
+    let header = header();
+    for line in text.lines().skip(1) {
+        let values: Vec<serde_json::Value> = serde_json::from_str(line).unwrap();
+        assert_eq!(values.len(), header.columns[values[0].as_str().unwrap()].len(), "{line}");
+    }
+}
+
+/// Cut anywhere, what is left of a series is the lines that are whole.
+#[test]
+fn a_cut_off_line_is_left_out() {
+    let text = text();
+    let body = text.find('\n').unwrap() + 1;
+    for end in body..=text.len() {
+        let (rows, cut_off) = read(&text[..end]);
+        assert_eq!(rows.len(), text[body..end].matches('\n').count());
+        assert!(rows.iter().all(Result::is_ok));
+        assert_eq!(cut_off, !text[..end].ends_with('\n'));
+    }
+}
+
+#[test]
+fn errors_name_file_line_and_column() {
+    let head = text().lines().next().unwrap().to_owned();
+    let check = |line: &str, expected: &str| {
+        let (rows, _) = read(&format!("{head}\n[\"b\",1,2]\n{line}\n[\"b\",1,2]\n"));
+        assert_eq!(rows.len(), 2, "nothing is read after an error");
+        let error = rows[1].as_ref().unwrap_err().to_string();
+        assert!(error.starts_with("run.series, line 3: ") && error.contains(expected), "{error}");
+    };
+    check("[\"b\",1]", "column `task` of a line of kind `b` is missing");
+    check("[\"b\",1,-2]", "column `task` of a line of kind `b`: invalid value: integer `-2`, expected u32");
+    check("[\"p\",1,2,\"x\",\"shared\",\"run\"]", "column `cpus` of a line of kind `p`: `x` is not a list of CPUs");
+    check("{}", "expected a JSON array");
+    check("[1]", "column `kind`");
+
+    let error = |text: &str| SeriesReader::new(text.as_bytes(), "f").map(|_| ()).unwrap_err().to_string();
+    assert!(error("").starts_with("f: expected a series, whose first line says `\"schema\":\"cosched.series/1\"`"));
+    assert!(error(&head.replace("series/1", "series/9")).contains("found `cosched.series/9`"));
+}
+
+#[test]
+fn kinds_and_columns_of_a_later_version_are_left_out() {
+    let head = text().lines().next().unwrap().to_owned();
+    let (rows, _) = read(&format!("{head}\n[\"zz\",1,{{}}]\n\n[\"b\",1,2,\"more\"]\n"));
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].as_ref().unwrap(), &(Nanos(1), Row::Started(TaskId(2))));
+}
+
+#[test]
+fn a_full_disk_stops_the_series_and_nothing_else() {
+    let mut series = write_run(FullDisk::after(1_500));
+    assert!(series.take_warning().is_some());
+    assert_eq!(series.take_warning(), None);
+    let written = String::from_utf8(series.into_inner().written).unwrap();
+    assert!(text().starts_with(&written));
+    assert!(read(&written).0.iter().all(Result::is_ok));
+}
+
+/// A task that runs on and a task that waits on cost no line but the samples and the decision.
+#[test]
+fn a_steady_state_is_short() {
+    let mut series = SeriesWriter::new(Vec::new(), &header());
+    let rng = RngState { seed: 7, position: 0 };
+    let mut snapshot = snapshot();
+    let decision = decision();
+    for quantum in 1..10 {
+        snapshot.now = Nanos::from_ms(200 * quantum);
+        let samples = samples(snapshot.now);
+        let mut decision = decision.clone();
+        decision.changes.remove(0);
+        let record = DecisionRecord {
+            snapshot: &snapshot,
+            samples: &samples,
+            policy_state: None,
+            rng,
+            decision: &decision,
+            stood_in: false,
+        };
+        series.decided(&record);
+    }
+    let text = String::from_utf8(series.into_inner()).unwrap();
+    for quantum in 2..10 {
+        let at = format!(",{},", 200_000_000 * quantum);
+        let lines: Vec<&str> = text.lines().filter(|line| line.get(4..4 + at.len()) == Some(at.as_str())).collect();
+        let kinds: Vec<&str> = lines.iter().map(|line| &line[2..3]).collect();
+        assert_eq!(kinds, ["s", "s", "d"]);
+        assert!(lines.iter().all(|line| line.len() < 130), "{lines:?}");
+    }
+}
+
+fn rows() -> impl Strategy<Value = Row> {
+    let task = || any::<u32>().prop_map(TaskId);
+    let ns = || any::<u64>().prop_map(Nanos);
+    let cpus = || {
+        prop::collection::btree_set(0u32..300, 0..9).prop_map(|set| set.into_iter().map(cosched_core::CpuId).collect())
+    };
+    let purpose = || prop_oneof![Just(Purpose::Run), Just(Purpose::MeasureAlone), Just(Purpose::LowContention)];
+    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::WholeCore), Just(Mode::Shared)];
+    let count = || prop::option::of(any::<u64>());
+    let rate = || prop::option::of(any::<u64>().prop_map(Rate));
+    let trigger = prop_oneof![Just(Trigger::QuantumEnd), Just(Trigger::LoadFell), task().prop_map(Trigger::Starved)];
+    prop_oneof![
+        (prop::collection::vec(trigger, 0..4), prop::option::of(ns()), any::<bool>(), rate(), rate()).prop_map(
+            |(triggers, next_wake, stood_in, target, predicted)| Row::Decided {
+                triggers,
+                next_wake,
+                stood_in,
+                basis: Basis { target, predicted, measures: None }
+            }
+        ),
+        (task(), cpus(), mode, purpose()).prop_map(|(task, cpus, mode, purpose)| Row::Placed {
+            task,
+            cpus,
+            mode,
+            purpose
+        }),
+        (task(), any::<u64>(), any::<u64>()).prop_map(|(task, a, b)| Row::Waits {
+            task,
+            reason: WaitReason::Ahead { progress_milli: a, max_progress_milli: b }
+        }),
+        (task(), ns(), cpus(), purpose(), any::<[bool; 4]>(), (count(), count(), count(), count(), count())).prop_map(
+            |(task, interval, cpus, purpose, [whole_core, disturbed, cut_short, multiplexed], (a, b, c, d, e))| {
+                Row::Sampled(SampleRow {
+                    task,
+                    interval,
+                    cpus,
+                    purpose,
+                    whole_core,
+                    disturbed,
+                    cut_short,
+                    multiplexed,
+                    cpu_time: a.map(Nanos),
+                    counts: [a, b, c, d, e, None],
+                    progress_milli: b,
+                })
+            }
+        ),
+        (task(), prop::option::of(any::<i32>()), "\\PC*").prop_map(|(task, exit, text)| Row::Ended {
+            task,
+            exit,
+            text
+        }),
+        ("[a-z-]{1,9}", "(?s).*").prop_map(|(code, text)| Row::Warned { code, text }),
+        task().prop_map(|task| Row::Lacks { task, column: "cycles".to_owned(), why: Absence::WentBackwards }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rows_round_trip(at in any::<u64>(), row in rows()) {
+        let mut line = Vec::new();
+        row.write(Nanos(at), &mut line);
+        let line = String::from_utf8(line).unwrap();
+        prop_assert_eq!(line.matches('\n').count(), 1);
+        prop_assert_eq!(Row::read(&line).unwrap(), Some((Nanos(at), row)));
+    }
+
+    /// No text makes the reader panic.
+    #[test]
+    fn any_line_is_survived(line in "[\\[\\]\"dpxwsabe!,0-9{}a ]{0,40}") {
+        let _ = Row::read(&line);
+    }
+}
+
+/// What is absent in a sample is null, and its reason is told once.
+#[test]
+fn reasons_of_absence_are_told_when_they_change() {
+    let text = text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("[\"a\"")).collect();
+    assert_eq!(
+        lines,
+        [r#"["a",400000000,0,"mm_writes","no-such-event"]"#, r#"["a",400000000,1,"mm_writes","no-such-event"]"#]
+    );
+    assert_eq!(samples(Nanos::ZERO)[0].counts.mm_writes, Reading::Absent(Absence::NoSuchEvent));
+}

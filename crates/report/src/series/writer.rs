@@ -1,0 +1,173 @@
+//! Writes a series while the run goes on.
+
+use super::{Mode, Row, SampleRow, SeriesHeader};
+use crate::reason::{wait_code, warning_code};
+use crate::record::exit_status;
+use crate::sink::LineSink;
+use cosched_core::{
+    Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample, TaskId, TaskResult,
+    Warning,
+};
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// What was last written of a task.
+#[derive(Debug, Default)]
+struct Last {
+    placed: Option<(CpuSet, Mode, Purpose)>,
+    waits: Option<&'static str>,
+    lacks: BTreeMap<&'static str, Absence>,
+}
+
+/// Writes a series; everything of one decision goes out in one piece.
+///
+/// A write error ends the writing and is kept for [`SeriesWriter::take_warning`].
+#[derive(Debug)]
+pub struct SeriesWriter<W> {
+    sink: LineSink<W>,
+    last: BTreeMap<TaskId, Last>,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> SeriesWriter<W> {
+    /// Begins a series with its header.
+    pub fn new(out: W, header: &SeriesHeader) -> SeriesWriter<W> {
+        let mut writer = SeriesWriter { sink: LineSink::new(out, "the series"), last: BTreeMap::new(), buffer: vec![] };
+        // A header is plain data with text keys: it can't fail to serialise.
+        if serde_json::to_writer(&mut writer.buffer, header).is_ok() {
+            writer.buffer.push(b'\n');
+        }
+        writer.flush();
+        writer
+    }
+
+    fn flush(&mut self) {
+        self.sink.write(&self.buffer);
+        self.buffer.clear();
+    }
+
+    fn row(&mut self, at: Nanos, row: &Row) {
+        row.write(at, &mut self.buffer);
+    }
+
+    /// A task was started.
+    pub fn started(&mut self, now: Nanos, task: TaskId) {
+        self.row(now, &Row::Started(task));
+        self.flush();
+    }
+
+    /// A decision was made.
+    pub fn decided(&mut self, record: &DecisionRecord<'_>) {
+        if !self.sink.is_open() {
+            return;
+        }
+        let now = record.snapshot.now;
+        for sample in record.samples {
+            let estimates = record.snapshot.task(sample.task).map(|task| &task.estimates);
+            self.sample(sample, estimates.and_then(|estimates| estimates.progress.value()));
+        }
+        let decision = record.decision;
+        self.row(
+            now,
+            &Row::Decided {
+                triggers: record.snapshot.triggers.clone(),
+                next_wake: decision.next_wake,
+                stood_in: record.stood_in,
+                basis: decision.basis,
+            },
+        );
+        for change in &decision.changes {
+            self.change(now, change);
+        }
+        for wait in &decision.waits {
+            let code = wait_code(&wait.reason);
+            let last = self.last.entry(wait.task).or_default();
+            if last.waits.replace(code) != Some(code) {
+                self.row(now, &Row::Waits { task: wait.task, reason: wait.reason });
+            }
+        }
+        self.flush();
+    }
+
+    fn sample(&mut self, sample: &Sample, progress: Option<f64>) {
+        let task = sample.task;
+        let cpu_time = ("cpu_ns", sample.cpu_time.absence());
+        let counts = sample.counts.named();
+        for (column, why) in counts.iter().map(|(name, count)| (*name, count.absence())).chain([cpu_time]) {
+            let lacks = &mut self.last.entry(task).or_default().lacks;
+            match why {
+                Some(why) if lacks.insert(column, why) != Some(why) => {
+                    self.row(sample.at, &Row::Lacks { task, column: column.to_owned(), why });
+                }
+                Some(_) => {}
+                None => {
+                    lacks.remove(column);
+                }
+            }
+        }
+        let row = SampleRow {
+            task,
+            interval: sample.interval,
+            cpus: sample.cpus.clone(),
+            purpose: sample.purpose,
+            whole_core: sample.whole_core,
+            disturbed: sample.disturbed,
+            cut_short: sample.cut_short(),
+            multiplexed: sample.multiplexed,
+            cpu_time: sample.cpu_time.value(),
+            counts: counts.map(|(_, count): (_, Reading<u64>)| count.value()),
+            progress_milli: progress.map(|progress| (progress * 1e3 + 0.5) as u64),
+        };
+        self.row(sample.at, &Row::Sampled(row));
+    }
+
+    fn change(&mut self, now: Nanos, change: &Change) {
+        let last = self.last.entry(change.task()).or_default();
+        match change {
+            Change::Place { task, placement, purpose, .. } => {
+                let mode = match placement {
+                    Placement::Exclusive { whole_core: true, .. } => Mode::WholeCore,
+                    Placement::Exclusive { whole_core: false, .. } => Mode::Exclusive,
+                    Placement::Allowed { .. } => Mode::Shared,
+                };
+                let place = (placement.cpus().clone(), mode, *purpose);
+                last.waits = None;
+                if last.placed.as_ref() != Some(&place) {
+                    last.placed = Some(place.clone());
+                    let (cpus, mode, purpose) = place;
+                    self.row(now, &Row::Placed { task: *task, cpus, mode, purpose });
+                }
+            }
+            Change::Stop { task } => {
+                last.placed = None;
+                self.row(now, &Row::Stopped(*task));
+            }
+        }
+    }
+
+    /// A task ended.
+    pub fn ended(&mut self, now: Nanos, result: &TaskResult) {
+        let task = result.spec.id;
+        self.last.remove(&task);
+        let exit = result.exit.as_ref();
+        let text = exit.map_or_else(|| "ended".to_owned(), Exit::to_string);
+        self.row(now, &Row::Ended { task, exit: exit.and_then(exit_status), text });
+        self.flush();
+    }
+
+    /// The user was warned.
+    pub fn warned(&mut self, now: Nanos, warning: &Warning, text: &str) {
+        self.row(now, &Row::Warned { code: warning_code(warning).to_owned(), text: text.to_owned() });
+        self.flush();
+    }
+
+    /// The warning that the series is written no further, the first time that it is asked for.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.sink.take_warning()
+    }
+
+    /// Gives the writer back.
+    pub fn into_inner(self) -> W {
+        self.sink.into_inner()
+    }
+}

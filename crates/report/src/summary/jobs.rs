@@ -1,0 +1,222 @@
+//! The table of jobs: one row a job, or, when there are many, one row for all copies of a job.
+
+use super::table::Column;
+use crate::record::{Job, Record};
+use crate::text::{grouped, plain, seconds};
+use cosched_core::ProgressBasis;
+
+/// More rows than this are too many for a person.
+pub(super) const MOST_ROWS: usize = 40;
+
+/// What stands where there is no value.
+const NONE: &str = "-";
+
+/// A row of the table, and whether it tells of a failure.
+pub(super) struct Jobs {
+    pub(super) columns: Vec<Column>,
+    pub(super) failed: Vec<bool>,
+    /// The rows stand for several jobs each.
+    pub(super) grouped: bool,
+}
+
+fn column(title: &'static str, right: bool, expendable: u8, cells: Vec<String>) -> Column {
+    Column { title, right, expendable, cells }
+}
+
+fn or_none(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), show)
+}
+
+fn ratio(x: f64) -> String {
+    format!("{x:.2}")
+}
+
+fn failed(job: &Job) -> bool {
+    job.exit.is_some_and(|exit| exit != 0)
+}
+
+/// How a job ended, as short as it can be told.
+fn exit_cell(job: &Job) -> String {
+    let text = match (job.exit, &job.exit_text) {
+        (Some(code), Some(text)) if *text == format!("exit {code}") => code.to_string(),
+        (_, Some(text)) => plain(text),
+        (_, None) => job.absent.why("exit").unwrap_or(NONE).to_owned(),
+    };
+    if job.timed_out { format!("{text}, timed out") } else { text }
+}
+
+fn time(job: &Job) -> Option<f64> {
+    Some(job.finish_s? - job.start_s?)
+}
+
+pub(super) fn jobs(record: &Record) -> Jobs {
+    if record.jobs.len() > MOST_ROWS { by_group(record) } else { one_by_one(record) }
+}
+
+fn one_by_one(record: &Record) -> Jobs {
+    let jobs = &record.jobs;
+    let cells = |show: &dyn Fn(&Job) -> String| jobs.iter().map(show).collect::<Vec<_>>();
+    let mut columns = vec![
+        column("JOB", false, 0, cells(&|job| plain(&job.name))),
+        column("EXIT", false, 0, cells(&exit_cell)),
+        column("TIME", true, 0, cells(&|job| or_none(time(job), seconds))),
+        column("CPU", true, 3, cells(&|job| or_none(job.cpu_s, seconds))),
+    ];
+    let estimates =
+        jobs.iter().all(|job| job.slowdown.is_none()) && jobs.iter().any(|job| job.slowdown_estimate.is_some());
+    let slowdown = |job: &Job| match (job.slowdown, job.slowdown_estimate) {
+        (Some(slowdown), _) => ratio(slowdown),
+        (None, Some(estimate)) if estimates => format!("~{}", ratio(estimate)),
+        _ => NONE.to_owned(),
+    };
+    columns.push(column("SLOWDOWN", true, 0, cells(&slowdown)));
+    columns.push(column("WAITED", true, 2, cells(&|job| seconds(job.waited_max_s))));
+    if jobs.iter().any(|job| job.ipc.is_some()) {
+        columns.push(column("IPC", true, 4, cells(&|job| or_none(job.ipc, ratio))));
+    }
+    if jobs.iter().any(|job| job.progress.is_some()) {
+        let progress = |job: &Job| {
+            let about = if job.progress_basis == ProgressBasis::Ipc { "" } else { "~" };
+            or_none(job.progress, |quanta| format!("{about}{}", seconds(quanta * record.quantum_s)))
+        };
+        columns.push(column("PROGRESS", true, 5, cells(&progress)));
+    }
+    Jobs { columns, failed: jobs.iter().map(failed).collect(), grouped: false }
+}
+
+/// Copies are named `NAME-1`, `NAME-2`, ...: what they have in common.
+fn base(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((base, number))
+            if !base.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            base
+        }
+        _ => name,
+    }
+}
+
+/// Jobs that share a row.
+struct Group<'a> {
+    name: String,
+    jobs: Vec<&'a Job>,
+}
+
+impl Group<'_> {
+    fn failed(&self) -> usize {
+        self.jobs.iter().filter(|job| failed(job)).count()
+    }
+
+    fn longest(&self) -> f64 {
+        self.jobs.iter().filter_map(|job| time(job)).fold(0.0, f64::max)
+    }
+
+    /// Least, median and greatest of what is there.
+    fn spread(&self, value: impl Fn(&Job) -> Option<f64>) -> Option<(f64, f64, f64)> {
+        let mut values: Vec<f64> = self.jobs.iter().filter_map(|job| value(job)).collect();
+        values.sort_by(f64::total_cmp);
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        Some((values[0], (values[(n - 1) / 2] + values[n / 2]) / 2.0, values[n - 1]))
+    }
+}
+
+/// Groups in the order of their first job; when there are too many, those that failed and those that took longest keep
+/// rows of their own, and all others share the last one.
+fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut index = std::collections::BTreeMap::new();
+    for job in jobs {
+        let ix = *index.entry(base(&job.name)).or_insert_with(|| {
+            groups.push(Group { name: plain(base(&job.name)), jobs: Vec::new() });
+            groups.len() - 1
+        });
+        groups[ix].jobs.push(job);
+    }
+    if groups.len() > MOST_ROWS {
+        let mut order: Vec<usize> = (0..groups.len()).collect();
+        let weight = |group: &Group<'_>| (group.failed() > 0, group.longest());
+        order.sort_by(|&a, &b| {
+            let (a, b) = (weight(&groups[a]), weight(&groups[b]));
+            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
+        });
+        let mut own = vec![false; groups.len()];
+        order.iter().take(MOST_ROWS - 1).for_each(|&ix| own[ix] = true);
+        let mut rest = Group { name: String::new(), jobs: Vec::new() };
+        let mut kept = Vec::new();
+        for (group, own) in groups.into_iter().zip(own) {
+            if own { kept.push(group) } else { rest.jobs.extend(group.jobs) }
+        }
+        rest.name = format!("({} others)", grouped(rest.jobs.len() as u64));
+        kept.push(rest);
+        groups = kept;
+    }
+    for group in &mut groups {
+        if let [only] = group.jobs[..] {
+            group.name = plain(&only.name);
+        }
+    }
+    groups
+}
+
+fn by_group(record: &Record) -> Jobs {
+    let groups = groups(&record.jobs);
+    let cells = |show: &dyn Fn(&Group<'_>) -> String| groups.iter().map(show).collect::<Vec<_>>();
+    let spread = |value: &dyn Fn(&Job) -> Option<f64>, which: usize, show: &dyn Fn(f64) -> String| {
+        cells(&|group| {
+            let value = group.spread(value).map(|(least, median, greatest)| [least, median, greatest][which]);
+            or_none(value, show)
+        })
+    };
+    let ok = |group: &Group<'_>| group.jobs.iter().filter(|job| job.exit == Some(0)).count().to_string();
+    let columns = vec![
+        column("JOB", false, 0, cells(&|group| group.name.clone())),
+        column("COUNT", true, 0, cells(&|group| group.jobs.len().to_string())),
+        column("OK", true, 0, cells(&ok)),
+        column("FAILED", true, 0, cells(&|group| group.failed().to_string())),
+        column("TIME MIN", true, 5, spread(&time, 0, &seconds)),
+        column("MEDIAN", true, 0, spread(&time, 1, &seconds)),
+        column("MAX", true, 0, spread(&time, 2, &seconds)),
+        column("SLOWDOWN MIN", true, 4, spread(&|job| job.slowdown, 0, &ratio)),
+        column("MEDIAN", true, 3, spread(&|job| job.slowdown, 1, &ratio)),
+        column("MAX", true, 3, spread(&|job| job.slowdown, 2, &ratio)),
+        column("WAITED MAX", true, 2, spread(&|job| Some(job.waited_max_s), 2, &seconds)),
+    ];
+    Jobs { columns, failed: groups.iter().map(|group| group.failed() > 0).collect(), grouped: true }
+}
+
+/// The jobs that failed and how, at most ten by name.
+pub(super) fn failures(record: &Record) -> Option<String> {
+    const MOST: usize = 10;
+    let all: Vec<&Job> = record.jobs.iter().filter(|job| failed(job)).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let named: Vec<String> =
+        all.iter().take(MOST).map(|job| format!("{} ({})", plain(&job.name), exit_text(job))).collect();
+    let more = match all.len().saturating_sub(MOST) {
+        0 => String::new(),
+        n => format!(" and {} more", grouped(n as u64)),
+    };
+    Some(format!("failed: {}{more}", named.join(", ")))
+}
+
+fn exit_text(job: &Job) -> String {
+    plain(job.exit_text.as_deref().unwrap_or("ended"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base;
+
+    #[test]
+    fn copies_have_their_name_in_common() {
+        for (name, expected) in
+            [("mcf-1", "mcf"), ("a-b-12", "a-b"), ("mcf", "mcf"), ("-1", "-1"), ("a-", "a-"), ("a-b", "a-b")]
+        {
+            assert_eq!(base(name), expected);
+        }
+    }
+}

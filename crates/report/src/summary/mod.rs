@@ -1,0 +1,383 @@
+//! The summary of a run for a person: its jobs, its metrics with their meaning, and what stands behind them.
+
+mod jobs;
+mod table;
+
+use crate::figures::Figures;
+use crate::info::{BackendKind, EnergySource};
+use crate::record::Record;
+use crate::text::{count, plain, seconds, wrap};
+use cosched_core::metric::{METRICS, Metric};
+use cosched_core::signal_name;
+use std::collections::BTreeMap;
+
+/// How a summary is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SummaryOptions {
+    /// Characters in a line.
+    pub width: usize,
+    /// With terminal colours.
+    pub colour: bool,
+}
+
+impl Default for SummaryOptions {
+    fn default() -> SummaryOptions {
+        SummaryOptions { width: 80, colour: false }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Style {
+    Plain,
+    Title,
+    Bad,
+}
+
+struct Page {
+    options: SummaryOptions,
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, line: &str, style: Style) {
+        let (on, off) = match (self.options.colour, style) {
+            (false, _) | (_, Style::Plain) => ("", ""),
+            (true, Style::Title) => ("\u{1b}[1m", "\u{1b}[0m"),
+            (true, Style::Bad) => ("\u{1b}[31m", "\u{1b}[0m"),
+        };
+        self.text.push_str(on);
+        self.text.push_str(line);
+        self.text.push_str(off);
+        self.text.push('\n');
+    }
+
+    /// A paragraph, its second and further lines set in.
+    fn paragraph(&mut self, text: &str, style: Style) {
+        for (ix, line) in wrap(text, self.options.width.saturating_sub(2).max(20)).iter().enumerate() {
+            let indent = if ix == 0 { "" } else { "  " };
+            self.line(&format!("{indent}{line}"), style);
+        }
+    }
+
+    fn gap(&mut self) {
+        self.text.push('\n');
+    }
+}
+
+/// The summary of a run, with a newline at its end.
+///
+/// With many jobs, the copies of a job share a row with their least, median and greatest times. A simulated run says so
+/// in its first line.
+pub fn summary(record: &Record, options: &SummaryOptions) -> String {
+    let mut page = Page { options: *options, text: String::new() };
+    heading(record, &mut page);
+    page.gap();
+    let jobs = jobs::jobs(record);
+    let styles = std::iter::once(Style::Title)
+        .chain(jobs.failed.iter().map(|&failed| if failed { Style::Bad } else { Style::Plain }));
+    for (line, style) in table::lines(jobs.columns, options.width).iter().zip(styles) {
+        page.line(line, style);
+    }
+    if jobs.grouped
+        && let Some(failures) = jobs::failures(record)
+    {
+        page.paragraph(&failures, Style::Bad);
+    }
+    page.gap();
+    metrics(record, &mut page);
+    page.gap();
+    setting(record, &mut page);
+    page.text
+}
+
+fn heading(record: &Record, page: &mut Page) {
+    if record.backend == BackendKind::Sim {
+        let machine = plain(&record.machine);
+        page.paragraph(
+            &format!("SIMULATED on {machine}: every figure below is of the simulated machine"),
+            Style::Title,
+        );
+    }
+    let totals = &record.totals;
+    let mut parts = vec![format!("{} ended well", totals.succeeded)];
+    if totals.failed > 0 {
+        let timed_out = match totals.timed_out {
+            0 => String::new(),
+            n => format!(" ({n} ran out of time)"),
+        };
+        parts.push(format!("{} failed{timed_out}", totals.failed));
+    }
+    if totals.unfinished > 0 {
+        parts.push(format!("{} did not end", totals.unfinished));
+    }
+    let turnaround = record.metrics.get("turnaround_s").map_or(String::new(), |s| format!(" in {}", seconds(*s)));
+    let by = match (record.finished_by.as_str(), record.signal) {
+        ("halt", _) => "; the halt rule ended the run".to_owned(),
+        (_, Some(signal)) => {
+            let name = signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
+            format!("; {name} ended the run")
+        }
+        _ => String::new(),
+    };
+    let style = if totals.failed > 0 { Style::Bad } else { Style::Title };
+    let jobs = count(totals.jobs as u64, "job");
+    page.paragraph(&format!("{jobs}{turnaround}: {}{by}", parts.join(", ")), style);
+}
+
+/// A metric's value with its unit.
+fn value_text(metric: &Metric, value: f64) -> String {
+    match metric.unit {
+        "s" => seconds(value),
+        "1" => format!("{value:.2}"),
+        "instructions/cycle" => format!("{value:.2}"),
+        unit => format!("{value:.1} {unit}"),
+    }
+}
+
+/// A metric's name without its unit, in words.
+fn name_text(name: &str) -> String {
+    let name = name.trim_end_matches("_s").trim_end_matches("_js").trim_end_matches("_j");
+    match name {
+        "stp" | "antt" | "edp" => name.to_uppercase(),
+        "jain" => "Jain's index".to_owned(),
+        "mean_ipc" => "mean IPC".to_owned(),
+        "max_wait" => "longest wait".to_owned(),
+        name => name.replace('_', " "),
+    }
+}
+
+fn metrics(record: &Record, page: &mut Page) {
+    let mut rows: Vec<(String, String, String)> = Vec::new();
+    let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut add = |figures: &Figures<f64>, about: &str| {
+        for (metric, entry) in METRICS.iter().filter_map(|metric| Some((metric, figures.entry(metric.name)?))) {
+            match entry {
+                Ok(&value) => {
+                    let meaning = format!("{} ({})", metric.meaning, metric.hint);
+                    let source = match (metric.name, record.energy.source) {
+                        ("energy_j" | "edp_js", EnergySource::Modelled) => ", from a power model",
+                        ("energy_j" | "edp_js", EnergySource::Measured) => ", measured",
+                        _ => "",
+                    };
+                    let value = format!("{about}{}", value_text(metric, value));
+                    rows.push((name_text(metric.name), value, format!("{meaning}{source}")));
+                }
+                Err(why) if about.is_empty() => unknown.entry(why.to_owned()).or_default().push(name_text(metric.name)),
+                Err(_) => {}
+            }
+        }
+    };
+    add(&record.metrics, "");
+    if let Some(estimated) = &record.metrics_estimated {
+        add(estimated, "~");
+    }
+    let name_width = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0);
+    let value_width = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
+    let indent = name_width + value_width + 4;
+    for (name, value, meaning) in &rows {
+        let room = page.options.width.saturating_sub(indent).max(20);
+        for (ix, part) in wrap(meaning, room).iter().enumerate() {
+            if ix == 0 {
+                page.line(&format!("{name:<name_width$}  {value:>value_width$}  {part}"), Style::Plain);
+            } else {
+                page.line(&format!("{:indent$}{part}", ""), Style::Plain);
+            }
+        }
+    }
+    if record.metrics_estimated.is_some() {
+        page.paragraph("~ estimated from progress measured by IPC, since solo times are missing", Style::Plain);
+    }
+    for (why, names) in unknown {
+        page.paragraph(&format!("not known: {} ({why})", names.join(", ")), Style::Plain);
+    }
+}
+
+fn setting(record: &Record, page: &mut Page) {
+    let details = &record.machine_details;
+    let quantum = seconds(record.quantum_s);
+    let (cpus, cores) = (count(details.cpus as u64, "CPU"), count(details.cores as u64, "core"));
+    let simulated = if record.backend == BackendKind::Sim { "simulated, " } else { "" };
+    page.paragraph(
+        &format!(
+            "policy {}, quantum {quantum}, seed {}, on {} ({simulated}{cpus}, {cores})",
+            plain(&record.policy),
+            record.seed,
+            plain(&record.machine)
+        ),
+        Style::Plain,
+    );
+    let with: Vec<String> = [("counters", &record.counters), ("freezing", &record.freezing)]
+        .iter()
+        .filter_map(|(name, what)| what.as_ref().map(|what| format!("{name}: {}", plain(what))))
+        .collect();
+    if !with.is_empty() {
+        page.paragraph(&with.join("; "), Style::Plain);
+    }
+    if !record.missing.is_empty() {
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for missing in &record.missing {
+            by_reason.entry(&missing.why).or_default().push(&missing.what);
+        }
+        let parts: Vec<String> = by_reason.iter().map(|(why, what)| format!("{} ({why})", what.join(", "))).collect();
+        page.paragraph(&format!("off: {}", parts.join("; ")), Style::Plain);
+    }
+    let overhead = &record.overhead;
+    let mut parts = vec![count(overhead.decisions, "decision"), format!("{} quanta", overhead.quanta)];
+    if let Some(share) = overhead.cpu_share {
+        parts.push(format!("{:.2} % of one CPU", share * 100.0));
+    }
+    let named = [("decide", &overhead.decide_us), ("observe", &overhead.observe_us), ("apply", &overhead.apply_us)];
+    let times = named.iter().filter_map(|(name, times)| {
+        let (p50, p99) = (times.get("p50")?, times.get("p99")?);
+        Some(format!("{name} {p50:.1} us (99 % within {p99:.1} us)"))
+    });
+    parts.extend(times);
+    page.paragraph(&format!("cosched itself: {}", parts.join(", ")), Style::Plain);
+    if overhead.policy_faults > 0 {
+        let faults = count(overhead.policy_faults, "decision");
+        page.paragraph(&format!("the policy made {faults} that could not be carried out"), Style::Bad);
+    }
+    for warning in &record.warnings {
+        page.paragraph(&format!("warning: {}", plain(warning)), Style::Bad);
+    }
+}
+
+/// The unit of a metric in a summary; here so that a new unit in the table of metrics fails a test, not a reader.
+#[cfg(test)]
+const UNITS: &[&str] = &["s", "1", "instructions/cycle", "J", "J s"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::record;
+    use crate::testing::{finished, info, result, simulated};
+    use cosched_core::metric::metric;
+    use cosched_core::{Absence, Counts, Exit, Feed, Feeds, Nanos, ProgressBasis, Reading, RunResult, TaskResult};
+
+    fn host() -> Record {
+        let result = result();
+        record(&result, &info(&result))
+    }
+
+    fn plain_summary(record: &Record, width: usize) -> String {
+        summary(record, &SummaryOptions { width, colour: false })
+    }
+
+    /// So many jobs, `copies` of each.
+    fn many(jobs: u32, copies: u32) -> Record {
+        let task = |id: u32| {
+            let mut task = finished(id, &format!("job{}-{}", id / copies, id % copies), f64::from(id % 7 + 1), 1.0);
+            if id % 97 == 5 {
+                task.exit = Some(Exit::Code(3));
+            }
+            task
+        };
+        let result = RunResult { tasks: (0..jobs).map(task).collect::<Vec<TaskResult>>(), ..result() };
+        record(&result, &info(&result))
+    }
+
+    #[test]
+    fn of_a_run_on_the_host() {
+        insta::assert_snapshot!(plain_summary(&host(), 100));
+    }
+
+    #[test]
+    fn of_a_simulation() {
+        let (result, info) = simulated();
+        let text = plain_summary(&record(&result, &info), 100);
+        assert!(text.starts_with("SIMULATED on two cores"));
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn on_a_machine_without_counters_or_solo_times() {
+        let mut result = result();
+        result.tasks.truncate(2);
+        for task in &mut result.tasks {
+            task.counts = Counts::absent(Absence::NoCounters);
+            task.progress_basis = ProgressBasis::CpuTime;
+            task.spec.solo.time = None;
+        }
+        result.energy_j = Reading::Absent(Absence::NoEnergyMeter);
+        let mut info = info(&result);
+        info.jobs[0].solo = None;
+        info.counters = None;
+        let off = [Feed::Ipc, Feed::L1Accesses, Feed::MmReads].map(|feed| (feed, Absence::NoCounters));
+        info.feeds = Feeds { missing: off.into_iter().chain([(Feed::Energy, Absence::NoEnergyMeter)]).collect() };
+        insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
+    }
+
+    #[test]
+    fn estimates_are_marked() {
+        let mut result = result();
+        result.tasks.truncate(2);
+        result.tasks.iter_mut().for_each(|task| task.spec.solo.time = None);
+        let mut info = info(&result);
+        info.jobs[0].solo = None;
+        insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
+    }
+
+    #[test]
+    fn of_a_thousand_jobs() {
+        insta::assert_snapshot!(plain_summary(&many(1_000, 250), 100));
+    }
+
+    #[test]
+    fn of_a_thousand_different_jobs() {
+        let text = plain_summary(&many(1_000, 1), 100);
+        assert!(text.lines().count() < 75, "{text}");
+        assert!(text.contains("(961 others)"), "{text}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn tables_fit_the_width() {
+        for record in [host(), many(1_000, 250), many(1_000, 1)] {
+            for width in 60..140 {
+                for line in plain_summary(&record, width).lines() {
+                    assert!(line.chars().count() <= width, "{width}: {line}");
+                }
+            }
+        }
+        insta::assert_snapshot!(plain_summary(&host(), 60));
+        assert!(plain_summary(&host(), 0).contains("mcf-1"));
+    }
+
+    #[test]
+    fn colour_only_when_asked_for() {
+        assert!(!plain_summary(&host(), 80).contains('\u{1b}'));
+        let coloured = summary(&host(), &SummaryOptions { width: 80, colour: true });
+        assert!(coloured.contains("\u{1b}[31mcheck"));
+        let stripped = coloured.replace("\u{1b}[31m", "").replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        assert_eq!(stripped, plain_summary(&host(), 80));
+    }
+
+    #[test]
+    fn names_do_not_drive_the_terminal() {
+        let mut record = host();
+        record.jobs[0].name = "\u{1b}]0;title\u{7}".to_owned();
+        record.policy = "\u{1b}[2J".to_owned();
+        assert!(!plain_summary(&record, 80).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn every_metric_that_is_known_is_explained() {
+        let (result, mut info) = simulated();
+        info.energy_source = EnergySource::Modelled;
+        let result = RunResult { energy_j: Reading::Value(10.0), turnaround: Nanos::from_s(20.0), ..result };
+        let text = plain_summary(&record(&result, &info), 200);
+        for metric in METRICS {
+            assert!(text.contains(metric.meaning) && text.contains(metric.hint), "{}", metric.name);
+            assert!(UNITS.contains(&metric.unit), "{}", metric.unit);
+        }
+        assert!(text.contains("from a power model"));
+        assert!(metric("unfairness").is_some() && !text.contains("not known"));
+    }
+
+    #[test]
+    fn an_empty_run() {
+        let result = RunResult { tasks: vec![], ..result() };
+        let text = plain_summary(&record(&result, &info(&super::tests::result())), 80);
+        assert!(text.starts_with("0 jobs in 20.0 s: 0 ended well"), "{text}");
+    }
+}

@@ -1,0 +1,64 @@
+//! A plain text table that fits a width.
+
+use crate::text::clip;
+
+/// A column.
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    /// Numbers stand to the right.
+    pub(super) right: bool,
+    /// Columns with a greater number are left out first when the table is too wide; 0 stays.
+    pub(super) expendable: u8,
+    pub(super) cells: Vec<String>,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        self.cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0).max(self.title.chars().count())
+    }
+}
+
+/// Spaces between columns.
+const GAP: usize = 2;
+/// A first column is not clipped below this.
+const LEAST_NAME: usize = 12;
+
+/// The table's lines, the titles first, in at most `width` characters where that is possible: columns that can be
+/// spared are left out, then the first column is clipped.
+pub(super) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
+    let total =
+        |columns: &[Column]| columns.iter().map(Column::width).sum::<usize>() + GAP * (columns.len().max(1) - 1);
+    loop {
+        let spare = total(&columns).saturating_sub(width);
+        let name = columns.first().map_or(0, Column::width);
+        if spare == 0 || name.saturating_sub(spare) >= LEAST_NAME {
+            break;
+        }
+        let Some(ix) =
+            (0..columns.len()).filter(|&ix| columns[ix].expendable > 0).max_by_key(|&ix| columns[ix].expendable)
+        else {
+            break;
+        };
+        columns.remove(ix);
+    }
+    let spare = total(&columns).saturating_sub(width);
+    if let Some(first) = columns.first_mut() {
+        let name = first.width().saturating_sub(spare).max(LEAST_NAME.min(first.width()));
+        first.cells.iter_mut().for_each(|cell| *cell = clip(cell, name));
+    }
+    let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    let line = |cell: &dyn Fn(&Column) -> String| {
+        let mut line = String::new();
+        for (ix, column) in columns.iter().enumerate() {
+            let (cell, width) = (cell(column), column.width());
+            if ix > 0 {
+                line.push_str(&" ".repeat(GAP));
+            }
+            line.push_str(&if column.right { format!("{cell:>width$}") } else { format!("{cell:<width$}") });
+        }
+        line.trim_end().to_owned()
+    };
+    let mut lines = vec![line(&|column| column.title.to_owned())];
+    lines.extend((0..rows).map(|row| line(&|column| column.cells.get(row).cloned().unwrap_or_default())));
+    lines
+}

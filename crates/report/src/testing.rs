@@ -1,0 +1,265 @@
+//! Worlds in miniature for the tests.
+
+use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+use cosched_core::{
+    Absence, Change, Counts, Decision, EndedBy, Estimates, Exit, Feed, Feeds, Machine, Nanos, Overhead, Placement,
+    ProgressBasis, Purpose, Rate, Reading, RunResult, Running, Sample, Snapshot, TaskId, TaskResult, TaskSpec,
+    TaskView, Trigger, Usage, Wait, WaitReason,
+};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Takes so many bytes, then has no room left.
+#[derive(Debug)]
+pub(crate) struct FullDisk {
+    pub(crate) written: Vec<u8>,
+    room: usize,
+}
+
+impl FullDisk {
+    pub(crate) fn after(room: usize) -> FullDisk {
+        FullDisk { written: Vec::new(), room }
+    }
+}
+
+impl Write for FullDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = bytes.len().min(self.room - self.written.len());
+        if n == 0 {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        self.written.extend_from_slice(&bytes[..n]);
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) fn wait_reasons() -> Vec<WaitReason> {
+    vec![
+        WaitReason::Order { ahead: 0 },
+        WaitReason::Order { ahead: 1 },
+        WaitReason::Order { ahead: 12 },
+        WaitReason::Fitness { bandwidth: Rate(41_200), wanted: Rate(3_540) },
+        WaitReason::Ahead { progress_milli: 12_345, max_progress_milli: 12_900 },
+        WaitReason::Heavy { llc: Rate(30_100), llc_limit: Rate(19_000), mm: Rate(1_000), mm_limit: Rate(3_500) },
+        WaitReason::Unmeasured,
+        WaitReason::Gang { needs: 4, free: 1 },
+        WaitReason::Affinity,
+    ]
+}
+
+pub(crate) fn machine() -> Arc<Machine> {
+    Arc::new(Machine::uniform("two cores", 2, 1))
+}
+
+pub(crate) fn counted(instructions: u64, cycles: u64) -> Counts {
+    Counts {
+        cycles: Reading::Value(cycles),
+        instructions: Reading::Value(instructions),
+        l1_accesses: Reading::Value(instructions / 3),
+        llc_accesses: Reading::Value(instructions / 100),
+        mm_reads: Reading::Value(instructions / 1_000),
+        mm_writes: Reading::Absent(Absence::NoSuchEvent),
+    }
+}
+
+/// A job that ran from 0 to `finish_s` and needs `solo_s` alone.
+pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskResult {
+    let mut spec = TaskSpec::new(id, name);
+    spec.solo.time = Some(Nanos::from_s(solo_s));
+    TaskResult {
+        spec,
+        started: Some(Nanos::ZERO),
+        finished: Some(Nanos::from_s(finish_s)),
+        exit: Some(Exit::Code(0)),
+        timed_out: false,
+        cpu_time: Reading::Value(Nanos::from_s(finish_s * 0.5)),
+        waited_max: Nanos::from_ms(400),
+        ran: Nanos::from_s(finish_s * 0.5),
+        counts: counted(3_000_000_000, 2_000_000_000),
+        multiplexed: false,
+        progress: Reading::Value(solo_s / 0.2),
+        progress_basis: ProgressBasis::Ipc,
+    }
+}
+
+/// Four jobs: two copies that ended, one that failed, one that never started.
+pub(crate) fn result() -> RunResult {
+    let mut failed = finished(2, "check", 1.25, 5.0);
+    failed.exit = Some(Exit::Signal { signal: 11, oom: false });
+    failed.spec.solo.time = None;
+    let never = TaskResult {
+        spec: TaskSpec { arrives: Nanos::from_s(60.0), ..TaskSpec::new(3, "late") },
+        started: None,
+        finished: None,
+        exit: None,
+        timed_out: false,
+        cpu_time: Reading::Absent(Absence::NotStarted),
+        waited_max: Nanos::ZERO,
+        ran: Nanos::ZERO,
+        counts: Counts::absent(Absence::NotStarted),
+        multiplexed: false,
+        progress: Reading::Absent(Absence::NotStarted),
+        progress_basis: ProgressBasis::Provisional,
+    };
+    let mut overhead = Overhead { decisions: 120, quanta: 100, ..Overhead::default() };
+    for us in 1..=100 {
+        overhead.decide.add(us * 100);
+        overhead.observe.add(us * 1_000);
+        overhead.apply.add(us * 2_000);
+    }
+    RunResult {
+        tasks: vec![finished(0, "mcf-1", 15.0, 10.0), finished(1, "mcf-2", 20.0, 10.0), failed, never],
+        turnaround: Nanos::from_s(20.0),
+        ended_by: EndedBy::Halt,
+        overhead,
+        policy_faults: 0,
+        energy_j: Reading::Value(412.5),
+    }
+}
+
+/// The same machine and two good jobs, simulated: no counters of time, no energy.
+pub(crate) fn simulated() -> (RunResult, RunInfo) {
+    let result = RunResult {
+        tasks: vec![finished(0, "mcf-1", 15.0, 10.0), finished(1, "mcf-2", 20.0, 16.0)],
+        overhead: Overhead { decisions: 120, quanta: 100, ..Overhead::default() },
+        ended_by: EndedBy::Completion,
+        energy_j: Reading::Absent(Absence::NoEnergyMeter),
+        ..result()
+    };
+    let mut info = info(&result);
+    info.backend = BackendKind::Sim;
+    info.started_at = None;
+    info.counters = Some("simulated, every event".to_owned());
+    info.freezing = Some("simulated".to_owned());
+    info.cpu_share = Reading::Absent(Absence::Simulated);
+    info.warnings.clear();
+    info.feeds = Feeds::default();
+    (result, info)
+}
+
+pub(crate) fn info(result: &RunResult) -> RunInfo {
+    let mut jobs: Vec<JobInfo> = result.tasks.iter().map(|task| JobInfo::of(&task.spec)).collect();
+    for job in &mut jobs {
+        job.command = Some(format!("./{} --input 'a b'", job.name));
+        job.log = Some(format!("cosched-logs/{}.out", job.name));
+    }
+    if let Some(first) = jobs.first_mut() {
+        first.solo = Some(Solo { time: Nanos::from_s(10.0), source: SoloSource::Measured });
+    }
+    RunInfo {
+        policy: "perf-fair".to_owned(),
+        backend: BackendKind::Host,
+        machine: machine(),
+        seed: 7,
+        quantum: Nanos::from_ms(200),
+        started_at: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250)),
+        jobs,
+        feeds: Feeds { missing: [(Feed::MmWrites, Absence::NoSuchEvent)].into() },
+        counters: Some("5 events of AMD Zen 5".to_owned()),
+        freezing: Some("signals".to_owned()),
+        cpu_share: Reading::Value(0.0021),
+        energy_source: EnergySource::Measured,
+        warnings: vec!["the CPU governor is powersave".to_owned()],
+    }
+}
+
+/// Two tasks that run on a CPU each, one that waits.
+pub(crate) fn snapshot() -> Snapshot {
+    let running = |cpu: &str| {
+        Some(Running {
+            placement: Placement::Exclusive { cpus: cpu.parse().unwrap(), whole_core: true },
+            purpose: Purpose::Run,
+            since: Nanos::from_ms(200),
+            lease_end: Some(Nanos::from_ms(400)),
+        })
+    };
+    let task = |id: u32, running: Option<Running>| TaskView {
+        id: TaskId(id),
+        name: format!("job-{id}").into(),
+        cpus: 1,
+        allowed: None,
+        nice: 0,
+        origin: Default::default(),
+        control: Default::default(),
+        arrived: Nanos::ZERO,
+        waiting_since: if running.is_some() { Nanos::from_ms(400) } else { Nanos::from_ms(200) },
+        last_cpus: running.as_ref().map(|running| running.placement.cpus().clone()).unwrap_or_default(),
+        running,
+        asleep: false,
+        overdue: false,
+        estimates: Estimates {
+            mm_reads: Reading::Value(Rate(41_200)),
+            ipc: Reading::Value(0.1 + 0.2),
+            progress: Reading::Value(1.0 / 3.0),
+            executed: 2,
+            ..Estimates::default()
+        },
+    };
+    Snapshot {
+        machine: machine(),
+        now: Nanos::from_ms(400),
+        triggers: vec![Trigger::QuantumEnd],
+        tasks: vec![task(0, running("0")), task(1, running("1")), task(2, None)],
+    }
+}
+
+pub(crate) fn samples(at: Nanos) -> Vec<Sample> {
+    (0..2u32)
+        .map(|id| Sample {
+            task: TaskId(id),
+            at,
+            interval: Nanos::from_ms(200),
+            planned: Nanos::from_ms(200),
+            purpose: Purpose::Run,
+            cpus: id.to_string().parse().unwrap(),
+            whole_core: true,
+            co_runners: [TaskId(0), TaskId(1)].into(),
+            disturbed: false,
+            cpu_time: Reading::Value(Nanos(199_800_000)),
+            counts: Usage { counts: counted(400_000_000, 600_000_000), ..Usage::zero(TaskId(id)) }.counts,
+            multiplexed: false,
+        })
+        .collect()
+}
+
+/// Task 2 takes the CPU of task 1.
+pub(crate) fn decision() -> Decision {
+    Decision {
+        changes: vec![
+            Change::Stop { task: TaskId(1) },
+            Change::Place {
+                task: TaskId(2),
+                placement: Placement::Exclusive { cpus: "1".parse().unwrap(), whole_core: false },
+                lease_end: Some(Nanos::from_ms(600)),
+                purpose: Purpose::Run,
+            },
+        ],
+        waits: vec![Wait { task: TaskId(1), reason: WaitReason::Order { ahead: 0 } }],
+        next_wake: Some(Nanos::from_ms(600)),
+        ..Decision::default()
+    }
+}
+
+/// Every key that is null has its reason beside it, and every reason its null.
+pub(crate) fn check_absences(value: &serde_json::Value) {
+    match value {
+        serde_json::Value::Object(map) => {
+            for (key, value) in map {
+                if value.is_null() {
+                    let why = map.get(&format!("{key}_absent")).unwrap_or_else(|| panic!("{key} has no reason"));
+                    assert!(why.as_str().is_some_and(|why| !why.is_empty()), "{key}");
+                }
+                if let Some(name) = key.strip_suffix("_absent") {
+                    assert!(map.get(name).is_some_and(serde_json::Value::is_null), "{name} is not null");
+                }
+                check_absences(value);
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(check_absences),
+        _ => {}
+    }
+}

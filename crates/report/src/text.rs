@@ -1,0 +1,107 @@
+//! Small texts for people: counts, times, names that fit.
+
+/// "1 job", "2 jobs", "1,000 jobs".
+pub(crate) fn count(n: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+/// A whole number with commas between thousands.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (ix, digit) in digits.chars().enumerate() {
+        if ix > 0 && (digits.len() - ix).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A time with three or so significant digits and its unit: `0.42 ms`, `12.3 s`, `5 min 07 s`, `2 h 05 min`.
+pub(crate) fn seconds(s: f64) -> String {
+    match s {
+        s if s < 0.000_000_5 => "0 s".to_owned(),
+        s if s < 0.000_999_5 => format!("{:.0} us", s * 1e6),
+        s if s < 0.009_995 => format!("{:.2} ms", s * 1e3),
+        s if s < 0.999_5 => format!("{:.0} ms", s * 1e3),
+        s if s < 9.995 => format!("{s:.2} s"),
+        s if s < 99.95 => format!("{s:.1} s"),
+        s if s < 299.5 => format!("{s:.0} s"),
+        s => {
+            let whole = (s + 0.5) as u64;
+            match (whole / 3600, whole / 60 % 60, whole % 60) {
+                (0, min, s) => format!("{min} min {s:02} s"),
+                (h, min, _) => format!("{} h {min:02} min", grouped(h)),
+            }
+        }
+    }
+}
+
+/// A time as on a clock, `7:05` or `1:02:03`.
+pub(crate) fn clock(s: f64) -> String {
+    let s = s as u64;
+    match s / 3600 {
+        0 => format!("{}:{:02}", s / 60, s % 60),
+        h => format!("{h}:{:02}:{:02}", s / 60 % 60, s % 60),
+    }
+}
+
+/// Without control characters: a name with an escape sequence in it must not drive the terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// At most `width` characters, the last an ellipsis when something was cut off.
+pub(crate) fn clip(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// Breaks a text at its spaces into lines of at most `width` characters; a longer word stays whole.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        assert_eq!((count(1, "job").as_str(), count(1_234_567, "job").as_str()), ("1 job", "1,234,567 jobs"));
+        let check = |s: f64, expected: &str| assert_eq!(seconds(s), expected, "{s}");
+        check(0.0, "0 s");
+        check(3e-6, "3 us");
+        check(0.000_999_9, "1.00 ms");
+        check(0.25, "250 ms");
+        check(1.0, "1.00 s");
+        check(12.34, "12.3 s");
+        check(120.4, "120 s");
+        check(307.2, "5 min 07 s");
+        check(7_500.0, "2 h 05 min");
+        assert_eq!((clock(425.9).as_str(), clock(3_723.0).as_str()), ("7:05", "1:02:03"));
+        assert_eq!(plain("a\u{1b}[31mb\n"), "a?[31mb?");
+        assert_eq!(
+            (clip("abcdef", 4).as_str(), clip("abcd", 4).as_str(), clip("ab", 0).as_str()),
+            ("abc…", "abcd", "")
+        );
+        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
+    }
+}
