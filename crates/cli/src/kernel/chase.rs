@@ -14,7 +14,7 @@ pub(crate) struct Chase {
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size_within(64..=1 << 50))]
     working_set: u64,
     /// Loads to do, each of which needs the one before
-    #[arg(long, value_name = "LOADS", default_value = "100M", value_parser = count_within(super::WORK))]
+    #[arg(long, value_name = "LOADS", default_value = "150M", value_parser = count_within(super::WORK))]
     work: u64,
 }
 

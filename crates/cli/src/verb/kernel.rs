@@ -1,9 +1,11 @@
 //! `cosched kernel NAME`: runs a built-in test program, or lists them.
 
+use crate::kernel::measure::Spent;
 use crate::kernel::{Entry, KERNELS, Kernel, Outcome};
 use crate::size::format_size;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand, ValueEnum};
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -88,7 +90,7 @@ pub(crate) fn run(args: KernelArgs) -> anyhow::Result<ExitCode> {
             }
             Ok(outcome) => match args.format {
                 Format::Text => text(entry, args.seed, &outcome),
-                Format::Json => json(entry, args.seed, &outcome).to_string(),
+                Format::Json => json(entry, args.seed, &outcome)?,
             },
         },
     };
@@ -147,22 +149,40 @@ fn significant(value: f64) -> String {
     format!("{value:.*}", usize::try_from(4 - integer_digits).unwrap_or(0))
 }
 
-fn json(entry: &Entry, seed: u64, outcome: &Outcome) -> Value {
-    let mut object = json!({
-        "schema": "cosched.kernel/1",
-        "kernel": entry.name,
-        "seed": seed,
-        "work": outcome.work,
-        "work_unit": entry.unit,
-        "working_set_bytes": outcome.working_set_bytes,
-        // As text: many readers keep numbers as floats, which have no more than 53 bits for it.
-        "checksum": format!("{:#018x}", outcome.checksum),
-        "setup": outcome.setup,
-        "run": outcome.run,
-    });
-    object["details"] =
-        Value::Object(outcome.details.iter().map(|(key, value)| ((*key).into(), value.clone())).collect::<Map<_, _>>());
-    object
+/// The JSON form of the answer, with its keys in this order.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    kernel: &'static str,
+    seed: u64,
+    work: u64,
+    work_unit: &'static str,
+    working_set_bytes: u64,
+    /// As text: many readers keep numbers as floats, which have no more than 53 bits for it.
+    checksum: String,
+    setup: Spent,
+    run: Spent,
+    #[serde(serialize_with = "as_object")]
+    details: &'a [(&'static str, Value)],
+}
+
+fn as_object<S: Serializer>(pairs: &&[(&'static str, Value)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
+}
+
+fn json(entry: &Entry, seed: u64, outcome: &Outcome) -> serde_json::Result<String> {
+    serde_json::to_string(&Report {
+        schema: "cosched.kernel/1",
+        kernel: entry.name,
+        seed,
+        work: outcome.work,
+        work_unit: entry.unit,
+        working_set_bytes: outcome.working_set_bytes,
+        checksum: format!("{:#018x}", outcome.checksum),
+        setup: outcome.setup,
+        run: outcome.run,
+        details: &outcome.details,
+    })
 }
 
 #[cfg(test)]
