@@ -1,0 +1,204 @@
+//! Built-in test programs, each of which stresses one resource: so that a first try of the scheduler, and an experiment
+//! that others can repeat, need no other program.
+//!
+//! A kernel does a fixed amount of work, never a fixed time: only then is its time beside others divided by its time
+//! alone a slowdown. What it computes depends on its options and seed alone, never on timing, and is printed as a
+//! checksum. Memory is allocated and touched in a set-up that is timed apart.
+//!
+//! A new kernel is one file and one line in [`KERNELS`]: the command line, the listing and the tests iterate the table.
+
+pub(crate) mod arithmetic;
+pub(crate) mod bus;
+pub(crate) mod chase;
+pub(crate) mod compute;
+pub(crate) mod measure;
+pub(crate) mod memory;
+pub(crate) mod phases;
+pub(crate) mod ring;
+pub(crate) mod stream;
+
+use clap::{ArgMatches, Command, FromArgMatches};
+use measure::Spent;
+use memory::MemoryError;
+use std::fmt::Debug;
+use std::ops::RangeInclusive;
+
+/// Amounts of work that a kernel accepts. None is no work; the most keeps every count and product within 64 bits' reach
+/// and is years of work.
+pub(crate) const WORK: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
+
+/// All kernels, in the order in which they are listed.
+pub(crate) const KERNELS: &[Entry] = &[
+    entry::<chase::Chase>(
+        "chase",
+        "Dependent loads in random order over a working set",
+        "the latency of whichever cache or memory the working set fits in, and the space it takes there",
+        "loads",
+    ),
+    entry::<stream::Stream>(
+        "stream",
+        "Sequential passes over a working set",
+        "memory bandwidth, with the prefetchers' help, and reads and writes apart",
+        "passes",
+    ),
+    entry::<compute::Compute>(
+        "compute",
+        "Integer arithmetic in registers",
+        "the core's execution units; no memory, so no slowdown but by a sibling on the same core",
+        "iterations",
+    ),
+    entry::<bus::Bus>(
+        "bus",
+        "Cache misses and an idle loop, mixed to a wanted share of time in misses",
+        "main memory, for a settable share of the time: the synthetic program of the EFS paper",
+        "steps",
+    ),
+    entry::<phases::Phases>(
+        "phases",
+        "A chase and arithmetic in turns",
+        "cache and memory in one half of each period, the core's execution units in the other",
+        "units",
+    ),
+];
+
+/// One row of the table of kernels.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// What the user types.
+    pub(crate) name: &'static str,
+    /// What it does, in one line.
+    pub(crate) gist: &'static str,
+    /// Which resource it stresses.
+    pub(crate) stresses: &'static str,
+    /// What `--work` counts, in the plural.
+    pub(crate) unit: &'static str,
+    add_options: fn(Command) -> Command,
+    parse: fn(&ArgMatches) -> Result<Box<dyn Kernel>, clap::Error>,
+}
+
+/// A kernel with its options.
+pub(crate) trait Kernel: Debug {
+    /// Sets up, does the work and says what was done.
+    ///
+    /// # Errors
+    /// When the memory that the options ask for can't be had.
+    fn run(&self, seed: u64) -> Result<Outcome, MemoryError>;
+}
+
+/// What a kernel did.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Units of work done, exactly as many as were asked for.
+    pub(crate) work: u64,
+    /// Bytes touched again and again while the clock ran: the asked working set rounded down to whole lines, or 0 for a
+    /// kernel that keeps to registers.
+    pub(crate) working_set_bytes: u64,
+    /// A hash of everything that was loaded or computed, a function of options and seed alone.
+    pub(crate) checksum: u64,
+    /// Time spent before the work: allocation, first touch, calibration.
+    pub(crate) setup: Spent,
+    /// Time spent on the work itself.
+    pub(crate) run: Spent,
+    /// What this kernel alone has to say, in order: a name fit for a JSON key, and its value.
+    pub(crate) details: Vec<(&'static str, serde_json::Value)>,
+}
+
+const fn entry<K: Kernel + clap::Args + 'static>(
+    name: &'static str,
+    gist: &'static str,
+    stresses: &'static str,
+    unit: &'static str,
+) -> Entry {
+    Entry { name, gist, stresses, unit, add_options: K::augment_args, parse: parse::<K> }
+}
+
+fn parse<K: Kernel + FromArgMatches + 'static>(matches: &ArgMatches) -> Result<Box<dyn Kernel>, clap::Error> {
+    Ok(Box::new(K::from_arg_matches(matches)?))
+}
+
+impl Entry {
+    /// The command line of this kernel.
+    pub(crate) fn command(&self) -> Command {
+        (self.add_options)(Command::new(self.name))
+            .about(self.gist)
+            .long_about(format!("{}.\n\nStresses {}.", self.gist, self.stresses))
+    }
+
+    /// The kernel with the options that were given.
+    pub(crate) fn kernel(&self, matches: &ArgMatches) -> Result<Box<dyn Kernel>, clap::Error> {
+        (self.parse)(matches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Small enough for an unoptimised build; options that a kernel does not have are left out.
+    fn run(entry: &Entry, work: &str, seed: u64) -> Outcome {
+        let has = |option: &str| entry.command().get_arguments().any(|arg| arg.get_long() == Some(option));
+        let mut words = vec![entry.name, "--work", work];
+        for (option, value) in [("working-set", "64K"), ("period", "16")] {
+            if has(option) {
+                words.extend([["--working-set", "--period"][usize::from(option == "period")], value]);
+            }
+        }
+        let matches = entry.command().try_get_matches_from(words).expect("a valid command line");
+        entry.kernel(&matches).expect("valid options").run(seed).expect("64K can be had")
+    }
+
+    #[test]
+    fn every_kernel_does_exactly_the_work_that_was_asked_for() {
+        for entry in KERNELS {
+            for work in [1, 2, 97, 300] {
+                assert_eq!(run(entry, &work.to_string(), 1).work, work, "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_checksum_depends_on_work_and_seed_and_on_nothing_else() {
+        for entry in KERNELS {
+            let sum = |work, seed| run(entry, work, seed).checksum;
+            assert_eq!(sum("300", 1), sum("300", 1), "{}: same options, same result", entry.name);
+            assert_ne!(sum("300", 1), sum("300", 2), "{}: the seed matters", entry.name);
+            assert_ne!(sum("300", 1), sum("299", 1), "{}: the last unit of work matters", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_default_is_a_valid_value() {
+        for entry in KERNELS {
+            let matches = entry.command().try_get_matches_from([entry.name]).expect("defaults parse");
+            entry.kernel(&matches).expect("defaults are valid");
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_every_option_is_explained() {
+        for (at, entry) in KERNELS.iter().enumerate() {
+            assert!(KERNELS[..at].iter().all(|other| other.name != entry.name), "{} twice", entry.name);
+            for argument in entry.command().get_arguments() {
+                assert!(argument.get_help().is_some(), "{}: {} has no help", entry.name, argument.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn the_document_covers_every_kernel_and_option() {
+        let document = include_str!("../../../../docs/kernels.md");
+        for entry in KERNELS {
+            let heading = format!("\n## {}\n", entry.name);
+            let section = document.split(heading.as_str()).nth(1).unwrap_or_else(|| panic!("no{heading}"));
+            let section = section.split("\n## ").next().unwrap_or_default();
+            for argument in entry.command().get_arguments() {
+                let Some(long) = argument.get_long() else { continue };
+                assert!(section.contains(&format!("`--{long}")), "{}: --{long} is not documented", entry.name);
+                for default in argument.get_default_values() {
+                    let default = default.to_string_lossy();
+                    assert!(section.contains(default.as_ref()), "{}: --{long} {default}?", entry.name);
+                }
+            }
+        }
+    }
+}
