@@ -47,7 +47,8 @@ fn takes_next(run: &Command, word: &OsStr) -> bool {
         if long.contains('=') {
             return false;
         }
-        let names = |arg: &&clap::Arg| arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|a| a.contains(&long));
+        let names =
+            |arg: &&clap::Arg| arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|a| a.contains(&long));
         return run.get_arguments().find(names).is_some_and(takes_value);
     }
     // Of short options in one word, the first that takes a value takes the rest, or the next word.

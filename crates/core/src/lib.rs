@@ -4,8 +4,8 @@
 
 mod decision;
 mod estimate;
-mod policy;
 pub mod metric;
+mod policy;
 mod rng;
 mod run;
 mod sample;

@@ -30,6 +30,13 @@ pub enum GroupError {
     },
 }
 
+impl GroupError {
+    /// Whether it is a matter of permission.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, GroupError::NotWritable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
 const PREFIX: &str = "cosched-";
 
 /// The directory of the caller's own cgroup v2 group.

@@ -115,7 +115,9 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
         }
     };
     if command.is_none() && entry.program.is_none() {
-        return Err(usage(format!("{place}: the job has neither a command (to run) nor a program (to simulate); {EXAMPLE}")));
+        return Err(usage(format!(
+            "{place}: the job has neither a command (to run) nor a program (to simulate); {EXAMPLE}"
+        )));
     }
     let start_s = match entry.start_s {
         None => 0.0,

@@ -182,11 +182,8 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 /// Reads a whole file, or standard input for `-`.
 pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
-    let text = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(path)
-    };
+    let text =
+        if path == Path::new("-") { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
     text.map_err(|error| usage(format!("{}: can't be read: {error}", path.display())))
 }
 
@@ -206,8 +203,14 @@ mod tests {
     #[test]
     fn copies_and_unnamed_jobs_are_numbered() {
         assert_eq!(names(vec![("x", Some("a"), 1), ("y", Some("b"), 2)]), ["a", "b-1", "b-2"]);
-        assert_eq!(names(vec![("/bin/gzip a", None, 1), ("gzip b", None, 1), ("xz c", None, 1)]), ["gzip-1", "gzip-2", "xz"]);
-        assert_eq!(names(vec![("A=1 ./run.sh", None, 1), ("(:)", None, 1), ("...", None, 1)]), ["run.sh", "job-1", "job-2"]);
+        assert_eq!(
+            names(vec![("/bin/gzip a", None, 1), ("gzip b", None, 1), ("xz c", None, 1)]),
+            ["gzip-1", "gzip-2", "xz"]
+        );
+        assert_eq!(
+            names(vec![("A=1 ./run.sh", None, 1), ("(:)", None, 1), ("...", None, 1)]),
+            ["run.sh", "job-1", "job-2"]
+        );
     }
 
     #[test]

@@ -28,10 +28,11 @@ pub(crate) fn parse(words: &[String]) -> anyhow::Result<Vec<JobInput>> {
         if source.is_empty() {
             return Err(usage("there is no value after `:::`; as in `cosched run gzip -k {} ::: a.txt b.txt`"));
         }
-        let longer = |done: &Vec<&'_ str>| -> Vec<Vec<&str>> {
-            source.iter().map(|value| done.iter().copied().chain([value.as_str()]).collect()).collect()
-        };
-        combinations = combinations.iter().flat_map(longer).collect();
+        let mut longer = Vec::new();
+        for value in *source {
+            longer.extend(combinations.iter().map(|done| [&done[..], &[value.as_str()]].concat()));
+        }
+        combinations = longer;
     }
     let command = |values: &Vec<&str>| match template {
         [line] if is_shell_line(line) => {
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(lines("gzip~-k~:::~a"), ["gzip -k a"]);
         assert_eq!(lines("cp~{}~{}.bak~:::~a"), ["cp a a.bak"]);
         assert_eq!(lines("sort {} > {}.out~:::~a~b c"), ["sort a > a.out", "sort 'b c' > 'b c'.out"]);
-        assert_eq!(lines("x~{2}-{1}~:::~a~b~:::~1~2"), ["x 1-a", "x 2-a", "x 1-b", "x 2-b"]);
+        assert_eq!(lines("x~{2}-{1}~:::~a~b~:::~1~2"), ["x 1-a", "x 1-b", "x 2-a", "x 2-b"]);
         assert_eq!(lines("awk~{print}~:::~f"), ["awk '{print}' f"]);
         assert_eq!(lines("true"), ["true"]);
         assert_eq!(lines("sleep 1; true"), ["sleep 1; true"]);

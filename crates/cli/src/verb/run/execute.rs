@@ -15,8 +15,8 @@ use cosched_core::{
 use cosched_linux::root::Root;
 use cosched_linux::{Freezing, Host, HostConfig, HostError, HostJob, Notice as HostNotice};
 use cosched_report::{
-    BackendKind, EnergySource, EventWriter, FileRecorder, JobInfo, Notice, Record, RunInfo, SeriesHeader, SeriesWriter,
-    Solo, SoloSource, SummaryOptions, append_joblog, ended_line, progress_line, record, summary,
+    BackendKind, EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, Notice, Record, RunInfo, SeriesHeader,
+    SeriesWriter, Solo, SoloSource, SummaryOptions, append_joblog, ended_line, progress_line, record, summary,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -95,14 +95,15 @@ struct Setup<'a> {
 struct Files {
     series: Option<File>,
     events: Option<File>,
-    joblog: Option<cosched_report::JobLogWriter<File>>,
+    joblog: Option<JobLogWriter<File>>,
 }
 
 impl Files {
     fn open(args: &RunArgs, plan: &Plan) -> anyhow::Result<Files> {
         plan::make_logs(&plan.logs)?;
         let create = |option: &str, path: &Path| {
-            File::create(path).map_err(|error| usage(format!("{option} {}: {error}; nothing was started", path.display())))
+            File::create(path)
+                .map_err(|error| usage(format!("{option} {}: {error}; nothing was started", path.display())))
         };
         if let Some(path) = &args.output.record {
             // Not truncated: an earlier record stays until there is a new one.
@@ -115,9 +116,10 @@ impl Files {
                 if !args.resume {
                     create("--joblog", path)?;
                 }
-                Some(append_joblog(path).map_err(|error| {
-                    usage(format!("--joblog {}: {error}; nothing was started", path.display()))
-                })?)
+                Some(
+                    append_joblog(path)
+                        .map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", path.display())))?,
+                )
             }
         };
         Ok(Files {
@@ -142,9 +144,8 @@ fn run_once(
     screen: &Screen,
 ) -> anyhow::Result<(RunResult, RunInfo)> {
     let shower = args.output.output.map(|how| {
-        let logs = host_jobs.iter().map(|job| {
-            (job.name.clone(), job.program.stdout.clone(), job.program.stderr.clone())
-        });
+        let logs =
+            host_jobs.iter().map(|job| (job.name.clone(), job.program.stdout.clone(), job.program.stderr.clone()));
         RefCell::new(Shower::new(how, args.output.format == Format::Json, logs))
     });
     let tell = screen.clone();
@@ -186,14 +187,13 @@ fn run_once(
         recorder = recorder.with_series(SeriesWriter::new(Box::new(file), &header));
     }
     if let Some(file) = files.events {
-        let params = setup.params.iter().map(|(name, value)| {
-            (name.to_owned(), serde_json::to_value(value).unwrap_or_default())
-        });
+        let params =
+            setup.params.iter().map(|(name, value)| (name.to_owned(), serde_json::to_value(value).unwrap_or_default()));
         let params: BTreeMap<String, serde_json::Value> = params.collect();
         recorder = recorder.with_events(EventWriter::new(Box::new(file), info.backend, setup.name, params));
     }
     if let Some(joblog) = files.joblog {
-        recorder = recorder.with_joblog(joblog.boxed());
+        recorder = recorder.with_joblog(JobLogWriter::new(Box::new(joblog.into_inner()), false));
     }
     let infos = info.jobs.clone();
     let mut recorder = recorder.with_listener(|notice| match notice {
@@ -306,8 +306,7 @@ fn measure_solo(
         jobs.push(job);
     }
     let config = RunConfig { jobs: 1, halt: cosched_core::Halt::default(), ..plan.config.clone() };
-    let setup =
-        Setup { name: fifo.name, params: &params, config: &config, started_at: std::time::SystemTime::now() };
+    let setup = Setup { name: fifo.name, params: &params, config: &config, started_at: std::time::SystemTime::now() };
     let mut policy = (fifo.build)(&params);
     let (result, info) =
         run_once(args, view, &setup, &mut *policy, jobs, &specs, solo_infos, Files::default(), screen)?;
@@ -347,7 +346,9 @@ fn host_notice(notice: &HostNotice) -> String {
         }
         HostNotice::Continued { job } => format!("job {job} had stopped itself for too long and was continued"),
         HostNotice::Lingers { job, processes } => {
-            format!("job {job}: its own process has ended; {processes} that it started still run, and the job with them")
+            format!(
+                "job {job}: its own process has ended; {processes} that it started still run, and the job with them"
+            )
         }
         HostNotice::GuardianReplaced => "the guardian was killed; another has taken its place".to_owned(),
         HostNotice::NoGuardian(why) => {
@@ -424,7 +425,9 @@ fn exit_of(result: &RunResult) -> Exit {
     match result.ended_by {
         EndedBy::Signal(signal) => Exit::Signal(signal),
         _ if result.tasks.iter().any(|task| task.timed_out) => Exit::TimedOut,
-        EndedBy::Halt if result.tasks.iter().any(|task| task.exit.as_ref().is_some_and(|exit| !exit.ok())) => Exit::Failure,
+        EndedBy::Halt if result.tasks.iter().any(|task| task.exit.as_ref().is_some_and(|exit| !exit.ok())) => {
+            Exit::Failure
+        }
         // A rule on successes was met: what it left out did not fail.
         EndedBy::Halt => Exit::Success,
         EndedBy::Completion if result.tasks.iter().any(failed) => Exit::Failure,

@@ -4,11 +4,11 @@ use super::args::{FreezeArg, PolicyArgs};
 use crate::exit::{incapable, usage};
 use anyhow::Context as _;
 use cosched_core::{Feeds, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
-use cosched_linux::Freezing;
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
+use cosched_linux::{Freezing, GroupError};
 use std::path::Path;
 
 /// All that is known of this machine before a run.
@@ -17,7 +17,7 @@ pub(crate) struct MachineView {
     pub(crate) counters: CounterSupport,
     pub(crate) feeds: Feeds,
     /// Why the cgroup freezer can't be used.
-    pub(crate) freezer_problem: Option<String>,
+    pub(crate) freezer_problem: Option<GroupError>,
     pub(crate) freezing: Freezing,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<MachineView
         .collect::<Result<_, _>>()?;
     let events = MachineEvents::detect(root, &overrides).map_err(|error| usage(format!("--event: {error}")))?;
     let counters = probe(root, &events)?;
-    let freezer_problem = cosched_linux::freezer_problem(root).map(|problem| problem.to_string());
+    let freezer_problem = cosched_linux::freezer_problem(root);
     let freezing = match (args.freeze, &freezer_problem) {
         (FreezeArg::Signals, _) | (FreezeArg::Auto, Some(_)) => Freezing::Signals,
         (FreezeArg::Auto | FreezeArg::Cgroup, None) => Freezing::Cgroup,

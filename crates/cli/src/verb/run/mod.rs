@@ -11,11 +11,12 @@ mod screen;
 mod show;
 
 pub(crate) use args::{Format, RunArgs, name_value};
-pub(crate) use machine::{Choice, MachineView, choose, look};
+use machine::{MachineView, look};
 
-use crate::exit::{Exit, incapable, usage};
+use crate::exit::{Exit, Failure, usage};
 use crate::input::{self, Job};
 use args::Requirement;
+use cosched_core::{Absence, Feed};
 use cosched_linux::root::Root;
 use cosched_report::read_joblog;
 use std::process::ExitCode;
@@ -59,21 +60,21 @@ fn collect(args: &RunArgs) -> anyhow::Result<Vec<Job>> {
 
 /// Holds the machine against `--require`.
 fn require(args: &RunArgs, view: &MachineView) -> anyhow::Result<()> {
+    let missing = |feed| view.feeds.why_missing(feed).map(|why| (why == Absence::NoPermission, why.to_string()));
     for requirement in &args.policy.require {
-        let missing = match requirement {
-            Requirement::Counters => {
-                let needed = [cosched_core::Feed::Ipc, cosched_core::Feed::MmReads];
-                needed.iter().find_map(|&feed| view.feeds.why_missing(feed)).map(|why| ("counters", why.to_string()))
+        let (what, problem) = match requirement {
+            Requirement::Counters => ("counters", missing(Feed::Ipc).or_else(|| missing(Feed::MmReads))),
+            Requirement::Energy => ("energy", missing(Feed::Energy)),
+            Requirement::Freezer => {
+                let problem = view.freezer_problem.as_ref();
+                ("freezer", problem.map(|problem| (problem.is_permission(), problem.to_string())))
             }
-            Requirement::Energy => {
-                view.feeds.why_missing(cosched_core::Feed::Energy).map(|why| ("energy", why.to_string()))
-            }
-            Requirement::Freezer => view.freezer_problem.as_ref().map(|why| ("freezer", why.clone())),
         };
-        if let Some((what, why)) = missing {
-            return Err(incapable(format!(
-                "--require {what}: {why}; nothing was started (`cosched doctor` tells what would mend it)"
-            )));
+        if let Some((is_permission, why)) = problem {
+            let exit = if is_permission { Exit::Permission } else { Exit::Incapable };
+            let message =
+                format!("--require {what}: {why}; nothing was started (`cosched doctor` tells what would mend it)");
+            return Err(Failure { exit, message }.into());
         }
     }
     Ok(())

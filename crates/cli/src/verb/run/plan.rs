@@ -4,9 +4,7 @@ use super::args::RunArgs;
 use super::machine::{Choice, MachineView, choose};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
-use cosched_core::{
-    Change, CpuSet, Nanos, RunConfig, SoloProfile, Snapshot, TaskId, TaskSpec, TaskView, Trigger,
-};
+use cosched_core::{Change, CpuSet, Nanos, RunConfig, Snapshot, SoloProfile, TaskId, TaskSpec, TaskView, Trigger};
 use cosched_linux::{Freezing, HostJob, Program, find_program};
 use cosched_report::{Record, SoloTimes, solo_times, wait_text};
 use std::ffi::{OsStr, OsString};
@@ -23,7 +21,6 @@ pub(crate) struct Plan {
     pub(crate) programs: Vec<Program>,
     pub(crate) specs: Vec<TaskSpec>,
     pub(crate) logs: PathBuf,
-    pub(crate) started_at: SystemTime,
     pub(crate) solo: SoloWish,
     pub(crate) skipped: usize,
 }
@@ -36,7 +33,12 @@ pub(crate) enum SoloWish {
 }
 
 impl Plan {
-    pub(crate) fn new(args: &RunArgs, view: &MachineView, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan> {
+    pub(crate) fn new(
+        args: &RunArgs,
+        view: &MachineView,
+        jobs: Vec<(u64, Job)>,
+        skipped: usize,
+    ) -> anyhow::Result<Plan> {
         let solo = match args.solo.as_deref() {
             None => SoloWish::Nothing,
             Some("measure") => SoloWish::Measure,
@@ -95,7 +97,7 @@ impl Plan {
             grace: args.limits.grace,
             seed: args.policy.seed,
         };
-        Ok(Plan { choice, config, jobs, programs, specs, logs, started_at, solo, skipped })
+        Ok(Plan { choice, config, jobs, programs, specs, logs, solo, skipped })
     }
 
     /// The jobs as the backend wants them.
@@ -138,9 +140,7 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
         return Err(usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, file.display())));
     }
     let (path, args) = match command {
-        Command::Shell(line) => {
-            (PathBuf::from("/bin/sh"), ["sh", "-c", line].map(OsString::from).to_vec())
-        }
+        Command::Shell(line) => (PathBuf::from("/bin/sh"), ["sh", "-c", line].map(OsString::from).to_vec()),
         Command::Argv(words) => {
             let search = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
             let found = match words[0].as_str() {

@@ -1,0 +1,148 @@
+//! `cosched decide`: what would a policy do in this situation, and why?
+
+use super::run::{Format, name_value};
+use crate::exit::usage;
+use clap::Args;
+use cosched_core::{Change, Decision, POLICIES, Params, Rng, Snapshot, TaskId, check, find_policy};
+use cosched_report::{Event, read_event, trigger_text, wait_text};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Print what a policy decides for a snapshot, and why
+///
+/// The snapshot is a line of a file that `cosched run --events FILE` wrote, or one that another program made; see
+/// docs/formats.md. Under the policy that decided then, with its parameters and its state, the decision is the same to
+/// the last bit.
+#[derive(Args, Debug)]
+pub(crate) struct DecideArgs {
+    /// File with the snapshot; `-` is standard input
+    snapshot: PathBuf,
+
+    /// Policy [default: the one that decided then]
+    #[arg(short, long, value_name = "P")]
+    policy: Option<String>,
+
+    /// Set a parameter of the policy, as in quantum_s=0.1; can be given several times
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value)]
+    params: Vec<(String, String)>,
+
+    /// Which decision of the file, counted from 0 [default: the first]
+    #[arg(long, value_name = "N")]
+    seq: Option<u64>,
+
+    /// Seed of the generator, where the file does not say
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// How to answer
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+}
+
+pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
+    let file = args.snapshot.display().to_string();
+    let input: Box<dyn BufRead> = if file == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        let opened = std::fs::File::open(&args.snapshot);
+        Box::new(BufReader::new(opened.map_err(|error| usage(format!("{file}: {error}")))?))
+    };
+    let event = read_event(input, &file, args.seq).map_err(|error| usage(error.to_string()))?;
+    let snapshot = &event.snapshot;
+    snapshot.machine.validate().map_err(|error| usage(format!("{file}: snapshot.machine: {error}")))?;
+    if let Some(pair) = snapshot.tasks.windows(2).find(|pair| pair[0].id >= pair[1].id) {
+        return Err(usage(format!(
+            "{file}: snapshot.tasks: task {} is not after {}; sort them by id",
+            pair[1].id, pair[0].id
+        )));
+    }
+    let known = || POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+    let name = args.policy.as_deref().or(event.policy.as_deref());
+    let name = name.ok_or_else(|| usage(format!("{file} names no policy; give one, as in --policy perf-fair")))?;
+    let entry =
+        find_policy(name).ok_or_else(|| usage(format!("there is no policy `{name}`; there are {}", known())))?;
+    // The parameters and the state of then belong to the policy of then.
+    let same = event.policy.as_deref() == Some(name);
+    let mut settings: Vec<(String, String)> = Vec::new();
+    if same {
+        settings.extend(event.params.iter().map(|(name, value)| (name.clone(), plain(value))));
+    }
+    settings.extend(args.params.iter().cloned());
+    let params = Params::resolve(entry.name, entry.params, &settings).map_err(|error| usage(error.to_string()))?;
+    let mut policy = (entry.build)(&params);
+    if let Some(state) = event.policy_state.as_ref().filter(|_| same) {
+        policy.load(state).map_err(|error| usage(format!("{file}: policy_state: {error}")))?;
+    }
+    let mut rng = event.rng.filter(|_| same).map_or_else(|| Rng::new(args.seed), Rng::restore);
+    let decision = policy.decide(snapshot, &mut rng);
+    let fault = check(snapshot, &decision).err().map(|fault| fault.to_string());
+    let mut out = std::io::stdout();
+    match args.format {
+        Format::Json => {
+            let replayed = event.decision.as_ref().filter(|_| same && !event.stood_in).map(|then| *then == decision);
+            let object = serde_json::json!({
+                "policy": entry.name, "params": params, "seq": event.seq, "decision": decision,
+                "invalid": fault, "same_as_recorded": replayed,
+            });
+            writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
+        }
+        Format::Text => out.write_all(text(entry.name, &event, &decision, fault.as_deref()).as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -> String {
+    let snapshot: &Snapshot = &event.snapshot;
+    let name = |id: TaskId| snapshot.task(id).map_or_else(|| id.to_string(), |task| task.name.to_string());
+    let mut out = String::new();
+    let triggers: Vec<String> = snapshot.triggers.iter().map(|trigger| trigger_text(trigger, name)).collect();
+    let _ = writeln!(out, "{policy} at {:.3} s, because {}", snapshot.now.as_s(), triggers.join(", "));
+    if let Some(task) = decision.basis.measures {
+        let _ = writeln!(out, "  measures {} in low contention", name(task));
+    }
+    if let (Some(target), Some(predicted)) = (decision.basis.target, decision.basis.predicted) {
+        let _ = writeln!(
+            out,
+            "  wants {:.3} trans/us from memory in all; the chosen are predicted to use {:.3}",
+            target.per_us(),
+            predicted.per_us()
+        );
+    }
+    for change in &decision.changes {
+        match change {
+            Change::Stop { task } => {
+                let _ = writeln!(out, "  stop   {}", name(*task));
+            }
+            Change::Place { task, placement, purpose, .. } => {
+                let running = snapshot.task(*task).and_then(|task| task.running.as_ref());
+                let verb = match running {
+                    None => "start",
+                    Some(running) if running.placement.cpus() == placement.cpus() => "keep",
+                    Some(_) => "move",
+                };
+                let what_for = match purpose {
+                    cosched_core::Purpose::Run => "",
+                    cosched_core::Purpose::MeasureAlone => ", to be measured alone",
+                    cosched_core::Purpose::LowContention => ", since it disturbs little",
+                };
+                let _ = writeln!(out, "  {verb:<6} {:<20} CPU {}{what_for}", name(*task), placement.cpus());
+            }
+        }
+    }
+    for wait in &decision.waits {
+        let _ = writeln!(out, "  wait   {:<20} {}", name(wait.task), wait_text(&wait.reason));
+    }
+    if let Some(wake) = decision.next_wake {
+        let _ = writeln!(out, "  again at {:.3} s at the latest", wake.as_s());
+    }
+    if let Some(fault) = fault {
+        let _ = writeln!(out, "  this decision can't be carried out: {fault}");
+    }
+    out
+}

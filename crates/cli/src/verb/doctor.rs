@@ -1,0 +1,212 @@
+//! `cosched doctor`: what works here, what does not, why, and what would mend it.
+
+use super::run::Format;
+use crate::exit::Exit;
+use clap::Args;
+use cosched_core::Reading;
+use cosched_linux::counters::{CounterSupport, probe};
+use cosched_linux::energy::EnergyMeter;
+use cosched_linux::events::MachineEvents;
+use cosched_linux::root::Root;
+use cosched_linux::topology::{self, Topology};
+use cosched_linux::{freezer_problem, meminfo};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Tell what works on this machine, what does not, and what would mend it
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// How to answer
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+}
+
+/// One line of the table of features.
+#[derive(Serialize)]
+struct Feature {
+    feature: &'static str,
+    works: bool,
+    /// What was found.
+    found: String,
+    /// The privilege or the hardware that it needs.
+    needs: &'static str,
+    /// What happens without it.
+    without: &'static str,
+    /// What would mend it, as a command where there is one.
+    mend: Option<String>,
+}
+
+pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
+    let root = Root::default();
+    let affinity = cosched_linux::affinity(0)?;
+    let topology = topology::read(&root, &affinity, None)?;
+    let events = MachineEvents::detect(&root, &[])?;
+    let counters = probe(&root, &events)?;
+    let features = features(&root, &topology, &counters);
+    let mut out = std::io::stdout();
+    match args.format {
+        Format::Json => {
+            let machine = &topology.machine;
+            let object = serde_json::json!({
+                "machine": machine.name, "cpus": machine.all_cpus(), "cores": machine.cores, "llcs": machine.llcs,
+                "memory_domains": machine.memory_domains, "core_types": machine.core_types, "features": features,
+            });
+            writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
+        }
+        Format::Text => out.write_all(text(&topology, &counters, &features).as_bytes())?,
+    }
+    Ok(Exit::Success.into())
+}
+
+fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<Feature> {
+    let is_virtual = topology.facts.virtual_machine;
+    let mut features = Vec::new();
+    for (kind, state) in &counters.events {
+        let problem = counters.problems.iter().find(|problem| problem.kind == *kind);
+        features.push(Feature {
+            feature: match kind.name() {
+                "instructions" => "count instructions",
+                "cycles" => "count cycles",
+                "mm_reads" => "count reads from memory",
+                "llc_accesses" => "count LLC accesses",
+                "l1_accesses" => "count L1 accesses",
+                _ => "count writes to memory",
+            },
+            works: state.is_value(),
+            found: match (state, problem) {
+                (Reading::Value(()), _) => "yes".to_owned(),
+                (Reading::Absent(_), Some(problem)) => problem.to_string(),
+                (Reading::Absent(why), None) => why.to_string(),
+            },
+            needs: "hardware counters; perf_event_paranoid at most 2, or CAP_PERFMON",
+            without: "policies fall back to CPU time and order of waiting, and say so",
+            mend: match state {
+                Reading::Value(()) => None,
+                Reading::Absent(cosched_core::Absence::NoPermission) => {
+                    Some("sudo sysctl kernel.perf_event_paranoid=2".to_owned())
+                }
+                Reading::Absent(cosched_core::Absence::NoCounters) if is_virtual => Some(
+                    "let the hypervisor expose the PMU (KVM: -cpu host,pmu=on), or use a physical machine".to_owned(),
+                ),
+                Reading::Absent(_) => {
+                    let example =
+                        format!("cosched run --event {}=RAW, if your processor's manual has such an event", kind.key());
+                    Some(example)
+                }
+            },
+        });
+    }
+    let freezer = freezer_problem(root);
+    features.push(Feature {
+        feature: "CPU time per job",
+        works: counters.cpu_time.is_value() || freezer.is_none(),
+        found: match (counters.cpu_time, &freezer) {
+            (Reading::Value(()), _) => "from the kernel's task clock".to_owned(),
+            (Reading::Absent(why), None) => format!("from cgroups (task clock: {why})"),
+            (Reading::Absent(why), Some(_)) => why.to_string(),
+        },
+        needs: "perf_event_paranoid at most 2, or a cgroup v2 hierarchy that can be written",
+        without: "CPU times are known at each job's end only",
+        mend: (!counters.cpu_time.is_value() && freezer.is_some())
+            .then(|| "sudo sysctl kernel.perf_event_paranoid=2".to_owned()),
+    });
+    features.push(Feature {
+        feature: "freeze by cgroup",
+        works: freezer.is_none(),
+        found: freezer.as_ref().map_or_else(|| "yes".to_owned(), ToString::to_string),
+        needs: "cgroup v2 (Linux 5.2) and leave to write one's own group: root, or delegation by systemd",
+        without: "jobs are frozen by SIGSTOP and SIGCONT, which a job can notice",
+        mend: freezer.is_some().then(|| "systemd-run --user --scope -p Delegate=yes cosched run ...".to_owned()),
+    });
+    features.push(Feature {
+        feature: "freeze by signals",
+        works: true,
+        found: "yes".to_owned(),
+        needs: "nothing",
+        without: "-",
+        mend: None,
+    });
+    features.push(Feature {
+        feature: "bind to CPUs",
+        works: true,
+        found: format!("{} of {} CPUs", topology.facts.used.len(), topology.facts.present.len()),
+        needs: "nothing; a container or cpuset may leave fewer CPUs",
+        without: "the kernel chooses the CPU of each job that runs",
+        mend: None,
+    });
+    let energy = EnergyMeter::open(root);
+    features.push(Feature {
+        feature: "package energy",
+        works: energy.is_ok(),
+        found: match &energy {
+            Ok(meter) => format!("{} packages", meter.packages()),
+            Err(problem) => problem.reason.to_string(),
+        },
+        needs: "RAPL or the like; powercap files that can be read (root), or the power PMU",
+        without: "energy is absent from the record",
+        mend: match &energy {
+            Err(problem) if problem.reason == cosched_core::Absence::NoPermission => {
+                Some("sudo chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj".to_owned())
+            }
+            _ => None,
+        },
+    });
+    let memory = meminfo::read(root);
+    features.push(Feature {
+        feature: "memory left",
+        works: memory.is_ok(),
+        found: memory.map_or_else(|error| error.to_string(), |memory| format!("{} MiB", memory.usable() >> 20)),
+        needs: "nothing",
+        without: "--mem-keep has no effect",
+        mend: None,
+    });
+    let types = topology.machine.core_types.len();
+    features.push(Feature {
+        feature: "cores of two types",
+        works: types > 1,
+        found: format!("{types} type{}", if types == 1 { "" } else { "s" }),
+        needs: "a hybrid processor",
+        without: "policies for big and small cores are off",
+        mend: None,
+    });
+    features
+}
+
+fn text(topology: &Topology, counters: &CounterSupport, features: &[Feature]) -> String {
+    let machine = &topology.machine;
+    let mut out = String::new();
+    let threads = if machine.has_smt() { " with SMT" } else { "" };
+    let _ = writeln!(out, "{}", machine.name);
+    let _ = writeln!(
+        out,
+        "CPUs {}: {} cores{threads}, {} last-level caches, {} memory domains",
+        machine.all_cpus(),
+        machine.cores.len(),
+        machine.llcs.len(),
+        machine.memory_domains.len()
+    );
+    for (cpus, why) in topology.facts.left_out() {
+        let _ = writeln!(out, "left out: CPUs {cpus}, {why}");
+    }
+    if let Some(paranoid) = counters.paranoid {
+        let _ = writeln!(out, "perf_event_paranoid {paranoid}");
+    }
+    for (pmu, table) in &counters.pmus {
+        let _ = writeln!(out, "counters of {pmu}: table {table}");
+    }
+    out.push('\n');
+    for feature in features {
+        let mark = if feature.works { "ok " } else { "off" };
+        let _ = writeln!(out, "{mark} {:<25} {}", feature.feature, feature.found);
+        if !feature.works {
+            let _ = writeln!(out, "{:<30}needs: {}", "", feature.needs);
+            let _ = writeln!(out, "{:<30}without: {}", "", feature.without);
+            if let Some(mend) = &feature.mend {
+                let _ = writeln!(out, "{:<30}mend: {mend}", "");
+            }
+        }
+    }
+    out
+}

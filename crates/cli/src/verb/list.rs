@@ -1,0 +1,130 @@
+//! `cosched list`: what there is, from the tables that the program itself uses.
+
+use super::run::Format;
+use clap::{Args, ValueEnum};
+use cosched_core::metric::METRICS;
+use cosched_core::{Importance, POLICIES, ParamKind, Params};
+use cosched_linux::events::listing;
+use cosched_linux::root::Root;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// List policies, metrics or counter events
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// What to list
+    #[arg(value_enum)]
+    what: What,
+
+    /// How to answer
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum What {
+    /// Policies with their parameters and needs
+    Policies,
+    /// Metrics of a run
+    Metrics,
+    /// Counter events per microarchitecture, with their sources
+    Events,
+}
+
+pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
+    let (text, object) = match args.what {
+        What::Policies => policies(),
+        What::Metrics => metrics(),
+        What::Events => events()?,
+    };
+    let mut out = std::io::stdout();
+    match args.format {
+        Format::Text => out.write_all(text.as_bytes())?,
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn policies() -> (String, Value) {
+    let mut text = String::from("auto          the best policy that this machine can feed (the default)\n");
+    let mut list = Vec::new();
+    for entry in POLICIES {
+        let _ = writeln!(text, "{:<13} {}", entry.name, entry.gist);
+        let _ = writeln!(text, "{:<13} source: {}", "", entry.source);
+        let params = Params::resolve(entry.name, entry.params, &[]).unwrap_or_default();
+        let mut needs = Vec::new();
+        for need in (entry.needs)(&params) {
+            let (required, without) = match need.importance {
+                Importance::Required => (true, None),
+                Importance::Wanted(without) => (false, Some(without)),
+            };
+            let _ = match without {
+                None => writeln!(text, "{:<13} needs {}", "", need.feed.text()),
+                Some(without) => writeln!(text, "{:<13} wants {}; without: {without}", "", need.feed.text()),
+            };
+            needs.push(json!({ "feed": need.feed, "required": required, "without": without }));
+        }
+        let mut specs = Vec::new();
+        for spec in entry.params {
+            let (value, range) = match spec.kind {
+                ParamKind::Number { default, min, max } => (json!(default), json!({ "min": min, "max": max })),
+                ParamKind::Choice(words) => (json!(words[0]), json!(words)),
+            };
+            let _ = writeln!(text, "{:<13} --param {}={value}", "", spec.name);
+            let _ = writeln!(text, "{:<13}     {}", "", spec.about);
+            specs.push(json!({ "name": spec.name, "default": value, "range": range, "about": spec.about }));
+        }
+        text.push('\n');
+        list.push(json!({
+            "name": entry.name, "gist": entry.gist, "source": entry.source, "time_shares": entry.time_shares,
+            "needs": needs, "params": specs,
+        }));
+    }
+    (text, json!({ "policies": list }))
+}
+
+fn metrics() -> (String, Value) {
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for metric in METRICS {
+        let better = format!("{:?}", metric.better).to_lowercase();
+        let _ = writeln!(text, "{:<16} {} [{}; {better} is better]", metric.name, metric.meaning, metric.unit);
+        let _ = writeln!(text, "{:<16} source: {}", "", metric.source);
+        list.push(json!({
+            "name": metric.name, "meaning": metric.meaning, "unit": metric.unit, "better": better,
+            "source": metric.source,
+        }));
+    }
+    (text, json!({ "metrics": list }))
+}
+
+fn events() -> anyhow::Result<(String, Value)> {
+    let mut text = String::new();
+    let mut list = Vec::new();
+    let mut table = "";
+    let all = listing(&Root::default())?;
+    for event in &all {
+        if event.table != table {
+            let here = if event.this_machine { "  <- this machine" } else { "" };
+            let _ = writeln!(text, "{}{}{here}", if table.is_empty() { "" } else { "\n" }, event.title);
+            let _ = writeln!(text, "  source: {}", event.source);
+            table = event.table;
+        }
+        let (encoding, name, absent) = match &event.event {
+            Ok(found) => (Some(found.encoding.to_string()), Some(found.name.as_str()), None),
+            Err(why) => (None, None, Some(*why)),
+        };
+        let shown = match (&encoding, name) {
+            (Some(encoding), Some(name)) => format!("{encoding:<28} {name}"),
+            _ => format!("- ({})", absent.unwrap_or_default()),
+        };
+        let _ = writeln!(text, "  {:<13} {shown}", event.kind.name());
+        list.push(json!({
+            "table": event.table, "event": event.kind.name(), "encoding": encoding, "name": name, "absent": absent,
+            "source": event.source, "this_machine": event.this_machine,
+        }));
+    }
+    Ok((text, json!({ "events": list })))
+}
