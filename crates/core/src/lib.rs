@@ -1,1 +1,3 @@
 //! The pure part of cosched.
+
+pub mod model;
