@@ -28,7 +28,7 @@
 //! not reproduced, and no counter can tell such demands apart.
 
 use super::error::{ModelError, check_share};
-use super::fixed::{FRACTION_DIGITS, LOG_DIGITS, Logarithms, OCTAVE, ONE, SHARE_DIGITS};
+use super::fixed::{FRACTION_DIGITS, LOG_DIGITS, Logarithms, OCTAVE, ONE, SHARE_DIGITS, TABLE_DIGITS};
 use super::fixed::{fraction, powers, two_to};
 use super::power::PowerModel;
 use super::threshold::Objective;
@@ -46,6 +46,8 @@ const HIGHEST: i32 = 10;
 const POINTS: usize = 65;
 /// Classes that correspond to one step of the grid. Classes that differ by a multiple of it share a row of the table.
 const PHASES: usize = STEPS / 2;
+/// 1 as the tables hold it.
+const TABLE_ONE: f64 = (1_u64 << TABLE_DIGITS) as f64;
 const COLUMNS: usize = (HIGHEST - LOWEST) as usize * 2 + POINTS;
 
 /// A solo utilisation, rounded to one of 3,330 classes; ordered as the utilisations are.
@@ -154,10 +156,10 @@ impl AdmissionTable {
             for (column, h) in row.iter_mut().enumerate() {
                 let steps = column * PHASES + phase;
                 let x = fine(steps % STEPS) * two_to((steps / STEPS) as i32 + LOWEST);
-                *h = (2.0 / (1.0 + (1.0 + 4.0 * x).sqrt()) * ONE as f64 + 0.5) as u32;
+                *h = (2.0 / (1.0 + (1.0 + 4.0 * x).sqrt()) * TABLE_ONE + 0.5) as u32;
             }
         }
-        let octave = std::array::from_fn(|step| (fine(step) * ONE as f64 + 0.5) as u32);
+        let octave = std::array::from_fn(|step| (fine(step) * TABLE_ONE + 0.5) as u32);
         let free = std::array::from_fn(|point| {
             (fine(point % 2 * STEPS / 2) * two_to(-(point.div_ceil(2) as i32)) * ONE as f64 + 0.5) as u64
         });
@@ -207,7 +209,8 @@ impl AdmissionTable {
     /// ```
     #[must_use]
     pub fn class_of_measured(&self, utilisation: u32, free: u32) -> DemandClass {
-        let (u, free) = (u64::from(utilisation).min(ONE), u64::from(free).min(ONE));
+        let share = |value: u32| (u64::from(value) << (SHARE_DIGITS - TABLE_DIGITS)).min(ONE);
+        let (u, free) = (share(utilisation), share(free));
         if u == 0 {
             return DemandClass::ZERO;
         }
@@ -222,7 +225,7 @@ impl AdmissionTable {
     #[must_use]
     pub fn demand(&self, class: DemandClass) -> f64 {
         let Some(steps) = usize::from(class.0).checked_sub(1) else { return 0.0 };
-        let mantissa = f64::from(self.octave[steps % STEPS]) / ONE as f64;
+        let mantissa = f64::from(self.octave[steps % STEPS]) / TABLE_ONE;
         let odds = mantissa * two_to((steps / STEPS) as i32 + LOWEST);
         odds / (1.0 + odds)
     }
@@ -260,9 +263,8 @@ impl AdmissionTable {
             return Some(DemandClass::HIGHEST);
         }
         let settled = load.settle(self);
-        // Of the 63 digits that fit, 20 belong to the gain, so the throughput (11 digits before the point) keeps 20.
-        const SPARE: u32 = 11;
-        let needed = ((settled.throughput >> SPARE) * u64::from(gain.0)) >> (Gain::DIGITS - SPARE);
+        // The throughput has 11 digits before the point and the gain 12: there is room for 20 of each after it.
+        let needed = (settled.throughput >> (SHARE_DIGITS - Gain::DIGITS)) * u64::from(gain.0);
         let most = settled.throughput + ONE;
         if needed > most {
             return None;
@@ -290,7 +292,7 @@ impl AdmissionTable {
         let (low, high) = (try_at(quarter - 1), if quarter == tries { high } else { try_at(quarter) });
         let (below, above) = (throughput(&low), throughput(&high));
         let way = fraction(needed.saturating_sub(below), above.saturating_sub(below).max(1));
-        let root = low.towards(&high, way << (SHARE_DIGITS - FRACTION_DIGITS));
+        let root = low.towards(&high, way << (TABLE_DIGITS - FRACTION_DIGITS));
         if root.rest == 0 {
             return Some(DemandClass::ZERO);
         }
@@ -305,7 +307,7 @@ impl AdmissionTable {
         self.logarithms.share(log.min(0))
     }
 
-    /// `2^(-quarter / 4)`, as a share.
+    /// `2^(-quarter / 4)`, with 31 digits.
     #[inline]
     fn quarter(&self, quarter: usize) -> u64 {
         // Upwards from the octave below.
@@ -326,13 +328,13 @@ struct State {
 }
 
 impl State {
-    /// The state that lies `part`, a share, of the way to `to`.
+    /// The state that lies `part`, with 31 digits, of the way to `to`.
     #[inline]
     fn towards(&self, to: &Self, part: u64) -> Self {
-        // A sum of shares has up to 43 digits: the product with one of 31 needs the halves apart.
+        // A sum of shares has up to 51 digits: for the product with one of 31 they are taken in two parts.
         let between = |from: u64, to: u64| {
             let way = |distance: u64| {
-                ((distance >> SHARE_DIGITS) * part) + (((distance & (ONE - 1)) * part) >> SHARE_DIGITS)
+                ((distance >> TABLE_DIGITS) * part) + (((distance & ((1 << TABLE_DIGITS) - 1)) * part) >> TABLE_DIGITS)
             };
             if to >= from { from + way(to - from) } else { from - way(from - to) }
         };
@@ -437,12 +439,12 @@ impl BusLoad {
         let steps = usize::from(class.0) - 1;
         let mantissa = u64::from(table.octave[steps % STEPS]);
         // u = h 2^octave mantissa; below the last digit nothing is left of it.
-        let shift = (SHARE_DIGITS as i32 - LOWEST - (steps / STEPS) as i32).clamp(0, 63);
+        let shift = (2 * TABLE_DIGITS as i32 - SHARE_DIGITS as i32 - LOWEST - (steps / STEPS) as i32).clamp(0, 63);
         let shares = &table.computing[row][column..column + POINTS];
         for ((busy, computing), &h) in self.busy.iter_mut().zip(&mut self.computing).zip(shares) {
             let h = u64::from(h);
             sum(busy, (h * mantissa) >> shift);
-            sum(computing, h);
+            sum(computing, h << (SHARE_DIGITS - TABLE_DIGITS));
         }
     }
 
@@ -464,7 +466,7 @@ impl BusLoad {
         let mut state = self.state(table, point);
         if point > 0 && full(point) < ONE {
             let way = fraction(ONE - full(point), full(point - 1) - full(point));
-            state = state.towards(&self.state(table, point - 1), way << (SHARE_DIGITS - FRACTION_DIGITS));
+            state = state.towards(&self.state(table, point - 1), way << (TABLE_DIGITS - FRACTION_DIGITS));
         }
         // The tasks fill the bus exactly: they leave nothing, and T = 1 - D + sum h.
         state.rest = 0;

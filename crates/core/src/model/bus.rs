@@ -361,8 +361,8 @@ fn start(n: usize, sum: f64) -> f64 {
 /// The excess `F(d) = sum u_i(d) + d^2 - 1` rises, and `|d F'' / F'|` is at most 3 (each `u_i` contributes between -3
 /// and 0, `d^2` contributes 1), so a Newton step of relative size `e` leaves a relative error of about `3 e^2 / 2`.
 fn solve(solo: &[f64], start: f64) -> f64 {
-    /// Leaves an error of some 2e-12 in `d`, by the bound above.
-    const LAST_STEP: f64 = 1e-6;
+    /// Leaves an error of some 2e-14 in `d`, by the bound above.
+    const LAST_STEP: f64 = 1e-7;
     /// Far above the number of steps of any input that was found; only a guard.
     const MOST_STEPS: u32 = 100;
 

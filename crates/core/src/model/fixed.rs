@@ -6,7 +6,9 @@ pub(super) const LOG_DIGITS: u32 = 12;
 /// One octave, a factor of 2, in those units.
 pub(super) const OCTAVE: i32 = 1 << LOG_DIGITS;
 /// Binary digits of a share (a number from 0 to 1, or a sum of such) after the point.
-pub(super) const SHARE_DIGITS: u32 = 31;
+pub(super) const SHARE_DIGITS: u32 = 40;
+/// Binary digits after the point of what a table of 32-bit numbers holds.
+pub(super) const TABLE_DIGITS: u32 = 31;
 /// The share 1.
 pub(super) const ONE: u64 = 1 << SHARE_DIGITS;
 
@@ -58,7 +60,7 @@ impl Logarithms {
         let mut exp = [0; MANTISSAS];
         let steps = OCTAVE as usize / MANTISSAS;
         for (mantissa, exp) in exp.iter_mut().enumerate() {
-            *exp = (powers[mantissa * steps + steps / 2] * ONE as f64) as u32;
+            *exp = (powers[mantissa * steps + steps / 2] * f64::from(1_u32 << TABLE_DIGITS)) as u32;
         }
         Self { log, exp }
     }
@@ -77,7 +79,7 @@ impl Logarithms {
     pub(super) fn share(&self, log: i32) -> u64 {
         let octaves = log >> LOG_DIGITS;
         let mantissa = (log & (OCTAVE - 1)) >> (LOG_DIGITS - MANTISSA_DIGITS);
-        (u64::from(self.exp[mantissa as usize]) >> (-octaves).clamp(0, 63)).min(ONE)
+        (u64::from(self.exp[mantissa as usize]) << (SHARE_DIGITS - TABLE_DIGITS) >> (-octaves).clamp(0, 63)).min(ONE)
     }
 }
 

@@ -159,52 +159,56 @@ pub fn threshold_for_gain(running: &[f64], gain: f64) -> Result<Admission, Model
         // Beside a task with b = 1 the throughput is `least` for every b_n > 0, and that is not enough.
         Admission::UpTo(0.0)
     } else {
-        Admission::UpTo(solve(running, alone.root_free(), (least, most), needed))
+        Admission::UpTo(solve(running, alone.root_free(), needed))
     })
 }
 
-/// Finds `b_n` for a needed throughput between `bounds`, its values at `d = 0` and at `d = highest`.
-fn solve(running: &[f64], highest: f64, bounds: (f64, f64), needed: f64) -> f64 {
+/// Finds `b_n` for a needed throughput above that of the tasks with `b = 0` and one more.
+///
+/// With `v = u_n + D = 1 - sum u_i` the additional task's speed is `v - D + D / v`. The throughput as it stands falls by up
+/// to 1 within a step of relative size `D` below `highest`, which no Newton step finds; so what is solved is
+/// `D - a v = 0`, where `a = T* - (sum s_i + v - D)` is what the additional task must add as `D / v`: the same root, and smooth.
+fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
     const LAST_STEP: f64 = 1e-7;
     /// Far above the number of steps of any input that was found; only a guard.
-    const MOST_STEPS: u32 = 100;
+    const MOST_STEPS: u32 = 200;
 
     let (mut low, mut high) = (0.0, highest);
-    let (mut below, mut above) = (bounds.0 - needed, bounds.1 - needed);
-    let chord = |low: f64, high: f64, below: f64, above: f64| low - below * (high - low) / (above - below);
-    let mut d = chord(low, high, below, above);
-    let mut rest = 0.0;
-    for step in 0..MOST_STEPS {
+    let mut d = highest;
+    let (mut rest, mut free) = (0.0, d * d);
+    for _ in 0..MOST_STEPS {
         let sums = bus::sums::<true>(running, d);
-        let free = d * d;
-        // v = u_n + D, without the cancellation of adding D to 1 - D.
+        free = d * d;
         let v = (1.0 - sums.utilisation).max(free);
-        let speed = v - free + free / v;
-        let excess = sums.speed + speed - needed;
-        let slope = sums.speed_slope - sums.utilisation_slope - 2.0 * d
-            + (2.0 * d * v + free * sums.utilisation_slope) / (v * v);
+        let a = needed - sums.speed - (v - free);
+        let a_slope = sums.utilisation_slope + 2.0 * d - sums.speed_slope;
+        let excess = free - a * v;
+        let slope = 2.0 * d - a_slope * v + a * sums.utilisation_slope;
+        if excess > 0.0 {
+            high = d;
+        } else {
+            low = d;
+        }
         let newton = d - excess / slope;
-        rest = v - free;
-        if (newton - d).abs() <= LAST_STEP * d {
-            // The step is too small for more than its first-order effect on the rest of the bus.
-            rest -= (newton - d) * (sums.utilisation_slope + 2.0 * d);
-            d = newton;
+        let next = if newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
+        let step = next - d;
+        // Two ways to the same u_n, of which one always keeps its digits: the rest of the bus, or the required D / v.
+        let by_speed = free > v * v;
+        let rest_step = step * (sums.utilisation_slope + 2.0 * d);
+        let small = step.abs() <= LAST_STEP * d && (by_speed || rest_step.abs() <= LAST_STEP * v);
+        d = next;
+        free = d * d;
+        rest = if by_speed {
+            let a = a + a_slope * step;
+            if a > 0.0 { free * (1.0 - a) / a } else { v - free }
+        } else {
+            v - step * sums.utilisation_slope - free
+        };
+        if small {
             break;
         }
-        if excess > 0.0 {
-            (high, above) = (d, excess);
-        } else {
-            (low, below) = (d, excess);
-        }
-        d = if newton > low && newton < high {
-            newton
-        } else if step % 2 == 0 {
-            chord(low, high, below, above)
-        } else {
-            0.5 * (low + high)
-        };
     }
-    bus::invert(rest.clamp(0.0, 1.0), d * d).min(1.0)
+    bus::invert(rest.clamp(0.0, 1.0), free)
 }
 
 #[cfg(test)]
