@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::samples::{cases, demand};
 use proptest::prelude::*;
 
 /// The oracle: the dense multivariate Newton of the paper on Eq. 10, started at `u = b / n`, with Gaussian elimination.
@@ -58,14 +59,6 @@ fn relative_residual(solo: &[f64], equilibrium: &Equilibrium) -> f64 {
     }
     // dD / D = 2 dd / d.
     2.0 * ((excess + lost) / slope).abs() / d
-}
-
-/// Odds `b / (1 - b)` spread evenly over their logarithm, from 2^-low to 2^high.
-fn demand(low: i32, high: i32) -> impl Strategy<Value = f64> {
-    (-low..high, 1.0..2.0).prop_map(|(exponent, mantissa)| {
-        let odds = mantissa * f64::from(exponent).exp2();
-        odds / (1.0 + odds)
-    })
 }
 
 #[test]
@@ -211,7 +204,7 @@ fn thousands_of_tasks_of_any_mixture_are_solved() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn the_free_share_solves_the_equation(solo in prop::collection::vec(demand(60, 52), 2..200)) {

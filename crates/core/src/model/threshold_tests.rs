@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::samples::{cases, demand};
 use crate::model::bus::throughput;
 use proptest::prelude::*;
 
@@ -24,14 +25,6 @@ fn brute_force(running: &[f64], needed: f64) -> Admission {
 
 fn i5() -> PowerModel {
     PowerModel::new(&[26.6, 22.6, 12.0, 12.3, 12.3]).unwrap()
-}
-
-/// Odds spread evenly over their logarithm.
-fn demand(low: i32, high: i32) -> impl Strategy<Value = f64> {
-    (-low..high, 1.0..2.0).prop_map(|(exponent, mantissa)| {
-        let odds = mantissa * f64::from(exponent).exp2();
-        odds / (1.0 + odds)
-    })
 }
 
 #[test]
@@ -96,7 +89,7 @@ fn throughput_asks_for_less_than_energy_delay_and_that_for_less_than_energy() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn the_threshold_task_meets_the_equation_with_equality(

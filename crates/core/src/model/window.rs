@@ -98,6 +98,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::model::samples::cases(256))]
+
         #[test]
         fn stays_between_the_past_and_the_present(b in 0.0..=1.0, before in 0.0..=1.0, dt in 0u64..2_000_000) {
             let after = Window::KERNEL.next(before, b, dt).unwrap();
