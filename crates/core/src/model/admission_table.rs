@@ -273,38 +273,31 @@ impl AdmissionTable {
             return Some(DemandClass::HIGHEST);
         }
 
-        // T with a task that takes what is left of the bus: it falls from point to point.
-        let throughput = |state: &State| state.others + self.computing_of(state);
+        // How far a task that takes what is left of the bus falls short of what is needed: it rises from point to point.
         let at = |point: usize| load.state(self, point);
-        let point = first(settled.point, |point| throughput(&at(point)) <= needed);
+        let point = first(settled.point, POINTS, |point| at(point).short_of(needed) >= 0);
         if point == POINTS {
             return Some(DemandClass::HIGHEST);
         }
         // Below the root lies this point; above it the one before, or the settled state without the additional task.
         let low = at(point);
         let high = if point == settled.point { settled.state } else { at(point - 1) };
-        // Near the upper state the additional task's h falls steeply, for D may be far smaller than what one step of the
-        // grid leaves to it. So the way from there is halved again and again: tried are quarters of an octave.
-        let steep = (self.logarithms.of(low.rest) - self.logarithms.of(high.free)).max(0) >> LOG_DIGITS;
-        let tries = 4 * (steep as usize + 8);
+        // The root may be nearer to the upper state by orders of magnitude than one step of the grid, for D may be as
+        // much smaller than what that step leaves of the bus. So the way is tried in quarters of an octave.
+        let steep = (high.free | 1).leading_zeros().saturating_sub((low.rest | 1).leading_zeros());
+        let tries = 4 * (steep as usize + 4);
         let try_at = |quarter: usize| high.towards(&low, self.quarter(quarter));
-        let quarter = first_of(1, tries, |quarter| throughput(&try_at(quarter)) >= needed);
-        let (low, high) = (try_at(quarter - 1), if quarter == tries { high } else { try_at(quarter) });
-        let (below, above) = (throughput(&low), throughput(&high));
-        let way = fraction(needed.saturating_sub(below), above.saturating_sub(below).max(1));
+        let quarter = first(1, tries, |quarter| try_at(quarter).short_of(needed) <= 0);
+        let low = try_at(quarter - 1);
+        let high = if quarter == tries { high } else { try_at(quarter) };
+        let (below, above) = (low.short_of(needed).max(0) as u64, high.short_of(needed).min(0).unsigned_abs());
+        let way = fraction(below, (below + above).max(1));
         let root = low.towards(&high, way << (TABLE_DIGITS - FRACTION_DIGITS));
         if root.rest == 0 {
             return Some(DemandClass::ZERO);
         }
         let log = self.logarithms.of(root.rest) + self.logarithms.of(root.rest + root.free);
         Some(self.class_at(log - self.logarithms.of(root.free)))
-    }
-
-    /// `h` of the task that takes what is left: `D / (u + D)`.
-    #[inline]
-    fn computing_of(&self, state: &State) -> u64 {
-        let log = self.logarithms.of(state.free) - self.logarithms.of(state.rest + state.free);
-        self.logarithms.share(log.min(0))
     }
 
     /// `2^(-quarter / 4)`, with 31 digits.
@@ -328,6 +321,18 @@ struct State {
 }
 
 impl State {
+    /// Whether, and how far, throughput falls short of `needed` if another task takes the rest: negative if it does not.
+    ///
+    /// With `v = u + D` that task adds `D / v`, and `a` is what it must add: `a v - D` has the sign of `a - D / v`, needs no
+    /// division, and is smooth where `D / v` is steep.
+    #[inline]
+    fn short_of(&self, needed: u64) -> i64 {
+        // D / v is at most 1: to need more is to need too much.
+        let a = needed.saturating_sub(self.others).min(ONE);
+        let product = (u128::from(a) * u128::from(self.rest + self.free)) >> SHARE_DIGITS;
+        product as i64 - self.free as i64
+    }
+
     /// The state that lies `part`, with 31 digits, of the way to `to`.
     #[inline]
     fn towards(&self, to: &Self, part: u64) -> Self {
@@ -462,7 +467,7 @@ impl BusLoad {
     fn settle(&self, table: &AdmissionTable) -> Settled {
         // The bus is over-full at a point if the tasks would use more than 1 - D there; it is so up to some point.
         let full = |point: usize| self.busy[point] + table.free[point];
-        let point = first(0, |point| full(point) <= ONE).min(POINTS - 1);
+        let point = first(0, POINTS, |point| full(point) <= ONE).min(POINTS - 1);
         let mut state = self.state(table, point);
         if point > 0 && full(point) < ONE {
             let way = fraction(ONE - full(point), full(point - 1) - full(point));
@@ -474,27 +479,17 @@ impl BusLoad {
     }
 }
 
-/// The first point of the grid from `from` on at which `holds`, if it holds at all points after that too; the number of
-/// points if it never does.
+/// The first number from `from` to `end - 1` for which `holds`, if it does for all after that too; else `end`. As many
+/// steps as the range has binary digits, without a jump that depends on the data.
 #[inline]
-fn first(from: usize, holds: impl Fn(usize) -> bool) -> usize {
-    first_of(from, POINTS, holds)
-}
-
-/// The first number from `from` to `end - 1` for which `holds`, if it does for all after that too; else `end`.
-#[inline]
-fn first_of(from: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
+fn first(from: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut size) = (from, end - from);
-    while size > 0 {
+    while size > 1 {
         let half = size / 2;
-        if holds(low + half) {
-            size = half;
-        } else {
-            low += half + 1;
-            size -= half + 1;
-        }
+        low = if holds(low + half - 1) { low } else { low + half };
+        size -= half;
     }
-    low
+    if size == 1 && !holds(low) { low + 1 } else { low }
 }
 
 #[cfg(test)]

@@ -22,11 +22,11 @@
 //! // A quad-core (EFS, Eq. 25) runs two programs that need the bus 60 % of the time each.
 //! let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3, 12.3])?;
 //! let two = bus::throughput(&[0.6, 0.6])?;
-//! assert!((two - 1.369).abs() < 1e-3);
+//! assert!((two - 1.396).abs() < 1e-3);
 //! // May a third one of the same kind join them? Only demands up to 0.40 may ...
 //! let admission = threshold(&[0.6, 0.6], &power, Objective::Energy)?;
 //! assert!(!admission.admits(0.6) && (admission.threshold() - 0.399).abs() < 1e-3);
-//! // ... because with it each piece of work would cost 47.7 J and not 44.7 J.
+//! // ... because with it each piece of work would cost 47.9 J and not 43.8 J.
 //! let three = bus::throughput(&[0.6, 0.6, 0.6])?;
 //! assert!(energy_per_work(power.watts(3), three)? > energy_per_work(power.watts(2), two)?);
 //! # Ok::<(), cosched_core::model::ModelError>(())
@@ -38,8 +38,8 @@
 //! and square roots are used, which every machine computes to the same last digit.
 //!
 //! # Sources
-//! - EFS: "Energy-Friendly Scheduler", 2016 (Elsevier): a resource-aware scheduler for multicores.
-//! - lucky: lottery-based, energy-aware proportional-share scheduling for heterogeneous multicores.
+//! - EFS: Energy-Friendly Scheduler for memory-bandwidth-constrained systems (2016).
+//! - lucky: Lucky scheduling for energy-efficient heterogeneous multi-core systems.
 
 pub mod admission_table;
 pub mod bus;
