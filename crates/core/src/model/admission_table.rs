@@ -283,29 +283,30 @@ impl AdmissionTable {
         let low = at(point);
         let high = if point == settled.point { settled.state } else { at(point - 1) };
         // The root may be nearer to the upper state by orders of magnitude than one step of the grid, for D may be as
-        // much smaller than what that step leaves of the bus. So the way is tried in quarters of an octave.
+        // much smaller than what that step leaves of the bus. So the way from there is halved until it is passed.
         let steep = (high.free | 1).leading_zeros().saturating_sub((low.rest | 1).leading_zeros());
-        let tries = 4 * (steep as usize + 4);
-        let try_at = |quarter: usize| high.towards(&low, self.quarter(quarter));
-        let quarter = first(1, tries, |quarter| try_at(quarter).short_of(needed) <= 0);
-        let low = try_at(quarter - 1);
-        let high = if quarter == tries { high } else { try_at(quarter) };
+        let tries = steep as usize + 4;
+        let try_at = |halvings: usize| high.halved_towards(&low, halvings);
+        let halvings = first(1, tries, |halvings| try_at(halvings).short_of(needed) <= 0);
+        let mut low = try_at(halvings - 1);
+        let mut high = if halvings == tries { high } else { try_at(halvings) };
+        // The shortfall bends within an octave: two halvings more, and a straight line will do.
+        for _ in 0..2 {
+            let middle = low.halved_towards(&high, 1);
+            if middle.short_of(needed) >= 0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
         let (below, above) = (low.short_of(needed).max(0) as u64, high.short_of(needed).min(0).unsigned_abs());
         let way = fraction(below, (below + above).max(1));
-        let root = low.towards(&high, way << (TABLE_DIGITS - FRACTION_DIGITS));
+        let root = low.towards(&high, way);
         if root.rest == 0 {
             return Some(DemandClass::ZERO);
         }
         let log = self.logarithms.of(root.rest) + self.logarithms.of(root.rest + root.free);
         Some(self.class_at(log - self.logarithms.of(root.free)))
-    }
-
-    /// `2^(-quarter / 4)`, with 31 digits.
-    #[inline]
-    fn quarter(&self, quarter: usize) -> u64 {
-        // Upwards from the octave below.
-        let (octaves, quarters) = (quarter.div_ceil(4), quarter.div_ceil(4) * 4 - quarter);
-        u64::from(self.octave[quarters * (STEPS / 4)]) >> octaves
     }
 }
 
@@ -333,16 +334,21 @@ impl State {
         product as i64 - self.free as i64
     }
 
-    /// The state that lies `part`, with 31 digits, of the way to `to`.
+    /// The state that lies `part`, in units of 2^-12, of the way to `to`.
     #[inline]
     fn towards(&self, to: &Self, part: u64) -> Self {
-        // A sum of shares has up to 51 digits: for the product with one of 31 they are taken in two parts.
-        let between = |from: u64, to: u64| {
-            let way = |distance: u64| {
-                ((distance >> TABLE_DIGITS) * part) + (((distance & ((1 << TABLE_DIGITS) - 1)) * part) >> TABLE_DIGITS)
-            };
-            if to >= from { from + way(to - from) } else { from - way(from - to) }
-        };
+        self.between(to, |distance| (distance * part as i64) >> FRACTION_DIGITS)
+    }
+
+    /// The state that lies 2^-halvings of the way to `to`.
+    #[inline]
+    fn halved_towards(&self, to: &Self, halvings: usize) -> Self {
+        self.between(to, |distance| distance >> halvings)
+    }
+
+    #[inline]
+    fn between(&self, to: &Self, way: impl Fn(i64) -> i64) -> Self {
+        let between = |from: u64, to: u64| from.wrapping_add_signed(way(to.wrapping_sub(from) as i64));
         Self {
             free: between(self.free, to.free),
             rest: between(self.rest, to.rest),
@@ -471,7 +477,7 @@ impl BusLoad {
         let mut state = self.state(table, point);
         if point > 0 && full(point) < ONE {
             let way = fraction(ONE - full(point), full(point - 1) - full(point));
-            state = state.towards(&self.state(table, point - 1), way << (TABLE_DIGITS - FRACTION_DIGITS));
+            state = state.towards(&self.state(table, point - 1), way);
         }
         // The tasks fill the bus exactly: they leave nothing, and T = 1 - D + sum h.
         state.rest = 0;

@@ -9,7 +9,7 @@
 //! | `s_i` | speed | `u_i / b_i`, progress relative to running alone (Eq. 11) | 0 to 1 |
 //! | `T` | throughput | sum of all `s_i`, in tasks' worth of solo progress (Eq. 12) | at least 1 |
 //!
-//! All of them are ratios without a unit. The bus service rate `mu` [accesses/s] only enters when a counter is turned
+//! All of them are ratios without a unit. The bus service rate `mu` (accesses/s) only enters when a counter is turned
 //! into a utilisation: [`utilisation_of_accesses`].
 //!
 //! # How the equations are solved
@@ -301,7 +301,7 @@ pub fn solo_utilisations(measured: &[f64], total: Option<f64>, solo: &mut [f64])
 
 /// `U` or `u_i` from a count of bus accesses in an interval: `accesses / (mu dt)` (EFS, Eq. 18).
 ///
-/// `mu` is the service rate of the bus [accesses/s], `interval_s` the length of the interval `dt` [s]. The result has no
+/// `mu` is the service rate of the bus (accesses/s), `interval_s` the length of the interval `dt` (s). The result has no
 /// unit, is 0 at the least, and may exceed 1 by errors of measurement: [`solo_utilisations`] deals with that.
 ///
 /// ```

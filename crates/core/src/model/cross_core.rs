@@ -18,9 +18,9 @@ use super::error::{ModelError, check_non_negative, check_positive};
 /// What was measured of a thread on one type of core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreSample {
-    /// `MIPS` [million instructions/s].
+    /// `MIPS` (million instructions/s).
     pub mips: f64,
-    /// `LLCMS` [million misses/s].
+    /// `LLCMS` (million misses/s).
     pub llcms: f64,
 }
 
@@ -29,7 +29,7 @@ pub struct CoreSample {
 pub struct CorePair {
     /// On type `i`, from which the prediction goes out.
     pub from: CoreSample,
-    /// `MIPS_j` on type `j`, which is predicted [million instructions/s].
+    /// `MIPS_j` on type `j`, which is predicted (million instructions/s).
     pub to_mips: f64,
 }
 
@@ -40,12 +40,12 @@ pub struct Regression {
     pub alpha: f64,
     /// `beta`, MIPS on `j` for each million misses/s on `i`.
     pub beta: f64,
-    /// `gamma` [MIPS].
+    /// `gamma` (MIPS).
     pub gamma: f64,
 }
 
 impl Regression {
-    /// `MIPS_j = alpha MIPS_i + beta LLCMS_i + gamma` [MIPS] (lucky, section 2.2).
+    /// `MIPS_j = alpha MIPS_i + beta LLCMS_i + gamma` (MIPS) (lucky, section 2.2).
     ///
     /// The plane knows no bounds: far from the programs it was fitted to it can fall below 0, and a caller must not
     /// take that for a performance. [`benefit`] refuses it.
@@ -97,9 +97,11 @@ pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
 
     let undetermined = |reason| ModelError::Undetermined { what: "regression between core types", reason };
     for (index, pair) in pairs.iter().enumerate() {
-        for (what, value) in
-            [("MIPS of program", pair.from.mips), ("LLCMS of program", pair.from.llcms), ("MIPS of program on the other type", pair.to_mips)]
-        {
+        for (what, value) in [
+            ("MIPS of program", pair.from.mips),
+            ("LLCMS of program", pair.from.llcms),
+            ("MIPS of program on the other type", pair.to_mips),
+        ] {
             check_non_negative(what, value).map_err(|_| ModelError::ItemOutOfRange {
                 what,
                 index,
@@ -112,36 +114,52 @@ pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
         return Err(undetermined("it has three coefficients and needs at least three programs"));
     }
     // Centred columns leave a system of two equations. Orthogonal steps, not their normal equations, keep the digits.
-    let mean = |column: fn(&CorePair) -> f64| pairs.iter().map(column).sum::<f64>() / pairs.len() as f64;
-    let (mips, llcms, target): (fn(&CorePair) -> f64, fn(&CorePair) -> f64, fn(&CorePair) -> f64) =
-        (|p| p.from.mips, |p| p.from.llcms, |p| p.to_mips);
-    let centred = |column: fn(&CorePair) -> f64| {
-        let mean = mean(column);
-        pairs.iter().map(|pair| column(pair) - mean).collect::<Vec<f64>>()
-    };
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let (x, z, y) = (centred(mips), centred(llcms), centred(target));
-    let (xx, zz, yy) = (dot(&x, &x), dot(&z, &z), dot(&y, &y));
-    let scale = |column: fn(&CorePair) -> f64| mean(column) * mean(column) * pairs.len() as f64;
-    if xx <= PARALLEL * PARALLEL * scale(mips) {
+    let mips = Column::of(pairs, |pair| pair.from.mips);
+    let llcms = Column::of(pairs, |pair| pair.from.llcms);
+    let target = Column::of(pairs, |pair| pair.to_mips);
+    let (x, z, y) = (&mips.centred, &llcms.centred, &target.centred);
+    let (xx, zz, yy) = (dot(x, x), dot(z, z), dot(y, y));
+    if xx <= PARALLEL * PARALLEL * mips.size() {
         return Err(undetermined("all programs have the same MIPS"));
     }
-    if zz <= PARALLEL * PARALLEL * scale(llcms) {
+    if zz <= PARALLEL * PARALLEL * llcms.size() {
         return Err(undetermined("all programs have the same LLCMS"));
     }
-    let along = dot(&x, &z) / xx;
-    let w: Vec<f64> = z.iter().zip(&x).map(|(z, x)| z - along * x).collect();
+    let along = dot(x, z) / xx;
+    let w: Vec<f64> = z.iter().zip(x).map(|(z, x)| z - along * x).collect();
     let ww = dot(&w, &w);
     if ww <= PARALLEL * zz {
         return Err(undetermined("LLCMS is proportional to MIPS in all programs"));
     }
-    let beta = dot(&w, &y) / ww;
-    let alpha = dot(&x, &y) / xx - beta * along;
-    let gamma = mean(target) - alpha * mean(mips) - beta * mean(llcms);
+    let beta = dot(&w, y) / ww;
+    let alpha = dot(x, y) / xx - beta * along;
+    let gamma = target.mean - alpha * mips.mean - beta * llcms.mean;
     let regression = Regression { alpha, beta, gamma };
     let unexplained: f64 = pairs.iter().map(|pair| (pair.to_mips - regression.predict(pair.from)).powi(2)).sum();
     let r2 = (yy > 0.0).then(|| (1.0 - unexplained / yy).clamp(0.0, 1.0));
     Ok(RegressionFit { regression, r2 })
+}
+
+/// One quantity of all programs.
+struct Column {
+    mean: f64,
+    centred: Vec<f64>,
+}
+
+impl Column {
+    fn of(pairs: &[CorePair], value: impl Fn(&CorePair) -> f64) -> Self {
+        let mean = pairs.iter().map(&value).sum::<f64>() / pairs.len() as f64;
+        Self { mean, centred: pairs.iter().map(|pair| value(pair) - mean).collect() }
+    }
+
+    /// The sum of squares that rounding errors are to be compared with.
+    fn size(&self) -> f64 {
+        self.mean * self.mean * self.centred.len() as f64
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Capacity and power of one type of core.
@@ -153,7 +171,7 @@ pub struct CoreType {
 }
 
 impl CoreType {
-    /// A type with capacity `C` [MIPS], above 0, and busy and idle power `B` and `I` [W], at least 0 and `B` above 0 and
+    /// A type with capacity `C` (MIPS), above 0, and busy and idle power `B` and `I` (W), at least 0 and `B` above 0 and
     /// not below `I`.
     ///
     /// ```
@@ -180,13 +198,13 @@ impl CoreType {
         Ok(Self { capacity_mips, busy_w, idle_w })
     }
 
-    /// `C` [MIPS].
+    /// `C` (MIPS).
     #[must_use]
     pub fn capacity_mips(&self) -> f64 {
         self.capacity_mips
     }
 
-    /// `P = (B - I) MIPS / C + I` [W], the power of a core on which a thread runs at `mips` (lucky, section 3.1).
+    /// `P = (B - I) MIPS / C + I` (W), the power of a core on which a thread runs at `mips` (lucky, section 3.1).
     ///
     /// A performance above the capacity, which is only the highest that was seen, extends the line.
     ///
@@ -197,7 +215,7 @@ impl CoreType {
         Ok((self.busy_w - self.idle_w) * (mips / self.capacity_mips) + self.idle_w)
     }
 
-    /// `MIPS^2 / P` [MIPS^2/W] (lucky, section 3.1); 0 for a thread that does nothing.
+    /// `MIPS^2 / P` (MIPS^2/W) (lucky, section 3.1); 0 for a thread that does nothing.
     ///
     /// ```
     /// use cosched_core::model::cross_core::CoreType;
@@ -218,7 +236,7 @@ impl CoreType {
 /// How much more efficient a thread is on the big core than on the small one: the ratio of the two efficiencies (lucky,
 /// section 3.2, step 2).
 ///
-/// `big_mips` and `small_mips` are its performance on the two types [MIPS], one of them usually from
+/// `big_mips` and `small_mips` are its performance on the two types (MIPS), one of them usually from
 /// [`Regression::predict`]; both above 0, because a thread that does nothing on one of them has no ratio.
 ///
 /// ```
@@ -268,7 +286,8 @@ mod tests {
     #[test]
     fn least_squares_by_hand() {
         // Centred: x = -1, 1, -1, 1; z = -1, -1, 1, 1; y = -3, 3, -1, 1: alpha = 8/4 = 2, beta = 0, residuals -1, 1, 1, -1.
-        let fitted = fit(&[pair(1.0, 0.0, 7.0), pair(3.0, 0.0, 13.0), pair(1.0, 2.0, 9.0), pair(3.0, 2.0, 11.0)]).unwrap();
+        let fitted =
+            fit(&[pair(1.0, 0.0, 7.0), pair(3.0, 0.0, 13.0), pair(1.0, 2.0, 9.0), pair(3.0, 2.0, 11.0)]).unwrap();
         assert!((fitted.regression.alpha - 2.0).abs() < 1e-12);
         assert!(fitted.regression.beta.abs() < 1e-12);
         assert!((fitted.regression.gamma - 6.0).abs() < 1e-12);

@@ -88,7 +88,7 @@ impl PowerModel {
 
 /// Energy per work, `Power / T`, in joules for each second of solo progress (EFS, Eq. 14).
 ///
-/// `watts` is the power of the whole system [W], `throughput` is `T` [tasks' worth of solo progress]. With no throughput
+/// `watts` is the power of the whole system (W), `throughput` is `T` (tasks' worth of solo progress). With no throughput
 /// it is infinite.
 ///
 /// ```
@@ -111,7 +111,7 @@ pub fn energy_per_work(watts: f64, throughput: f64) -> Result<f64, ModelError> {
 pub struct PowerPoint {
     /// Number of active cores.
     pub active: usize,
-    /// Power of the whole system [W].
+    /// Power of the whole system (W).
     pub watts: f64,
 }
 
@@ -120,7 +120,7 @@ pub struct PowerPoint {
 pub struct PowerFit {
     /// The fitted steps.
     pub model: PowerModel,
-    /// Root of the mean squared deviation of the measurements from the model [W].
+    /// Root of the mean squared deviation of the measurements from the model (W).
     pub deviation_w: f64,
     /// Whether the measurements fell somewhere while cores became active, so that these numbers of cores had to share
     /// their mean: no step of the model is negative.

@@ -5,7 +5,12 @@ use proptest::test_runner::RngSeed;
 
 /// So many cases, the same in every run.
 pub(super) fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, rng_seed: RngSeed::Fixed(20_160_101), failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(20_160_101),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 /// Demands whose odds `b / (1 - b)` are spread evenly over their logarithm, from `2^-low` to `2^high`.

@@ -26,9 +26,9 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starvation {
-    /// Shortest scheduling period [ns]: 18 ms in Eq. 21.
+    /// Shortest scheduling period (ns): 18 ms in Eq. 21.
     pub least_period_ns: u64,
-    /// Period for each task when there are many [ns]: 4 ms in Eq. 21.
+    /// Period for each task when there are many (ns): 4 ms in Eq. 21.
     pub per_task_ns: u64,
     /// From so many tasks on the period grows with their number: 5 in Eq. 21.
     pub many: u64,
@@ -36,7 +36,7 @@ pub struct Starvation {
     pub local_factor: u64,
     /// `c_g` of Eq. 23.
     pub global_factor: u64,
-    /// Least slice that a starved task gets [ns] (ours: with one task on its CPU its lag, and so the paper's slice, is 0).
+    /// Least slice that a starved task gets (ns) (ours: with one task on its CPU its lag, and so the paper's slice, is 0).
     pub least_slice_ns: u64,
 }
 
@@ -75,25 +75,25 @@ impl Starvation {
         }
     }
 
-    /// `t_period(n)` [ns] (EFS, Eq. 21). Saturates instead of overflowing, as all times here.
+    /// `t_period(n)` (ns) (EFS, Eq. 21). Saturates instead of overflowing, as all times here.
     #[must_use]
     pub fn period_ns(&self, tasks: u64) -> u64 {
         if tasks < self.many { self.least_period_ns } else { self.per_task_ns.saturating_mul(tasks) }
     }
 
-    /// `t_local` [ns] for `tasks` on the CPU (EFS, Eq. 22).
+    /// `t_local` (ns) for `tasks` on the CPU (EFS, Eq. 22).
     #[must_use]
     pub fn local_ns(&self, tasks: u64) -> u64 {
         self.local_factor.saturating_mul(self.period_ns(tasks))
     }
 
-    /// `t_global` [ns] for `tasks` on the chip (EFS, Eq. 23).
+    /// `t_global` (ns) for `tasks` on the chip (EFS, Eq. 23).
     #[must_use]
     pub fn global_ns(&self, tasks: u64) -> u64 {
         self.global_factor.saturating_mul(self.period_ns(tasks))
     }
 
-    /// `t_max` [ns] for `tasks` on the chip (EFS, Eq. 24): the most that the longer slices of starved tasks add to a wait.
+    /// `t_max` (ns) for `tasks` on the chip (EFS, Eq. 24): the most that the longer slices of starved tasks add to a wait.
     /// It is not a bound on the wait itself.
     #[must_use]
     pub fn extra_wait_ns(&self, tasks: u64) -> u64 {
@@ -115,7 +115,7 @@ impl Starvation {
         wait.lag_ns > self.local_ns(tasks_on_cpu) || wait.not_run_ns > self.global_ns(tasks_on_chip)
     }
 
-    /// The slice of the longest starved task [ns]: the lesser of one period of its CPU and its lag, but no less than
+    /// The slice of the longest starved task (ns): the lesser of one period of its CPU and its lag, but no less than
     /// [`least_slice_ns`](Self::least_slice_ns) (EFS, section 4.3; the floor is ours).
     ///
     /// ```
@@ -133,9 +133,9 @@ impl Starvation {
 /// How long a task that has the least vruntime of its CPU has been passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// Greatest vruntime of the CPU's tasks minus its own [ns].
+    /// Greatest vruntime of the CPU's tasks minus its own (ns).
     pub lag_ns: u64,
-    /// Time since it last ran [ns].
+    /// Time since it last ran (ns).
     pub not_run_ns: u64,
 }
 

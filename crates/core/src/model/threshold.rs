@@ -9,7 +9,7 @@
 //!
 //! # How it is solved
 //! Throughput falls as `b_n` rises, so the threshold is one root again, but not of a nested problem: with `d = sqrt(D)` as
-//! the unknown (see [`bus`](super::bus)) the running tasks' utilisations follow in closed form, the additional task
+//! the unknown (see [`bus`]) the running tasks' utilisations follow in closed form, the additional task
 //! takes the rest, `u_n = 1 - D - sum u_i`, its speed is `u_n + D / (u_n + D)`, and the sum of all speeds must be `T*`.
 //! Only at the end Eq. 9 turns `u_n` into `b_n`.
 //!
@@ -33,7 +33,7 @@ pub enum Objective {
 
 impl Objective {
     /// The factor by which the throughput must grow for the objective to stay as it is when power grows from `before_w` to
-    /// `after_w` [W]: their ratio for energy, its root for energy-delay product, 1 for throughput.
+    /// `after_w` (W): their ratio for energy, its root for energy-delay product, 1 for throughput.
     ///
     /// ```
     /// use cosched_core::model::threshold::Objective;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::model::samples::{cases, demand};
 use crate::model::bus::throughput;
+use crate::model::samples::{cases, demand};
 use proptest::prelude::*;
 
 /// The oracle: the largest `b` that is still worth it, by halving the interval and predicting from scratch.
@@ -42,7 +42,9 @@ fn agrees_with_brute_force_on_the_papers_machine() {
                         assert!((a - b).abs() < 1e-8, "{objective:?} {running:?}: {a}, expected {b}");
                     }
                     // With a gain of exactly 1 the needed throughput may be the bound itself, give or take a rounding.
-                    (a, b) => assert!((a.threshold() - b.threshold()).abs() < 1e-8, "{objective:?} {running:?}: {a:?} {b:?}"),
+                    (a, b) => {
+                        assert!((a.threshold() - b.threshold()).abs() < 1e-8, "{objective:?} {running:?}: {a:?} {b:?}")
+                    }
                 }
             }
         }

@@ -29,13 +29,13 @@ impl Window {
         Self { t0_ns }
     }
 
-    /// The window for a scheduler at user level with this quantum [ns]: a tenth of it (ours), at least 1 ns.
+    /// The window for a scheduler at user level with this quantum (ns): a tenth of it (ours), at least 1 ns.
     #[must_use]
     pub fn for_quantum(quantum_ns: NonZeroU64) -> Self {
         Self { t0_ns: NonZeroU64::new(quantum_ns.get() / 10).unwrap_or(NonZeroU64::MIN) }
     }
 
-    /// `t0` [ns].
+    /// `t0` (ns).
     #[must_use]
     pub const fn t0_ns(&self) -> u64 {
         self.t0_ns.get()
@@ -54,7 +54,7 @@ impl Window {
 
     /// `B'`, the prediction for the next interval: `(b dt + B (t0 - dt)) / t0` for `dt < t0`, else `b` (EFS, Eq. 20).
     ///
-    /// `previous` is `B`, `measured` is `b`, both from 0 to 1; `dt_ns` is the length of the ended interval [ns].
+    /// `previous` is `B`, `measured` is `b`, both from 0 to 1; `dt_ns` is the length of the ended interval (ns).
     ///
     /// ```
     /// use cosched_core::model::window::Window;
