@@ -24,6 +24,7 @@ struct Cli {
 enum Verb {
     Run(Box<verb::run::RunArgs>),
     Decide(verb::decide::DecideArgs),
+    Model(verb::model::ModelArgs),
     List(verb::list::ListArgs),
     Doctor(verb::doctor::DoctorArgs),
     Thaw(verb::thaw::ThawArgs),
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     let done = match parsed.verb {
         Verb::Run(args) => verb::run::run(*args),
         Verb::Decide(args) => verb::decide::run(args),
+        Verb::Model(args) => verb::model::run(args),
         Verb::List(args) => verb::list::run(args),
         Verb::Doctor(args) => verb::doctor::run(args),
         Verb::Thaw(args) => verb::thaw::run(args),

@@ -5,6 +5,7 @@
 mod decision;
 mod estimate;
 pub mod metric;
+pub mod model;
 mod policy;
 mod rng;
 mod run;

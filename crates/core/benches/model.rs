@@ -1,0 +1,97 @@
+//! How long the models take. Run with `cargo bench -p cosched-core --bench model`.
+
+use cosched_core::model::admission_table::{AdmissionTable, BusLoad, Gain};
+use cosched_core::model::bus::{Prediction, predict};
+use cosched_core::model::lottery::Lottery;
+use cosched_core::model::threshold::threshold_for_gain;
+use divan::{Bencher, black_box};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+fn main() {
+    divan::main();
+}
+
+const TASKS: [usize; 3] = [4, 64, 512];
+
+/// Demands from 0 to 1, the same in every run.
+fn demands(tasks: usize) -> Vec<f64> {
+    let mut random = ChaCha8Rng::seed_from_u64(tasks as u64);
+    (0..tasks).map(|_| f64::from(random.next_u32()) / f64::from(u32::MAX)).collect()
+}
+
+/// A gain for which there is a threshold beside these demands: half of what a task without demand would add.
+fn gain(solo: &[f64]) -> f64 {
+    let now = cosched_core::model::bus::throughput(solo).unwrap();
+    (now + 0.5) / now
+}
+
+#[divan::bench(args = TASKS)]
+fn predict_speeds(bencher: Bencher, tasks: usize) {
+    let solo = demands(tasks);
+    let mut together = Prediction::default();
+    bencher.bench_local(|| {
+        predict(black_box(&solo), &mut together).unwrap();
+        together.throughput
+    });
+}
+
+#[divan::bench(args = TASKS)]
+fn exact_threshold(bencher: Bencher, tasks: usize) {
+    let solo = demands(tasks);
+    let gain = gain(&solo);
+    bencher.bench_local(|| threshold_for_gain(black_box(&solo), black_box(gain)).unwrap());
+}
+
+fn loaded(table: &AdmissionTable, solo: &[f64]) -> BusLoad {
+    let mut load = BusLoad::new();
+    for &b in solo {
+        load.add(table, table.class_of(b).unwrap()).unwrap();
+    }
+    load
+}
+
+#[divan::bench(args = TASKS)]
+fn incremental_ask(bencher: Bencher, tasks: usize) {
+    let table = AdmissionTable::new();
+    let solo = demands(tasks);
+    let load = loaded(&table, &solo);
+    let gain = Gain::of(gain(&solo)).unwrap();
+    bencher.bench_local(|| table.ceiling(black_box(&load), black_box(gain)));
+}
+
+#[divan::bench(args = TASKS)]
+fn incremental_add_and_remove(bencher: Bencher, tasks: usize) {
+    let table = AdmissionTable::new();
+    let mut load = loaded(&table, &demands(tasks));
+    let class = table.class_of(0.4).unwrap();
+    bencher.bench_local(|| {
+        load.add(&table, black_box(class)).unwrap();
+        load.remove(&table, black_box(class)).unwrap();
+    });
+}
+
+#[divan::bench]
+fn table_construction() -> AdmissionTable {
+    AdmissionTable::new()
+}
+
+#[divan::bench(args = [10, 10_000])]
+fn lottery_draw(bencher: Bencher, holders: u32) {
+    let mut lottery = Lottery::new();
+    for holder in 0..holders {
+        lottery.insert(50 + holder % 200).unwrap();
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    bencher.with_inputs(|| random.next_u64()).bench_local_values(|random| lottery.draw(random));
+}
+
+#[divan::bench(args = [10, 10_000])]
+fn lottery_update(bencher: Bencher, holders: u32) {
+    let mut lottery = Lottery::new();
+    let slots: Vec<_> = (0..holders).map(|holder| lottery.insert(50 + holder % 200).unwrap()).collect();
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    bencher.with_inputs(|| random.next_u32()).bench_local_values(|random| {
+        lottery.set(slots[(random % holders) as usize], 50 + random % 200).unwrap();
+    });
+}

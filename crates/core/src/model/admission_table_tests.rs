@@ -1,0 +1,198 @@
+use super::*;
+use crate::model::bus;
+use crate::model::samples::{cases, demand};
+use crate::model::threshold::{Admission, threshold_for_gain};
+use proptest::prelude::*;
+
+/// The bound that the module states.
+const BOUND: f64 = 0.01;
+
+/// Throughputs of a set of demands by the table and exactly, and the load.
+fn both(table: &AdmissionTable, solo: &[f64]) -> (BusLoad, f64, f64) {
+    let mut load = BusLoad::new();
+    for &b in solo {
+        load.add(table, table.class_of(b).unwrap()).unwrap();
+    }
+    let got = load.throughput(table);
+    (load, got, bus::throughput(solo).unwrap())
+}
+
+/// Checks the throughput, and that the exact throughput with a task at the ceiling is what is needed.
+fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
+    let (load, got, now) = both(table, solo);
+    assert!((got / now - 1.0).abs() < BOUND, "{} tasks: {got}, expected {now}", solo.len());
+
+    let needed = now * gain;
+    let with = |b: f64| {
+        let all: Vec<f64> = solo.iter().copied().chain([b]).collect();
+        bus::throughput(&all).unwrap()
+    };
+    let exact = threshold_for_gain(solo, gain).unwrap();
+    let says = || format!("{} tasks, gain {gain}, exact {exact:?}", solo.len());
+    match table.ceiling(&load, Gain::of(gain).unwrap()) {
+        // Nothing may fit only if not even a task without demand is worth it, give or take the bound.
+        None => assert!(now + 1.0 < needed * (1.0 + BOUND), "nothing fits: {}", says()),
+        Some(DemandClass::HIGHEST) => {
+            assert!(with(table.demand(DemandClass::HIGHEST)) > needed * (1.0 - BOUND), "all fit: {}", says());
+        }
+        Some(class) => {
+            let then = with(table.demand(class));
+            assert!((then / needed - 1.0).abs() < BOUND, "{then}, needed {needed}: {}", says());
+        }
+    }
+}
+
+#[test]
+fn mixtures_that_are_hard_stay_within_the_bound() {
+    let table = AdmissionTable::new();
+    let of_odds = |odds: f64| odds / (1.0 + odds);
+    // A few that crowd the bus beside many whose demand is small, and the other way round: there the throughput depends
+    // the most on each demand. The odds lie between classes.
+    for crowd in -42..10 {
+        for others in (-42..10).step_by(3) {
+            for (few, many) in [(0, 1), (1, 1), (1, 30), (1, 511), (3, 200), (100, 100), (511, 1), (0, 2000)] {
+                let step = 2.0_f64.powf(0.5 / 64.0);
+                let crowd = of_odds(step * f64::from(crowd).exp2());
+                let other = of_odds(step * 1.3 * f64::from(others).exp2());
+                let solo: Vec<f64> = (0..few + many).map(|i| if i < few { crowd } else { other }).collect();
+                check(&table, &solo, 1.0 + f64::from((crowd.to_bits() % 97) as u32) / 97.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn ceilings_of_the_papers_machine() {
+    let table = AdmissionTable::new();
+    let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3, 12.3]).unwrap();
+    for objective in [Objective::Energy, Objective::EnergyDelay, Objective::Throughput] {
+        for running in 1..=8 {
+            for percent in 0..=99 {
+                let gain = objective.gain(power.watts(running), power.watts(running + 1)).unwrap();
+                check(&table, &vec![f64::from(percent) / 100.0; running], gain);
+            }
+        }
+    }
+}
+
+#[test]
+fn adding_and_removing_leaves_no_trace() {
+    let table = AdmissionTable::new();
+    let classes = [0.0, 1e-12, 0.3, 0.97, 1.0].map(|b| table.class_of(b).unwrap());
+    let mut load = BusLoad::new();
+    for round in 0..10_000 {
+        load.add(&table, classes[round % 5]).unwrap();
+        load.add(&table, classes[(round * 7 + 3) % 5]).unwrap();
+        load.remove(&table, classes[round % 5]).unwrap();
+        load.remove(&table, classes[(round * 7 + 3) % 5]).unwrap();
+    }
+    assert_eq!(load, BusLoad::new());
+    assert_eq!(load.throughput(&table), 0.0);
+}
+
+#[test]
+fn wrong_changes_are_refused_and_leave_the_load_as_it_was() {
+    let table = AdmissionTable::new();
+    let (low, high) = (table.class_of(0.1).unwrap(), table.class_of(0.9).unwrap());
+    let mut load = BusLoad::new();
+    load.add(&table, low).unwrap();
+    let before = load.clone();
+    assert_eq!(load.remove(&table, high), Err(LoadError::NotThere));
+    assert_eq!(load, before);
+    for _ in 1..MOST_TASKS {
+        load.add(&table, DemandClass::HIGHEST).unwrap();
+    }
+    let before = load.clone();
+    assert_eq!(load.add(&table, low), Err(LoadError::Full));
+    assert_eq!(load, before);
+    assert!(load.throughput(&table) >= 1.0);
+}
+
+#[test]
+fn extremes() {
+    let table = AdmissionTable::new();
+    // Two thousand of the most demanding tasks together do the work of one.
+    let (load, got, _) = both(&table, &vec![1.0; MOST_TASKS as usize]);
+    assert!((got - 1.0).abs() < BOUND, "{got}");
+    assert_eq!(table.ceiling(&load, Gain::of(3.0).unwrap()), None);
+    assert_eq!(table.ceiling(&load, Gain::of(1e9).unwrap()), None);
+    assert_eq!(table.ceiling(&load, Gain::of(0.0).unwrap()), Some(DemandClass::HIGHEST));
+    // Tasks without demand: one more adds 1 to 3.
+    let (load, got, _) = both(&table, &[0.0; 3]);
+    assert_eq!(got, 3.0);
+    assert_eq!(table.ceiling(&load, Gain::of(1.4).unwrap()), None);
+    assert_eq!(table.ceiling(&load, Gain::NONE), Some(DemandClass::HIGHEST));
+    assert!(Gain::of(f64::NAN).is_err() && Gain::of(-1.0).is_err());
+}
+
+#[test]
+fn classes_cover_all_demands_in_order() {
+    let table = AdmissionTable::new();
+    for number in 0..=DemandClass::HIGHEST.number() {
+        let class = DemandClass::from_number(number).unwrap();
+        assert_eq!(class.number(), number);
+        let demand = table.demand(class);
+        assert_eq!(table.class_of(demand).unwrap(), class, "{demand}");
+    }
+    assert_eq!(DemandClass::from_number(DemandClass::HIGHEST.number() + 1), None);
+    let mut last = DemandClass::ZERO;
+    for step in 0..=10_000 {
+        let class = table.class_of(f64::from(step) / 1e4).unwrap();
+        assert!(class >= last);
+        last = class;
+    }
+    assert!(table.class_of(f64::NAN).is_err() && table.class_of(1.1).is_err() && table.class_of(-0.1).is_err());
+    assert_eq!(table.class_of(f64::from_bits(1)).unwrap(), DemandClass::ZERO);
+}
+
+#[test]
+fn counters_lead_to_the_class_of_the_exact_inversion() {
+    let table = AdmissionTable::new();
+    let unit = f64::from(1_u32 << 31);
+    for u in [1e-4, 0.01, 0.3, 0.7, 0.99] {
+        for free in [1e-3, 0.01, 0.3] {
+            let exact = table.class_of(bus::solo_utilisation(u, free).unwrap()).unwrap();
+            let ours = table.class_of_measured((u * unit) as u32, (free * unit) as u32);
+            assert!(ours.number().abs_diff(exact.number()) <= 1, "{u} {free}: {ours:?}, expected {exact:?}");
+        }
+    }
+    assert_eq!(table.class_of_measured(0, 0), DemandClass::ZERO);
+    assert_eq!(table.class_of_measured(1, 0), DemandClass::HIGHEST);
+    assert_eq!(table.class_of_measured(u32::MAX, u32::MAX), table.class_of(2.0 / 3.0).unwrap());
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn mixtures_stay_within_the_bound(solo in prop::collection::vec(demand(46, 10), 1..300), gain in 1.0..2.0) {
+        check(&AdmissionTable::new(), &solo, gain);
+    }
+
+    #[test]
+    fn ordinary_demands_stay_within_the_bound(solo in prop::collection::vec(0.0..0.99, 1..64), gain in 1.0..1.5) {
+        check(&AdmissionTable::new(), &solo, gain);
+    }
+
+    #[test]
+    fn a_greater_gain_never_raises_the_ceiling(
+        solo in prop::collection::vec(demand(20, 9), 1..50), gain in 1.0..2.0, more in 0.01..0.5,
+    ) {
+        let table = AdmissionTable::new();
+        let (load, ..) = both(&table, &solo);
+        let high = table.ceiling(&load, Gain::of(gain).unwrap()).map_or(0, |class| class.number() + 1);
+        let low = table.ceiling(&load, Gain::of(gain + more).unwrap()).map_or(0, |class| class.number() + 1);
+        prop_assert!(low <= high, "{} {}", low, high);
+    }
+
+    #[test]
+    fn the_threshold_agrees_where_it_is_firm(solo in prop::collection::vec(0.05..0.6, 1..8), gain in 1.1..1.5) {
+        let table = AdmissionTable::new();
+        let (load, ..) = both(&table, &solo);
+        if let Admission::UpTo(b) = threshold_for_gain(&solo, gain).unwrap() {
+            let class = table.ceiling(&load, Gain::of(gain).unwrap());
+            let got = class.map_or(0.0, |class| table.demand(class));
+            prop_assert!((got - b).abs() < 0.02, "{}, exactly {}", got, b);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+use super::*;
+use crate::model::samples::{cases, demand};
+use proptest::prelude::*;
+
+/// The oracle: the dense multivariate Newton of the paper on Eq. 10, started at `u = b / n`, with Gaussian elimination.
+/// `None` when it leaves the domain.
+fn dense_newton(solo: &[f64]) -> Option<Vec<f64>> {
+    let n = solo.len();
+    let mut u: Vec<f64> = solo.iter().map(|b| b / n as f64).collect();
+    for _ in 0..200 {
+        let free = 1.0 - u.iter().sum::<f64>();
+        let mut rows: Vec<Vec<f64>> = (0..n)
+            .map(|i| {
+                let k = 1.0 - 1.0 / solo[i];
+                // The i-th equation is k u_i^2 + k u_i D + D = 0, and D depends on every u.
+                let by_free = k * u[i] + 1.0;
+                let mut row = vec![-by_free; n + 1];
+                row[i] += k * (2.0 * u[i] + free);
+                row[n] = -(k * u[i] * u[i] + k * u[i] * free + free);
+                row
+            })
+            .collect();
+        for i in 0..n {
+            let pivot = (i..n).max_by(|&a, &b| rows[a][i].abs().total_cmp(&rows[b][i].abs()))?;
+            rows.swap(i, pivot);
+            let (upper, lower) = rows.split_at_mut(i + 1);
+            for row in lower {
+                let factor = row[i] / upper[i][i];
+                for (a, b) in row[i..].iter_mut().zip(&upper[i][i..]) {
+                    *a -= factor * b;
+                }
+            }
+        }
+        let mut step = vec![0.0; n];
+        for i in (0..n).rev() {
+            let known: f64 = (i + 1..n).map(|j| rows[i][j] * step[j]).sum();
+            step[i] = (rows[i][n] - known) / rows[i][i];
+        }
+        u.iter_mut().zip(&step).for_each(|(u, s)| *u += s);
+        if step.iter().zip(&u).all(|(s, u)| s.abs() <= 1e-14 * u.abs()) {
+            return u.iter().zip(solo).all(|(u, b)| (0.0..=*b * (1.0 + 1e-9)).contains(u)).then_some(u);
+        }
+    }
+    None
+}
+
+/// How far `D` is from solving the equation, relative to `D`: excess over slope, summed without loss of digits.
+fn relative_residual(solo: &[f64], equilibrium: &Equilibrium) -> f64 {
+    let d = equilibrium.root_free();
+    let (mut excess, mut lost, mut slope) = (d * d - 1.0, 0.0, 2.0 * d);
+    for &b in solo {
+        let q = 1.0 - b;
+        let r = (q * (q * d * d + 4.0 * b)).sqrt();
+        let u = 2.0 * b * d / (q * d + r);
+        slope += 8.0 * q * b * b / (r * (q * d + r) * (q * d + r));
+        let sum = excess + u;
+        lost += if excess.abs() >= u { (excess - sum) + u } else { (u - sum) + excess };
+        excess = sum;
+    }
+    // dD / D = 2 dd / d.
+    2.0 * ((excess + lost) / slope).abs() / d
+}
+
+#[test]
+fn agrees_with_the_dense_newton_method() {
+    let sets: [&[f64]; 8] = [
+        &[0.57, 0.3, 0.8],
+        &[0.5, 0.5],
+        &[0.1; 4],
+        &[0.999; 4],
+        &[0.01, 0.99],
+        &[1e-6, 0.4, 0.9999],
+        &[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
+        &[0.9; 16],
+    ];
+    for solo in sets {
+        let oracle = dense_newton(solo).expect("the oracle converges from b / n");
+        let equilibrium = Equilibrium::of(solo).unwrap();
+        for (u, &b) in oracle.iter().zip(solo) {
+            let ours = equilibrium.utilisation(b);
+            assert!((ours - u).abs() <= 1e-9 * u, "{solo:?}: {ours}, expected {u}");
+        }
+    }
+}
+
+#[test]
+fn equal_tasks_have_a_closed_form() {
+    // n u = 1 - D in Eq. 10: u = 2 / (c + n + sqrt((c + n)^2 - 4 c (n - 1))).
+    for n in [2_usize, 4, 64, 512, 4096] {
+        for b in [1e-150, 1e-9, 1e-3, 0.1, 0.5, 0.9, 0.999, 1.0 - 1e-9, 1.0 - f64::EPSILON / 2.0] {
+            let (c, m) = ((1.0 - b) / b, n as f64);
+            let root = (((c + m) / 2.0).powi(2) - c * (m - 1.0)).sqrt();
+            let u = 1.0 / ((c + m) / 2.0 + root);
+            let equilibrium = Equilibrium::of(&vec![b; n]).unwrap();
+            let ours = equilibrium.utilisation(b);
+            assert!((ours - u).abs() <= 1e-9 * u, "{n} of {b}: {ours}, expected {u}");
+        }
+    }
+}
+
+#[test]
+fn limits() {
+    let check = |solo: &[f64], speeds: &[f64], free: f64| {
+        let mut together = Prediction::default();
+        predict(solo, &mut together).unwrap();
+        assert_eq!(together.speed, speeds, "{solo:?}");
+        assert_eq!(together.free, free, "{solo:?}");
+    };
+    check(&[], &[], 1.0);
+    check(&[0.0], &[1.0], 1.0);
+    check(&[1.0], &[1.0], 0.0);
+    check(&[0.75], &[1.0], 0.25);
+    check(&[0.75, 0.0, 0.0], &[1.0, 1.0, 1.0], 0.25);
+    check(&[1.0; 4], &[0.25; 4], 0.0);
+    check(&[1.0, 0.0, 1.0], &[0.5, 1.0, 0.5], 0.0);
+    // Beside a task that is never off the bus, one that ever needs it waits for ever.
+    check(&[1.0, 1e-300, 1.0 - 1e-16], &[1.0, 0.0, 0.0], 0.0);
+    assert_eq!(throughput(&[]).unwrap(), 0.0);
+}
+
+#[test]
+fn demands_just_below_one_share_unequally() {
+    // Close to saturation u_i is proportional to 1 / sqrt(1 - b_i): 1e-3 to 1e-6.
+    let equilibrium = Equilibrium::of(&[1.0 - 1e-6, 1.0 - 1e-12]).unwrap();
+    assert!((equilibrium.utilisation(1.0 - 1e-6) - 0.001).abs() < 2e-6);
+    assert!((equilibrium.utilisation(1.0 - 1e-12) - 0.999).abs() < 2e-6);
+    assert!((equilibrium.free() / 1e-12 - 0.998).abs() < 1e-3);
+    // A free share far below the last digit of the total is still known.
+    let equilibrium = Equilibrium::of(&[1.0 - f64::EPSILON; 100]).unwrap();
+    assert_eq!(equilibrium.total(), 1.0);
+    assert!((equilibrium.free() / (f64::EPSILON * 1e-4) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_smallest_demands_keep_their_speed() {
+    let mut together = Prediction::default();
+    predict(&[f64::from_bits(1), 1e-300, f64::MIN_POSITIVE], &mut together).unwrap();
+    assert_eq!(together.speed, [1.0; 3]);
+    assert_eq!(together.throughput, 3.0);
+    assert!(together.total > 0.0);
+}
+
+#[test]
+fn bad_input_is_refused() {
+    for bad in [-1e-300, 1.0 + f64::EPSILON, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let refused = |result: Result<(), ModelError>| {
+            assert!(
+                matches!(result, Err(ModelError::ItemOutOfRange { index: 1, .. } | ModelError::OutOfRange { .. })),
+                "{bad}: {result:?}"
+            );
+        };
+        refused(Equilibrium::of(&[0.5, bad]).map(drop));
+        refused(throughput(&[0.5, bad]).map(drop));
+        refused(predict(&[0.5, bad], &mut Prediction::default()));
+        refused(solo_utilisations(&[0.5, bad], None, &mut [0.0; 2]).map(drop));
+        refused(solo_utilisation(bad, 0.5).map(drop));
+        refused(solo_utilisation(0.5, bad).map(drop));
+    }
+    assert!(matches!(predict_into(&[0.5], &mut [], &mut [0.0]), Err(ModelError::Length { got: 0, expected: 1, .. })));
+    assert!(matches!(solo_utilisations(&[0.5], None, &mut []), Err(ModelError::Length { .. })));
+    assert!(solo_utilisations(&[0.5], Some(f64::NAN), &mut [0.0]).is_err());
+    assert!(utilisation_of_accesses(1.0, 0.0, 1.0).is_err());
+    assert!(utilisation_of_accesses(-1.0, 1.0, 1.0).is_err());
+    let message = Equilibrium::of(&[0.5, -2.0]).unwrap_err().to_string();
+    assert_eq!(message, "solo utilisation 2 is -2, expected a number from 0 to 1");
+}
+
+#[test]
+fn a_refused_prediction_leaves_the_last_one() {
+    let mut together = Prediction::default();
+    predict(&[0.5, 0.5], &mut together).unwrap();
+    let before = together.clone();
+    assert!(predict(&[2.0], &mut together).is_err());
+    assert_eq!(together, before);
+}
+
+#[test]
+fn clamping_is_reported() {
+    let mut solo = [0.0; 3];
+    let inversion = solo_utilisations(&[0.6, 0.5, 0.0], None, &mut solo).unwrap();
+    assert_eq!(inversion, Inversion { total: 1.0, clamped_from: Some(1.1) });
+    assert_eq!(solo, [1.0, 1.0, 0.0]);
+    // A total of its own that is less than one of its parts.
+    let inversion = solo_utilisations(&[0.6, 0.1, 0.0], Some(0.5), &mut solo).unwrap();
+    assert_eq!(inversion, Inversion { total: 0.6, clamped_from: Some(0.5) });
+    // A total above the sum belongs to somebody else on the chip.
+    let inversion = solo_utilisations(&[0.2, 0.1, 0.0], Some(0.5), &mut solo).unwrap();
+    assert_eq!(inversion, Inversion { total: 0.5, clamped_from: None });
+    assert_eq!(solo[2], 0.0);
+}
+
+#[test]
+fn thousands_of_tasks_of_any_mixture_are_solved() {
+    let values = [0.0, 1e-300, 1e-12, 1e-4, 0.03, 0.5, 0.97, 1.0 - 1e-6, 1.0 - 1e-12, 1.0 - f64::EPSILON / 2.0];
+    for first in 0..values.len() {
+        for last in first..values.len() {
+            let solo: Vec<f64> = (0..4096).map(|i| values[first + i % (last - first + 1)]).collect();
+            let equilibrium = Equilibrium::of(&solo).unwrap();
+            assert!(equilibrium.root_free() > 0.0);
+            let residual = relative_residual(&solo, &equilibrium);
+            assert!(residual < 1e-9, "{first} to {last}: {residual}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn the_free_share_solves_the_equation(solo in prop::collection::vec(demand(60, 52), 2..200)) {
+        let equilibrium = Equilibrium::of(&solo).unwrap();
+        prop_assert!(relative_residual(&solo, &equilibrium) < 1e-9);
+    }
+
+    #[test]
+    fn agrees_with_the_dense_newton_method_on_mixtures(solo in prop::collection::vec(0.001..0.999, 2..12)) {
+        // Should the oracle leave the domain there is nothing to compare with; it does so in no case that was seen.
+        let oracle = dense_newton(&solo);
+        prop_assert!(oracle.is_some());
+        let equilibrium = Equilibrium::of(&solo).unwrap();
+        for (u, &b) in oracle.unwrap().iter().zip(&solo) {
+            prop_assert!((equilibrium.utilisation(b) - u).abs() <= 1e-9 * u);
+        }
+    }
+
+    #[test]
+    fn inversion_after_prediction_gives_the_demands_back(solo in prop::collection::vec(demand(40, 40), 1..100)) {
+        let mut together = Prediction::default();
+        predict(&solo, &mut together).unwrap();
+        for (&b, &u) in solo.iter().zip(&together.utilisation) {
+            let back = solo_utilisation(u, together.free).unwrap();
+            prop_assert!((back - b).abs() <= 1e-9 * b, "{} became {}", b, back);
+        }
+    }
+
+    #[test]
+    fn throughput_falls_as_any_demand_grows(
+        solo in prop::collection::vec(demand(20, 20), 1..30), which in 0_usize..30, more in demand(20, 20),
+    ) {
+        let which = which % solo.len();
+        let mut grown = solo.clone();
+        grown[which] = grown[which].max(more);
+        let (before, after) = (throughput(&solo).unwrap(), throughput(&grown).unwrap());
+        prop_assert!(after <= before * (1.0 + 1e-10), "{} became {}", before, after);
+    }
+
+    #[test]
+    fn speeds_and_sums_stay_in_range(solo in prop::collection::vec(demand(1000, 52), 0..50)) {
+        let mut together = Prediction::default();
+        predict(&solo, &mut together).unwrap();
+        let n = solo.len() as f64;
+        prop_assert!(together.speed.iter().all(|s| (0.0..=1.0).contains(s)));
+        prop_assert!((0.0..=1.0).contains(&together.total));
+        prop_assert!((together.total + together.free - 1.0).abs() < 1e-9);
+        prop_assert!(together.throughput <= n && together.throughput >= n.min(1.0) - 1e-9);
+    }
+
+    #[test]
+    fn one_more_task_slows_everyone_down(solo in prop::collection::vec(demand(20, 20), 1..30), b in demand(20, 20)) {
+        let before = Equilibrium::of(&solo).unwrap();
+        let with: Vec<f64> = solo.iter().copied().chain([b]).collect();
+        let after = Equilibrium::of(&with).unwrap();
+        for &b in &solo {
+            prop_assert!(after.speed(b) <= before.speed(b) * (1.0 + 1e-10));
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! What a thread would do on the other type of core (lucky, sections 2.2 and 3): performance by regression, power, energy
+//! efficiency, and the tickets that follow.
+//!
+//! | symbol | meaning | unit |
+//! | --- | --- | --- |
+//! | `MIPS_i` | performance of a thread on core type `i` | million instructions/s |
+//! | `LLCMS_i` | its misses of the last-level cache there | million/s |
+//! | `alpha`, `beta`, `gamma` | coefficients of the regression from type `i` to type `j` | 1; instructions per miss; MIPS |
+//! | `C_i` | capacity: the highest solo performance seen on type `i` | MIPS |
+//! | `B_i`, `I_i` | busy and idle power of a core of type `i` | W |
+//! | `P` | power of a core with this thread on it | W |
+//! | efficiency | `MIPS^2 / P`, the inverse of energy x delay for each instruction squared | MIPS^2/W |
+//! | benefit | efficiency on the big core / on the small one | |
+//! | tickets | `100 x benefit` | |
+
+use super::error::{ModelError, check_non_negative, check_positive};
+
+/// What was measured of a thread on one type of core.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoreSample {
+    /// `MIPS` (million instructions/s).
+    pub mips: f64,
+    /// `LLCMS` (million misses/s).
+    pub llcms: f64,
+}
+
+/// One program, run alone on both types of core: what [`fit`] learns from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CorePair {
+    /// On type `i`, from which the prediction goes out.
+    pub from: CoreSample,
+    /// `MIPS_j` on type `j`, which is predicted (million instructions/s).
+    pub to_mips: f64,
+}
+
+/// The coefficients with which performance on type `i` tells that on type `j`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Regression {
+    /// `alpha`, MIPS on `j` for each MIPS on `i`.
+    pub alpha: f64,
+    /// `beta`, MIPS on `j` for each million misses/s on `i`.
+    pub beta: f64,
+    /// `gamma` (MIPS).
+    pub gamma: f64,
+}
+
+impl Regression {
+    /// `MIPS_j = alpha MIPS_i + beta LLCMS_i + gamma` (MIPS) (lucky, section 2.2).
+    ///
+    /// The plane knows no bounds: far from the programs it was fitted to it can fall below 0, and a caller must not
+    /// take that for a performance. [`benefit`] refuses it.
+    ///
+    /// ```
+    /// use cosched_core::model::cross_core::{CoreSample, Regression};
+    /// let to_big = Regression { alpha: 3.9, beta: -90.0, gamma: 100.0 };
+    /// assert_eq!(to_big.predict(CoreSample { mips: 600.0, llcms: 14.0 }), 1180.0);
+    /// ```
+    #[must_use]
+    pub fn predict(&self, from: CoreSample) -> f64 {
+        self.alpha * from.mips + self.beta * from.llcms + self.gamma
+    }
+}
+
+/// The result of [`fit`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RegressionFit {
+    /// The coefficients.
+    pub regression: Regression,
+    /// `R^2`, the share of the variance that the regression explains, from 0 to 1. `None` when all `MIPS_j` are equal
+    /// and there is nothing to explain. The paper's correlation coefficient is the root of it.
+    pub r2: Option<f64>,
+}
+
+/// Coefficients by the method of least squares (lucky, section 2.2), from programs that ran alone on both types of core.
+///
+/// ```
+/// use cosched_core::model::cross_core::{CorePair, CoreSample, fit};
+/// // MIPS_j = 4 MIPS_i - 25 LLCMS_i + 10, met exactly by four programs.
+/// let pairs = [(700.0, 1.0), (500.0, 2.0), (400.0, 14.0), (300.0, 29.0)].map(|(mips, llcms)| CorePair {
+///     from: CoreSample { mips, llcms },
+///     to_mips: 4.0 * mips - 25.0 * llcms + 10.0,
+/// });
+/// let fitted = fit(&pairs)?;
+/// assert!((fitted.regression.alpha - 4.0).abs() < 1e-9);
+/// assert!((fitted.regression.beta + 25.0).abs() < 1e-9);
+/// assert!((fitted.regression.gamma - 10.0).abs() < 1e-6);
+/// assert!(fitted.r2.unwrap() > 1.0 - 1e-12);
+/// # Ok::<(), cosched_core::model::ModelError>(())
+/// ```
+///
+/// # Errors
+/// [`ModelError::ItemOutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for fewer
+/// than three programs, or when `LLCMS` is the same for all of them or tells nothing that `MIPS` does not.
+pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
+    /// Two columns count as parallel when all but this share of one lies along the other: far above rounding, far below noise.
+    const PARALLEL: f64 = 1e-10;
+
+    let undetermined = |reason| ModelError::Undetermined { what: "regression between core types", reason };
+    for (index, pair) in pairs.iter().enumerate() {
+        for (what, value) in [
+            ("MIPS of program", pair.from.mips),
+            ("LLCMS of program", pair.from.llcms),
+            ("MIPS of program on the other type", pair.to_mips),
+        ] {
+            check_non_negative(what, value).map_err(|_| ModelError::ItemOutOfRange {
+                what,
+                index,
+                value,
+                allowed: "a finite number of at least 0",
+            })?;
+        }
+    }
+    if pairs.len() < 3 {
+        return Err(undetermined("it has three coefficients and needs at least three programs"));
+    }
+    // Centred columns leave a system of two equations. Orthogonal steps, not their normal equations, keep the digits.
+    let mips = Column::of(pairs, |pair| pair.from.mips);
+    let llcms = Column::of(pairs, |pair| pair.from.llcms);
+    let target = Column::of(pairs, |pair| pair.to_mips);
+    let (x, z, y) = (&mips.centred, &llcms.centred, &target.centred);
+    let (xx, zz, yy) = (dot(x, x), dot(z, z), dot(y, y));
+    if xx <= PARALLEL * PARALLEL * mips.size() {
+        return Err(undetermined("all programs have the same MIPS"));
+    }
+    if zz <= PARALLEL * PARALLEL * llcms.size() {
+        return Err(undetermined("all programs have the same LLCMS"));
+    }
+    let along = dot(x, z) / xx;
+    let w: Vec<f64> = z.iter().zip(x).map(|(z, x)| z - along * x).collect();
+    let ww = dot(&w, &w);
+    if ww <= PARALLEL * zz {
+        return Err(undetermined("LLCMS is proportional to MIPS in all programs"));
+    }
+    let beta = dot(&w, y) / ww;
+    let alpha = dot(x, y) / xx - beta * along;
+    let gamma = target.mean - alpha * mips.mean - beta * llcms.mean;
+    let regression = Regression { alpha, beta, gamma };
+    let unexplained: f64 = pairs.iter().map(|pair| (pair.to_mips - regression.predict(pair.from)).powi(2)).sum();
+    let r2 = (yy > 0.0).then(|| (1.0 - unexplained / yy).clamp(0.0, 1.0));
+    Ok(RegressionFit { regression, r2 })
+}
+
+/// One quantity of all programs.
+struct Column {
+    mean: f64,
+    centred: Vec<f64>,
+}
+
+impl Column {
+    fn of(pairs: &[CorePair], value: impl Fn(&CorePair) -> f64) -> Self {
+        let mean = pairs.iter().map(&value).sum::<f64>() / pairs.len() as f64;
+        Self { mean, centred: pairs.iter().map(|pair| value(pair) - mean).collect() }
+    }
+
+    /// The sum of squares that rounding errors are to be compared with.
+    fn size(&self) -> f64 {
+        self.mean * self.mean * self.centred.len() as f64
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Capacity and power of one type of core.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoreType {
+    capacity_mips: f64,
+    busy_w: f64,
+    idle_w: f64,
+}
+
+impl CoreType {
+    /// A type with capacity `C` (MIPS), above 0, and busy and idle power `B` and `I` (W), at least 0 and `B` above 0 and
+    /// not below `I`.
+    ///
+    /// ```
+    /// use cosched_core::model::cross_core::CoreType;
+    /// // The small core of lucky, Table 1: between 0.7 W and 2.15 W. At half of its capacity it takes the mean.
+    /// let small = CoreType::new(1000.0, 2.15, 0.7)?;
+    /// assert!((small.power_w(500.0)? - 1.425).abs() < 1e-12);
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfRange`] for values outside these ranges.
+    pub fn new(capacity_mips: f64, busy_w: f64, idle_w: f64) -> Result<Self, ModelError> {
+        check_positive("capacity in MIPS", capacity_mips)?;
+        check_positive("busy power in watts", busy_w)?;
+        check_non_negative("idle power in watts", idle_w)?;
+        if idle_w > busy_w {
+            return Err(ModelError::OutOfRange {
+                what: "idle power in watts",
+                value: idle_w,
+                allowed: "at most the busy power",
+            });
+        }
+        Ok(Self { capacity_mips, busy_w, idle_w })
+    }
+
+    /// `C` (MIPS).
+    #[must_use]
+    pub fn capacity_mips(&self) -> f64 {
+        self.capacity_mips
+    }
+
+    /// `P = (B - I) MIPS / C + I` (W), the power of a core on which a thread runs at `mips` (lucky, section 3.1).
+    ///
+    /// A performance above the capacity, which is only the highest that was seen, extends the line.
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfRange`] for a negative performance or one that is not finite.
+    pub fn power_w(&self, mips: f64) -> Result<f64, ModelError> {
+        check_non_negative("performance in MIPS", mips)?;
+        Ok((self.busy_w - self.idle_w) * (mips / self.capacity_mips) + self.idle_w)
+    }
+
+    /// `MIPS^2 / P` (MIPS^2/W) (lucky, section 3.1); 0 for a thread that does nothing.
+    ///
+    /// ```
+    /// use cosched_core::model::cross_core::CoreType;
+    /// let small = CoreType::new(1000.0, 2.0, 1.0)?;
+    /// assert_eq!(small.efficiency(1000.0)?, 500_000.0);
+    /// assert_eq!(small.efficiency(0.0)?, 0.0);
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfRange`] for a negative performance or one that is not finite.
+    pub fn efficiency(&self, mips: f64) -> Result<f64, ModelError> {
+        let power = self.power_w(mips)?;
+        Ok(if mips == 0.0 { 0.0 } else { mips * (mips / power) })
+    }
+}
+
+/// How much more efficient a thread is on the big core than on the small one: the ratio of the two efficiencies (lucky,
+/// section 3.2, step 2).
+///
+/// `big_mips` and `small_mips` are its performance on the two types (MIPS), one of them usually from
+/// [`Regression::predict`]; both above 0, because a thread that does nothing on one of them has no ratio.
+///
+/// ```
+/// use cosched_core::model::cross_core::{CoreType, benefit};
+/// // lucky, Table 1, with an idle power of 5 W assumed for the big core, which the text does not give.
+/// let (big, small) = (CoreType::new(4000.0, 18.9, 5.0)?, CoreType::new(1000.0, 2.15, 0.7)?);
+/// // At full capacity: 4^2 times the square of the speed for 18.9 / 2.15 times the power.
+/// assert!((benefit(&big, 4000.0, &small, 1000.0)? - 16.0 / (18.9 / 2.15)).abs() < 1e-12);
+/// # Ok::<(), cosched_core::model::ModelError>(())
+/// ```
+///
+/// # Errors
+/// [`ModelError::OutOfRange`] for a performance that is not above 0 and finite.
+pub fn benefit(big: &CoreType, big_mips: f64, small: &CoreType, small_mips: f64) -> Result<f64, ModelError> {
+    check_positive("performance on the big core in MIPS", big_mips)?;
+    check_positive("performance on the small core in MIPS", small_mips)?;
+    Ok(big.efficiency(big_mips)? / small.efficiency(small_mips)?)
+}
+
+/// `tickets = 100 x benefit` (lucky, section 3.2, step 3), rounded to the nearest whole number, and at least 1, so that
+/// nobody is shut out of the big cores for ever (ours). At most `u32::MAX`.
+///
+/// ```
+/// use cosched_core::model::cross_core::tickets;
+/// assert_eq!((tickets(1.416)?, tickets(0.001)?), (142, 1));
+/// # Ok::<(), cosched_core::model::ModelError>(())
+/// ```
+///
+/// # Errors
+/// [`ModelError::OutOfRange`] for a negative benefit or one that is not finite.
+pub fn tickets(benefit: f64) -> Result<u32, ModelError> {
+    check_non_negative("benefit of the big core", benefit)?;
+    // A conversion to an integer saturates.
+    Ok(((100.0 * benefit + 0.5) as u32).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::samples::cases;
+    use proptest::prelude::*;
+
+    fn pair(mips: f64, llcms: f64, to_mips: f64) -> CorePair {
+        CorePair { from: CoreSample { mips, llcms }, to_mips }
+    }
+
+    #[test]
+    fn least_squares_by_hand() {
+        // Centred: x = -1, 1, -1, 1; z = -1, -1, 1, 1; y = -3, 3, -1, 1: alpha = 8/4 = 2, beta = 0, residuals -1, 1, 1, -1.
+        let fitted =
+            fit(&[pair(1.0, 0.0, 7.0), pair(3.0, 0.0, 13.0), pair(1.0, 2.0, 9.0), pair(3.0, 2.0, 11.0)]).unwrap();
+        assert!((fitted.regression.alpha - 2.0).abs() < 1e-12);
+        assert!(fitted.regression.beta.abs() < 1e-12);
+        assert!((fitted.regression.gamma - 6.0).abs() < 1e-12);
+        assert!((fitted.r2.unwrap() - 0.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_cannot_be_fitted_says_why() {
+        let undetermined = |pairs: &[CorePair], word: &str| match fit(pairs) {
+            Err(ModelError::Undetermined { reason, .. }) => assert!(reason.contains(word), "{reason}"),
+            other => panic!("{other:?}"),
+        };
+        undetermined(&[], "three programs");
+        undetermined(&[pair(1.0, 2.0, 3.0), pair(2.0, 2.5, 3.0)], "three programs");
+        undetermined(&[pair(1.0, 2.0, 3.0), pair(1.0, 3.0, 4.0), pair(1.0, 5.0, 4.0)], "same MIPS");
+        undetermined(&[pair(1.0, 2.0, 3.0), pair(2.0, 2.0, 4.0), pair(3.0, 2.0, 4.0)], "same LLCMS");
+        undetermined(&[pair(1.0, 0.1, 3.0), pair(2.0, 0.2, 4.0), pair(3.0, 0.3, 4.0)], "proportional");
+        assert!(matches!(fit(&[pair(1.0, f64::NAN, 3.0)]), Err(ModelError::ItemOutOfRange { index: 0, .. })));
+        // Nothing to explain is not a bad explanation.
+        let flat = fit(&[pair(1.0, 0.1, 3.0), pair(2.0, 0.5, 3.0), pair(3.0, 0.3, 3.0)]).unwrap();
+        assert_eq!(flat.r2, None);
+        assert!((flat.regression.gamma - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bad_cores_are_refused() {
+        assert!(CoreType::new(0.0, 1.0, 0.5).is_err());
+        assert!(CoreType::new(1.0, 0.0, 0.0).is_err());
+        assert!(CoreType::new(1.0, 1.0, 1.5).is_err());
+        let core = CoreType::new(1.0, 1.0, 0.0).unwrap();
+        assert!(core.power_w(-1.0).is_err());
+        assert_eq!(core.efficiency(0.0).unwrap(), 0.0);
+        assert!(benefit(&core, 1.0, &core, 0.0).is_err());
+        assert!(benefit(&core, -1.0, &core, 1.0).is_err());
+        assert!(tickets(f64::NAN).is_err());
+        assert_eq!(tickets(1e30).unwrap(), u32::MAX);
+    }
+
+    #[test]
+    fn equal_cores_give_a_hundred_tickets() {
+        let core = CoreType::new(1000.0, 10.0, 2.0).unwrap();
+        assert_eq!(tickets(benefit(&core, 700.0, &core, 700.0).unwrap()).unwrap(), 100);
+    }
+
+    proptest! {
+        #![proptest_config(cases(200))]
+
+        #[test]
+        fn no_other_plane_fits_better(
+            points in prop::collection::vec((100.0..1000.0, 0.0..30.0, 300.0..4000.0), 4..40),
+            da in -0.1..0.1, db in -1.0..1.0, dg in -10.0..10.0,
+        ) {
+            let pairs: Vec<CorePair> = points.iter().map(|&(mips, llcms, to)| pair(mips, llcms, to)).collect();
+            let squares = |r: &Regression| pairs.iter().map(|p| (p.to_mips - r.predict(p.from)).powi(2)).sum::<f64>();
+            let best = fit(&pairs).unwrap().regression;
+            let other = Regression { alpha: best.alpha + da, beta: best.beta + db, gamma: best.gamma + dg };
+            prop_assert!(squares(&best) <= squares(&other) * (1.0 + 1e-9));
+        }
+    }
+}

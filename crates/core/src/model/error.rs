@@ -1,0 +1,75 @@
+//! What can be wrong with the input of a model.
+
+use thiserror::Error;
+
+/// An input that a model refuses, with the value and what was expected.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ModelError {
+    /// A number lies outside the range in which the equation is defined, or is not a number.
+    #[error("{what} is {value}, expected {allowed}")]
+    OutOfRange {
+        /// The quantity, in words.
+        what: &'static str,
+        /// The refused value.
+        value: f64,
+        /// The allowed range, in words.
+        allowed: &'static str,
+    },
+    /// One number of a list lies outside the range in which the equation is defined, or is not a number.
+    #[error("{what} {number} is {value}, expected {allowed}", number = index + 1)]
+    ItemOutOfRange {
+        /// The quantity, in words.
+        what: &'static str,
+        /// Position in the list, from 0. The message counts from 1.
+        index: usize,
+        /// The refused value.
+        value: f64,
+        /// The allowed range, in words.
+        allowed: &'static str,
+    },
+    /// Two slices that belong together differ in length.
+    #[error("{what} has {got} entries, expected {expected}")]
+    Length {
+        /// The slice, in words.
+        what: &'static str,
+        /// Its length.
+        got: usize,
+        /// The length that was expected.
+        expected: usize,
+    },
+    /// There are too few different measurements to determine what is fitted.
+    #[error("{what} cannot be fitted: {reason}")]
+    Undetermined {
+        /// What was to be fitted, in words.
+        what: &'static str,
+        /// Which measurement is missing, in words.
+        reason: &'static str,
+    },
+}
+
+/// Refuses a number outside `[0, 1]`, and NaN.
+pub(crate) fn check_share(what: &'static str, value: f64) -> Result<f64, ModelError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(ModelError::OutOfRange { what, value, allowed: "a number from 0 to 1" })
+    }
+}
+
+/// Refuses a negative or infinite number, and NaN.
+pub(crate) fn check_non_negative(what: &'static str, value: f64) -> Result<f64, ModelError> {
+    if value >= 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err(ModelError::OutOfRange { what, value, allowed: "a finite number of at least 0" })
+    }
+}
+
+/// Refuses zero, a negative or infinite number, and NaN.
+pub(crate) fn check_positive(what: &'static str, value: f64) -> Result<f64, ModelError> {
+    if value > 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err(ModelError::OutOfRange { what, value, allowed: "a finite number above 0" })
+    }
+}

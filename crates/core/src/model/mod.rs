@@ -1,0 +1,57 @@
+//! The equations of two scheduling papers, as a small library without state of its own: no I/O, no clock, no randomness.
+//!
+//! # Primer
+//! Programs that run side by side on a multicore share the memory bus. While one of them is being served, the others that
+//! need it wait, on cores that go on burning power. How bad this is depends on one figure for each program: the share of
+//! its time for which it keeps the bus busy when it runs alone, its solo utilisation or demand `b`.
+//!
+//! 1. What is measured is another figure, the utilisation `u` under contention. [`bus`] turns the `u` of all running
+//!    programs into their `b` (EFS, Eq. 9), and the `b` of any set of programs into the speed of each and the throughput
+//!    of all (Eqs. 10-12).
+//! 2. [`window`] predicts the demand in the next interval from those measured before (Eq. 20).
+//! 3. [`power`] says what so many active cores cost, and with the throughput what a piece of work costs (Eqs. 13-15).
+//! 4. [`threshold`] turns the question around: how demanding may one more program be before the core it wakes costs more
+//!    than it brings (Eq. 16)? [`admission_table`] answers that in bounded time with integers, for schedulers in a kernel.
+//! 5. What is turned away must not be turned away for ever: [`starvation`] (Eqs. 21-24).
+//!
+//! On processors with big and small cores the question is who gets a big one. [`cross_core`] predicts what a thread would do on
+//! the other type, and how efficiently; [`lottery`] draws the winner in proportion to that.
+//!
+//! ```
+//! use cosched_core::model::{bus, power::{PowerModel, energy_per_work}, threshold::{Objective, threshold}};
+//! // A quad-core (EFS, Eq. 25) runs two programs that need the bus 60 % of the time each.
+//! let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3, 12.3])?;
+//! let two = bus::throughput(&[0.6, 0.6])?;
+//! assert!((two - 1.396).abs() < 1e-3);
+//! // May a third one of the same kind join them? Only demands up to 0.40 may ...
+//! let admission = threshold(&[0.6, 0.6], &power, Objective::Energy)?;
+//! assert!(!admission.admits(0.6) && (admission.threshold() - 0.399).abs() < 1e-3);
+//! // ... because with it each piece of work would cost 47.9 J and not 43.8 J.
+//! let three = bus::throughput(&[0.6, 0.6, 0.6])?;
+//! assert!(energy_per_work(power.watts(3), three)? > energy_per_work(power.watts(2), two)?);
+//! # Ok::<(), cosched_core::model::ModelError>(())
+//! ```
+//!
+//! # Conventions
+//! Demands, utilisations and speeds are shares from 0 to 1. Times are whole nanoseconds, powers watts. Input outside of
+//! the stated range is refused with a [`ModelError`], never mended in silence. Only sums, differences, products, quotients
+//! and square roots are used, which every machine computes to the same last digit.
+//!
+//! # Sources
+//! - EFS: Energy-Friendly Scheduler for memory-bandwidth-constrained systems (2016).
+//! - lucky: Lucky scheduling for energy-efficient heterogeneous multi-core systems.
+
+pub mod admission_table;
+pub mod bus;
+pub mod cross_core;
+mod error;
+mod fixed;
+pub mod lottery;
+pub mod power;
+#[cfg(test)]
+mod samples;
+pub mod starvation;
+pub mod threshold;
+pub mod window;
+
+pub use error::ModelError;
