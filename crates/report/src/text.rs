@@ -64,10 +64,11 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
     out
 }
 
-/// Breaks a text at its spaces into lines of at most `width` characters; a longer word stays whole.
+/// Breaks a text at its spaces into lines of at most `width` characters; a longer word stays whole, and so does what
+/// [`unbroken`] held together.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in text.split_ascii_whitespace() {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
@@ -76,7 +77,12 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
             _ => lines.push(word.to_owned()),
         }
     }
-    lines
+    lines.iter().map(|line| line.replace('\u{a0}', " ")).collect()
+}
+
+/// A text that [`wrap`] does not break.
+pub(crate) fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
 }
 
 #[cfg(test)]
@@ -103,5 +109,6 @@ mod tests {
             ("abc…", "abcd", "")
         );
         assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap(&format!("one {} three", unbroken("2 us")), 7), ["one", "2 us", "three"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::table::Column;
 use crate::record::{Job, Record};
-use crate::text::{grouped, plain, seconds};
+use crate::text::{grouped, plain, seconds, unbroken};
 use cosched_core::ProgressBasis;
 
 /// More rows than this are too many for a person.
@@ -195,7 +195,7 @@ pub(super) fn failures(record: &Record) -> Option<String> {
         return None;
     }
     let named: Vec<String> =
-        all.iter().take(MOST).map(|job| format!("{} ({})", plain(&job.name), exit_text(job))).collect();
+        all.iter().take(MOST).map(|job| unbroken(&format!("{} ({})", plain(&job.name), exit_text(job)))).collect();
     let more = match all.len().saturating_sub(MOST) {
         0 => String::new(),
         n => format!(" and {} more", grouped(n as u64)),
