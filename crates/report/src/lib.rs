@@ -4,6 +4,8 @@
 //! log is opened here, since appending to one has to mend its end. The formats are described field by field in
 //! `docs/formats.md`.
 
+#[cfg(test)]
+mod docs_tests;
 mod events;
 mod figures;
 mod info;

@@ -56,7 +56,10 @@ fn text() -> String {
     String::from_utf8(write_run(Vec::new()).into_inner()).unwrap()
 }
 
-fn read(text: &str) -> (Vec<Result<(Nanos, Row), SeriesError>>, bool) {
+type Rows = Vec<Result<(Nanos, Row), SeriesError>>;
+
+/// The lines of a series, and whether the last one was cut off.
+fn read(text: &str) -> (Rows, bool) {
     let mut reader = SeriesReader::new(text.as_bytes(), "run.series").unwrap();
     let rows = reader.by_ref().collect();
     (rows, reader.cut_off())
