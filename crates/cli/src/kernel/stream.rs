@@ -35,9 +35,9 @@ pub(crate) struct Stream {
 pub(crate) enum Operation {
     /// Sums one array: reads only
     Read,
-    /// b[i] = a[i] + 1: as many reads as writes; the arrays change places after each pass
+    /// `b[i] = a[i] + 1`: as many reads as writes; the arrays change places after each pass
     Copy,
-    /// a[i] = b[i] + 3 c[i]: two reads for each write; the arrays change places after each pass
+    /// `a[i] = b[i] + 3 c[i]`: two reads for each write; the arrays change places after each pass
     Triad,
 }
 
