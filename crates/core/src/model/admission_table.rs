@@ -20,7 +20,7 @@
 //! then left of the bus would bring the throughput to what is needed. Logarithms by look-up turn its utilisation into a class.
 //!
 //! # Error
-//! For up to [`MOST_TASKS`] tasks the throughput differs from the exact one ([`bus`]) by less than 1 %: half a step of
+//! For up to [`MOST_TASKS`] tasks the throughput differs from the exact one (see [`bus`](super::bus)) by less than 1 %: half a step of
 //! the odds, 0.54 %, moves the throughput by no more than about as much, and the interpolation adds up to 0.37 %. Likewise
 //! the exact throughput with a task at the threshold differs from the needed one by less than 1 %. The largest errors in
 //! some ten thousand mixtures that were chosen to be hard are 0.54 % and 0.39 %; the tests hold the 1 %. Demands below

@@ -124,8 +124,8 @@ pub fn threshold(running: &[f64], power: &PowerModel, objective: Objective) -> R
 /// is still at least `gain` times that of the tasks `running`.
 ///
 /// This is the form for machines on which the next task may or may not wake another core (an SMT sibling of a busy CPU
-/// does not, so the gain is 1): get the gain from [`Objective::gain`]. Costs some three passes over the tasks more than
-/// [`bus::throughput`], and does not allocate. The throughput at the threshold has a relative error below 1e-9, except
+/// does not, so the gain is 1): get the gain from [`Objective::gain`]. Costs some four or five passes over the tasks more
+/// than [`bus::throughput`], and does not allocate. The throughput at the threshold has a relative error below 1e-9, except
 /// where it depends on digits of `1 - b_n` that a threshold just below 1 cannot hold.
 ///
 /// ```

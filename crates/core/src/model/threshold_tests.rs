@@ -104,6 +104,14 @@ fn extreme_mixtures_have_a_threshold_that_holds() {
 }
 
 #[test]
+fn every_machine_computes_the_same_bits() {
+    let running = [0.57, 0.3, 0.8, 1e-9, 0.0, 1.0 - 1e-9, 0.123];
+    assert_eq!(throughput(&running).unwrap().to_bits(), 4_613_078_001_844_412_488);
+    let threshold = threshold_for_gain(&running, 1.1).unwrap().threshold();
+    assert_eq!(threshold.to_bits(), 4487589294355064277);
+}
+
+#[test]
 fn bad_input_is_refused() {
     for gain in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(threshold_for_gain(&[0.5], gain), Err(ModelError::OutOfRange { .. })), "{gain}");
