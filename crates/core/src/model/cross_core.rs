@@ -135,7 +135,8 @@ pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
     let alpha = dot(x, y) / xx - beta * along;
     let gamma = target.mean - alpha * mips.mean - beta * llcms.mean;
     let regression = Regression { alpha, beta, gamma };
-    let unexplained: f64 = pairs.iter().map(|pair| (pair.to_mips - regression.predict(pair.from)).powi(2)).sum();
+    let rest: Vec<f64> = pairs.iter().map(|pair| pair.to_mips - regression.predict(pair.from)).collect();
+    let unexplained = dot(&rest, &rest);
     let r2 = (yy > 0.0).then(|| (1.0 - unexplained / yy).clamp(0.0, 1.0));
     Ok(RegressionFit { regression, r2 })
 }

@@ -189,7 +189,8 @@ pub fn fit(points: &[PowerPoint]) -> Result<PowerFit, ModelError> {
         steps.extend(std::iter::repeat_n(0.0, block.last - block.first));
     }
     let model = PowerModel::new(&steps)?;
-    let squares: f64 = sorted.iter().map(|point| (point.watts - model.watts(point.active)).powi(2)).sum();
+    let deviations = sorted.iter().map(|point| point.watts - model.watts(point.active));
+    let squares: f64 = deviations.map(|deviation| deviation * deviation).sum();
     Ok(PowerFit { model, deviation_w: (squares / sorted.len() as f64).sqrt(), levelled })
 }
 

@@ -124,8 +124,8 @@ pub fn threshold(running: &[f64], power: &PowerModel, objective: Objective) -> R
 /// is still at least `gain` times that of the tasks `running`.
 ///
 /// This is the form for machines on which the next task may or may not wake another core (an SMT sibling of a busy CPU
-/// does not, so the gain is 1): get the gain from [`Objective::gain`]. Costs some three passes over the tasks more than
-/// [`bus::throughput`], and does not allocate. The throughput at the threshold has a relative error below 1e-9, except
+/// does not, so the gain is 1): get the gain from [`Objective::gain`]. Costs some four or five passes over the tasks more
+/// than [`bus::throughput`], and does not allocate. The throughput at the threshold has a relative error below 1e-9, except
 /// where it depends on digits of `1 - b_n` that a threshold just below 1 cannot hold.
 ///
 /// ```
@@ -172,6 +172,11 @@ fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
     const LAST_STEP: f64 = 1e-7;
     /// Far above the number of steps of any input that was found; only a guard.
     const MOST_STEPS: u32 = 200;
+    /// Below this the running tasks, whose 1 - b is at least 1e-16 where it is not 0, leave the whole bus to the additional
+    /// one, and its 1 - b = D has no digit left. Far above where the terms of the sums would underflow.
+    const LEAST: f64 = 1e-24;
+    /// With b = 1 the throughput would be too low.
+    const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 
     let (mut low, mut high) = (0.0, highest);
     let mut d = highest;
@@ -190,7 +195,8 @@ fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
             low = d;
         }
         let newton = d - excess / slope;
-        let next = if newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
+        // Where the other tasks alone do more than is needed, the form is not monotone and Newton may point the wrong way.
+        let next = if slope > 0.0 && newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
         let step = next - d;
         // Two ways to the same u_n, of which one always keeps its digits: the rest of the bus, or the required D / v.
         let by_speed = free > v * v;
@@ -207,8 +213,11 @@ fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
         if small {
             break;
         }
+        if d < LEAST {
+            return BELOW_ONE;
+        }
     }
-    bus::invert(rest.clamp(0.0, 1.0), free)
+    bus::invert(rest.clamp(0.0, 1.0), free).min(BELOW_ONE)
 }
 
 #[cfg(test)]

@@ -74,6 +74,44 @@ fn limits() {
 }
 
 #[test]
+fn extreme_mixtures_have_a_threshold_that_holds() {
+    let values = [0.0, 1e-300, 1e-16, 1e-9, 0.02, 0.5, 0.98, 1.0 - 1e-7, 1.0 - f64::EPSILON / 2.0];
+    for first in 0..values.len() {
+        for last in first..values.len() {
+            for tasks in [1, 2, 64, 4096] {
+                let running: Vec<f64> = (0..tasks).map(|i| values[first + i % (last - first + 1)]).collect();
+                let undisturbed = running.iter().filter(|&&b| b == 0.0).count() as f64;
+                let now = throughput(&running).unwrap();
+                for part in [0.001, 0.3, 0.9, 0.999] {
+                    let needed = (undisturbed + 1.0) + part * (now - undisturbed);
+                    let Admission::UpTo(b) = threshold_for_gain(&running, needed / now).unwrap() else { continue };
+                    assert!((0.0..=1.0).contains(&b));
+                    let with = |b: f64| throughput(&running.iter().copied().chain([b]).collect::<Vec<_>>()).unwrap();
+                    // Where b has no digits left below 1, the needed throughput lies between its neighbours.
+                    let (less, more) = (
+                        with((b * (1.0 - 1e-9)).min(b - f64::EPSILON).max(0.0)),
+                        with((b * (1.0 + 1e-9) + f64::EPSILON).min(1.0)),
+                    );
+                    let held = more <= needed * (1.0 + 1e-9) && less >= needed * (1.0 - 1e-9);
+                    assert!(
+                        held,
+                        "{tasks} of {first} to {last}, part {part}: b {b}, {less} to {more}, needed {needed}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_machine_computes_the_same_bits() {
+    let running = [0.57, 0.3, 0.8, 1e-9, 0.0, 1.0 - 1e-9, 0.123];
+    assert_eq!(throughput(&running).unwrap().to_bits(), 4_613_078_001_844_412_488);
+    let threshold = threshold_for_gain(&running, 1.1).unwrap().threshold();
+    assert_eq!(threshold.to_bits(), 4487589294355064277);
+}
+
+#[test]
 fn bad_input_is_refused() {
     for gain in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(threshold_for_gain(&[0.5], gain), Err(ModelError::OutOfRange { .. })), "{gain}");
