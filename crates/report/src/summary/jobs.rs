@@ -74,7 +74,9 @@ fn one_by_one(record: &Record) -> Jobs {
     if jobs.iter().any(|job| job.ipc.is_some()) {
         columns.push(column("IPC", true, 4, cells(&|job| or_none(job.ipc, ratio))));
     }
-    if jobs.iter().any(|job| job.progress.is_some()) {
+    // By CPU time it would only repeat the column before.
+    let is_measured = |job: &Job| job.progress.is_some() && job.progress_basis != ProgressBasis::CpuTime;
+    if jobs.iter().any(|job| is_measured(job)) {
         let progress = |job: &Job| {
             let about = if job.progress_basis == ProgressBasis::Ipc { "" } else { "~" };
             or_none(job.progress, |quanta| format!("{about}{}", seconds(quanta * record.quantum_s)))

@@ -9,7 +9,7 @@ use crate::exit::{Exit, usage};
 use crate::input::Command;
 use anyhow::Context as _;
 use cosched_core::{
-    EndedBy, Feed, Nanos, Params, Policy, Rate, Reading, RunConfig, RunError, RunResult, SoloProfile, TaskSpec,
+    EndedBy, Feed, Feeds, Nanos, Params, Policy, Rate, Reading, RunConfig, RunError, RunResult, SoloProfile, TaskSpec,
     find_policy,
 };
 use cosched_linux::root::Root;
@@ -174,7 +174,7 @@ fn run_once(
         quantum: setup.config.quantum,
         started_at: Some(setup.started_at),
         jobs,
-        feeds: view.feeds.clone(),
+        feeds: worth_telling(&view.feeds, setup),
         counters: (!counted.is_empty()).then(|| counted.join(", ")),
         freezing: Some(freezing.to_owned()),
         cpu_share: Reading::Absent(cosched_core::Absence::NotYetMeasured),
@@ -243,6 +243,17 @@ fn run_once(
         info.cpu_share = Reading::Value(cpu_used.share_of(result.turnaround));
     }
     Ok((result, info))
+}
+
+/// What is off and matters: what every report has, and what this policy wants. That a machine has one type of core is
+/// no defect to anybody else.
+fn worth_telling(feeds: &Feeds, setup: &Setup<'_>) -> Feeds {
+    let needs = find_policy(setup.name).map(|entry| (entry.needs)(setup.params)).unwrap_or_default();
+    let mut told = feeds.clone();
+    told.missing.retain(|&feed, _| {
+        feed.is_counter() || matches!(feed, Feed::CpuTime | Feed::Energy) || needs.iter().any(|need| need.feed == feed)
+    });
+    told
 }
 
 /// The last line that a failed job wrote to its error output.
