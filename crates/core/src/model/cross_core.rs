@@ -1,5 +1,5 @@
-//! What a thread would do on the other type of core (lucky, sections 2.2 and 3): performance by regression, power, energy
-//! efficiency, and the tickets that follow.
+//! What a thread would do on the other type of core (lucky, sections 2.2 and 3): performance by regression, power,
+//! energy efficiency, and the tickets that follow.
 //!
 //! | symbol | meaning | unit |
 //! | --- | --- | --- |
@@ -71,7 +71,8 @@ pub struct RegressionFit {
     pub r2: Option<f64>,
 }
 
-/// Coefficients by the method of least squares (lucky, section 2.2), from programs that ran alone on both types of core.
+/// Coefficients by the method of least squares (lucky, section 2.2), from programs that ran alone on both types of
+/// core.
 ///
 /// ```
 /// use cosched_core::model::cross_core::{CorePair, CoreSample, fit};
@@ -89,10 +90,11 @@ pub struct RegressionFit {
 /// ```
 ///
 /// # Errors
-/// [`ModelError::ItemOutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for fewer
-/// than three programs, or when `LLCMS` is the same for all of them or tells nothing that `MIPS` does not.
+/// [`ModelError::ItemOutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for
+/// fewer than three programs, or when `LLCMS` is the same for all of them or tells nothing that `MIPS` does not.
 pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
-    /// Two columns count as parallel when all but this share of one lies along the other: far above rounding, far below noise.
+    /// Two columns count as parallel when all but this share of one lies along the other: far above rounding, far below
+    /// noise.
     const PARALLEL: f64 = 1e-10;
 
     let undetermined = |reason| ModelError::Undetermined { what: "regression between core types", reason };
@@ -172,8 +174,8 @@ pub struct CoreType {
 }
 
 impl CoreType {
-    /// A type with capacity `C` (MIPS), above 0, and busy and idle power `B` and `I` (W), at least 0 and `B` above 0 and
-    /// not below `I`.
+    /// A type with capacity `C` (MIPS), above 0, and busy and idle power `B` and `I` (W), at least 0 and `B` above 0
+    /// and not below `I`.
     ///
     /// ```
     /// use cosched_core::model::cross_core::CoreType;
@@ -286,7 +288,8 @@ mod tests {
 
     #[test]
     fn least_squares_by_hand() {
-        // Centred: x = -1, 1, -1, 1; z = -1, -1, 1, 1; y = -3, 3, -1, 1: alpha = 8/4 = 2, beta = 0, residuals -1, 1, 1, -1.
+        // Centred: x = -1, 1, -1, 1; z = -1, -1, 1, 1; y = -3, 3, -1, 1: alpha = 8/4 = 2, beta = 0, residuals -1, 1, 1,
+        // -1.
         let fitted =
             fit(&[pair(1.0, 0.0, 7.0), pair(3.0, 0.0, 13.0), pair(1.0, 2.0, 9.0), pair(3.0, 2.0, 11.0)]).unwrap();
         assert!((fitted.regression.alpha - 2.0).abs() < 1e-12);
