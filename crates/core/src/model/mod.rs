@@ -8,14 +8,12 @@
 //!
 //! 1. What is measured is another figure, the utilisation `u` under contention. [`bus`] turns the `u` of all running
 //!    programs into their `b` (EFS, Eq. 9), and the `b` of any set of programs into the speed of each and the
-//!   throughput
-//!    of all (Eqs. 10-12).
+//!    throughput of all (Eqs. 10-12).
 //! 2. [`window`] predicts the demand in the next interval from those measured before (Eq. 20).
 //! 3. [`power`] says what so many active cores cost, and with the throughput what a piece of work costs (Eqs. 13-15).
-//! 4. [`threshold`] turns the question around: how demanding may one more program be before the core it wakes costs
-//! more
-//!    than it brings (Eq. 16)? [`admission_table`] answers that in bounded time with integers, for schedulers in a
-//!   kernel.
+//! 4. [`threshold`] turns the question around: how demanding may one more program be before the core it wakes
+//!    costs more than it brings (Eq. 16)? [`admission_table`] answers that in bounded time with integers, for
+//!    schedulers in a kernel.
 //! 5. What is turned away must not be turned away for ever: [`starvation`] (Eqs. 21-24).
 //!
 //! On processors with big and small cores the question is who gets a big one. [`cross_core`] predicts what a thread

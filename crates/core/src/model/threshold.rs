@@ -33,8 +33,7 @@ pub enum Objective {
 
 impl Objective {
     /// The factor by which the throughput must grow for the objective to stay as it is when power grows from `before_w`
-    /// to
-    /// `after_w` (W): their ratio for energy, its root for energy-delay product, 1 for throughput.
+    /// to `after_w` (W): their ratio for energy, its root for energy-delay product, 1 for throughput.
     ///
     /// ```
     /// use cosched_core::model::threshold::Objective;
