@@ -179,7 +179,7 @@ impl CoreType {
     ///
     /// ```
     /// use cosched_core::model::cross_core::CoreType;
-    /// // The small core of lucky, Table 1: between 0.7 W and 2.15 W. At half of its capacity it takes the mean.
+    /// // The small core of lucky, section 2: between 0.7 W and 2.15 W. At half of its capacity it takes the mean.
     /// let small = CoreType::new(1000.0, 2.15, 0.7)?;
     /// assert!((small.power_w(500.0)? - 1.425).abs() < 1e-12);
     /// # Ok::<(), cosched_core::model::ModelError>(())
@@ -207,7 +207,7 @@ impl CoreType {
         self.capacity_mips
     }
 
-    /// `P = (B - I) MIPS / C + I` (W), the power of a core on which a thread runs at `mips` (lucky, section 3.1).
+    /// `P = (B - I) MIPS / C + I` (W), the power of a core on which a thread runs at `mips` (lucky, section 3).
     ///
     /// A performance above the capacity, which is only the highest that was seen, extends the line.
     ///
@@ -218,7 +218,7 @@ impl CoreType {
         Ok((self.busy_w - self.idle_w) * (mips / self.capacity_mips) + self.idle_w)
     }
 
-    /// `MIPS^2 / P` (MIPS^2/W) (lucky, section 3.1); 0 for a thread that does nothing.
+    /// `MIPS^2 / P` (MIPS^2/W) (lucky, section 3); 0 for a thread that does nothing.
     ///
     /// ```
     /// use cosched_core::model::cross_core::CoreType;
@@ -244,7 +244,7 @@ impl CoreType {
 ///
 /// ```
 /// use cosched_core::model::cross_core::{CoreType, benefit};
-/// // lucky, Table 1, with an idle power of 5 W assumed for the big core, which the text does not give.
+/// // In the proportions of lucky, section 2; the capacity of 1000 and the idle power of 5 W are made up.
 /// let (big, small) = (CoreType::new(4000.0, 18.9, 5.0)?, CoreType::new(1000.0, 2.15, 0.7)?);
 /// // At full capacity: 4^2 times the square of the speed for 18.9 / 2.15 times the power.
 /// assert!((benefit(&big, 4000.0, &small, 1000.0)? - 16.0 / (18.9 / 2.15)).abs() < 1e-12);
@@ -259,7 +259,7 @@ pub fn benefit(big: &CoreType, big_mips: f64, small: &CoreType, small_mips: f64)
     Ok(big.efficiency(big_mips)? / small.efficiency(small_mips)?)
 }
 
-/// `tickets = 100 x benefit` (lucky, section 3.2, step 3), rounded to the nearest whole number, and at least 1, so that
+/// `tickets = 100 x benefit` (lucky, section 3, step 3), rounded to the nearest whole number, and at least 1, so that
 /// nobody is shut out of the big cores for ever (ours). At most `u32::MAX`.
 ///
 /// ```
