@@ -111,8 +111,8 @@ enum Type {
     Small,
 }
 
-/// Answers on standard output. Exit code 2, with the reason on standard error, when flags contradict each other; what is
-/// wrong with a flag by itself is reported by the parser, with the same code.
+/// Answers on standard output. Exit code 2, with the reason on standard error, when flags contradict each other; what
+/// is wrong with a flag by itself is reported by the parser, with the same code.
 pub(crate) fn run(args: ModelArgs) -> Result<ExitCode> {
     let answer = match answer(args.question) {
         Ok(answer) => answer,

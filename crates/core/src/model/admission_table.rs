@@ -1,9 +1,9 @@
-//! The admission threshold (EFS, Eq. 16) for a scheduler that adds and removes tasks all the time: integers only, bounded
-//! loops, no division, and the same cost whether 4 or 512 CPUs are busy.
+//! The admission threshold (EFS, Eq. 16) for a scheduler that adds and removes tasks all the time: integers only,
+//! bounded loops, no division, and the same cost whether 4 or 512 CPUs are busy.
 //!
 //! # The idea
-//! The paper suggests look-up tables for many cores and leaves them open; this form is ours. Eq. 10 splits the speed of a
-//! task into the time it uses the bus and the time it computes, `s = u + h`, and with the odds `o = b / (1 - b)` both
+//! The paper suggests look-up tables for many cores and leaves them open; this form is ours. Eq. 10 splits the speed of
+//! a task into the time it uses the bus and the time it computes, `s = u + h`, and with the odds `o = b / (1 - b)` both
 //! depend on one ratio alone:
 //!
 //! ```text
@@ -17,15 +17,16 @@
 //!
 //! Asking for the threshold is two binary searches over the grid: one for the point where the tasks' utilisations fill
 //! the bus, `sum u = 1 - D`, which is the present throughput, and one for the point where a task that uses up what is
-//! then left of the bus would bring the throughput to what is needed. Logarithms by look-up turn its utilisation into a class.
+//! then left of the bus would bring the throughput to what is needed. Logarithms by look-up turn its utilisation into a
+//! class.
 //!
 //! # Error
-//! For up to [`MOST_TASKS`] tasks the throughput differs from the exact one (see [`bus`](super::bus)) by less than 1 %: half a step of
-//! the odds, 0.54 %, moves the throughput by no more than about as much, and the interpolation adds up to 0.37 %. Likewise
-//! the exact throughput with a task at the threshold differs from the needed one by less than 1 %. The largest errors in
-//! some ten thousand mixtures that were chosen to be hard are 0.54 % and 0.39 %; the tests hold the 1 %. Demands below
-//! 2^-42 count as 0 and demands above 1024/1025 = 0.99902 as this one: beyond it the limit in which tasks with `b = 1` stop all others is
-//! not reproduced, and no counter can tell such demands apart.
+//! For up to [`MOST_TASKS`] tasks the throughput differs from the exact one (see [`bus`](super::bus)) by less than 1 %:
+//! half a step of the odds, 0.54 %, moves the throughput by no more than about as much, and the interpolation adds up
+//! to 0.37 %. Likewise the exact throughput with a task at the threshold differs from the needed one by less than 1 %.
+//! The largest errors in some ten thousand mixtures that were chosen to be hard are 0.54 % and 0.39 %; the tests hold
+//! the 1 %. Demands below 2^-42 count as 0 and demands above 1024/1025 = 0.99902 as this one: beyond it the limit in
+//! which tasks with `b = 1` stop all others is not reproduced, and no counter can tell such demands apart.
 
 use super::error::{ModelError, check_share};
 use super::fixed::{FRACTION_DIGITS, LOG_DIGITS, Logarithms, OCTAVE, ONE, SHARE_DIGITS, TABLE_DIGITS};
@@ -107,7 +108,8 @@ impl Gain {
         Ok(Self((gain * f64::from(1_u32 << Self::DIGITS) + 0.5) as u32))
     }
 
-    /// The gains that a task needs which wakes core number 2, 3, ..., `cores`, in this order, ready to be handed to a kernel.
+    /// The gains that a task needs which wakes core number 2, 3, ..., `cores`, in this order, ready to be handed to a
+    /// kernel.
     ///
     /// # Errors
     /// None for a [`PowerModel`], which is valid by construction; the type says so because gains are checked.
@@ -237,8 +239,8 @@ impl AdmissionTable {
         DemandClass::at((log + STEP / 2).div_euclid(STEP))
     }
 
-    /// The highest class that is admitted beside the tasks of `load` if the throughput must grow by `gain`: candidates of
-    /// this class and below fit, and with `None` nothing fits. [`DemandClass::HIGHEST`] means that everything fits.
+    /// The highest class that is admitted beside the tasks of `load` if the throughput must grow by `gain`: candidates
+    /// of this class and below fit, and with `None` nothing fits. [`DemandClass::HIGHEST`] means that everything fits.
     ///
     /// With nothing running everything fits. The cost does not depend on the number of tasks.
     ///
@@ -273,7 +275,8 @@ impl AdmissionTable {
             return Some(DemandClass::HIGHEST);
         }
 
-        // How far a task that takes what is left of the bus falls short of what is needed: it rises from point to point.
+        // How far a task that takes what is left of the bus falls short of what is needed: it rises from point to
+        // point.
         let at = |point: usize| load.state(self, point);
         let point = first(settled.point, POINTS, |point| at(point).short_of(needed) >= 0);
         if point == POINTS {
@@ -322,10 +325,11 @@ struct State {
 }
 
 impl State {
-    /// Whether, and how far, throughput falls short of `needed` if another task takes the rest: negative if it does not.
+    /// Whether, and how far, throughput falls short of `needed` if another task takes the rest: negative if it does
+    /// not.
     ///
-    /// With `v = u + D` that task adds `D / v`, and `a` is what it must add: `a v - D` has the sign of `a - D / v`, needs no
-    /// division, and is smooth where `D / v` is steep.
+    /// With `v = u + D` that task adds `D / v`, and `a` is what it must add: `a v - D` has the sign of `a - D / v`,
+    /// needs no division, and is smooth where `D / v` is steep.
     #[inline]
     fn short_of(&self, needed: u64) -> i64 {
         // D / v is at most 1: to need more is to need too much.

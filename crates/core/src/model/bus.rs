@@ -20,13 +20,14 @@
 //! s(d) = 2 d / (q d + sqrt(q^2 d^2 + 4 q b))
 //! ```
 //!
-//! which has no cancellation and no overflow for any demand, and the right limit at `b = 0`. Every `u_i = b_i s_i` rises
-//! with `d`, so `d` is the only root of one scalar equation, `sum u_i(d) + d^2 = 1`, and a step costs O(n). It is solved
-//! in `d` and not in `U`, because near saturation `1 - U` has no digits left while `d` keeps them all.
+//! which has no cancellation and no overflow for any demand, and the right limit at `b = 0`. Every `u_i = b_i s_i`
+//! rises with `d`, so `d` is the only root of one scalar equation, `sum u_i(d) + d^2 = 1`, and a step costs O(n). It is
+//! solved in `d` and not in `U`, because near saturation `1 - U` has no digits left while `d` keeps them all.
 
 use super::error::{ModelError, check_positive, check_share};
 
-/// What one pass over the demands yields at a given `d`: sums of the utilisations and the speeds, and their derivatives.
+/// What one pass over the demands yields at a given `d`: sums of the utilisations and the speeds, and their
+/// derivatives.
 #[derive(Clone, Copy)]
 pub(super) struct Sums {
     pub(super) utilisation: f64,
@@ -107,8 +108,8 @@ impl Equilibrium {
         1.0 - self.free()
     }
 
-    /// `s = u / b`, the speed of a task of this set relative to running alone, from 0 to 1 (EFS, Eq. 11; the paper calls
-    /// it slowdown).
+    /// `s = u / b`, the speed of a task of this set relative to running alone, from 0 to 1 (EFS, Eq. 11; the paper
+    /// calls it slowdown).
     ///
     /// `solo` is the demand of a task that is in the set; for any other value the answer means nothing.
     #[must_use]
@@ -132,8 +133,8 @@ impl Equilibrium {
     }
 }
 
-/// What a set of tasks does when it runs together: the result of [`predict`], reusable so that a scheduler that predicts
-/// all the time does not allocate.
+/// What a set of tasks does when it runs together: the result of [`predict`], reusable so that a scheduler that
+/// predicts all the time does not allocate.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prediction {
     /// `u_i` of each task, in the order of the demands, from 0 to `b_i`.
@@ -156,7 +157,7 @@ pub struct Prediction {
 /// use cosched_core::model::bus::{Prediction, predict};
 /// let mut together = Prediction::default();
 /// predict(&[0.57, 0.3, 0.8], &mut together)?;
-/// // Three tasks do 1.60 tasks' worth of work. The most demanding one is slowed down the least: nobody waits for itself.
+/// // Three tasks do 1.60 tasks' worth of work, and the most demanding one is slowed down the least.
 /// assert!((together.throughput - 1.598_74).abs() < 1e-5);
 /// assert!(together.speed[2] > together.speed[0] && together.speed[0] > together.speed[1]);
 /// # Ok::<(), cosched_core::model::ModelError>(())
@@ -252,12 +253,13 @@ pub struct Inversion {
     /// `U`, the total as it was used, from 0 to 1.
     pub total: f64,
     /// The total as it was measured, when it was not usable as it is and had to be brought into range: above 1, because
-    /// counters and the calibrated service rate have errors, or, if the caller measured it by itself, below the greatest
-    /// single utilisation.
+    /// counters and the calibrated service rate have errors, or, if the caller measured it by itself, below the
+    /// greatest single utilisation.
     pub clamped_from: Option<f64>,
 }
 
-/// The solo utilisations `b_i` of tasks that were measured together at `measured` (`u_i`, each from 0 to 1): EFS, Eq. 9.
+/// The solo utilisations `b_i` of tasks that were measured together at `measured` (`u_i`, each from 0 to 1), by
+/// EFS, Eq. 9.
 ///
 /// `total` is the chip-wide `U` where a counter gives it (EFS, Eq. 18); with `None` it is the sum of the tasks' own. A
 /// total above 1 is a measuring error and is clamped to 1, where every task with `u_i > 0` comes out as `b_i = 1`: the
@@ -301,8 +303,8 @@ pub fn solo_utilisations(measured: &[f64], total: Option<f64>, solo: &mut [f64])
 
 /// `U` or `u_i` from a count of bus accesses in an interval: `accesses / (mu dt)` (EFS, Eq. 18).
 ///
-/// `mu` is the service rate of the bus (accesses/s), `interval_s` the length of the interval `dt` (s). The result has no
-/// unit, is 0 at the least, and may exceed 1 by errors of measurement: [`solo_utilisations`] deals with that.
+/// `mu` is the service rate of the bus (accesses/s), `interval_s` the length of the interval `dt` (s). The result has
+/// no unit, is 0 at the least, and may exceed 1 by errors of measurement: [`solo_utilisations`] deals with that.
 ///
 /// ```
 /// use cosched_core::model::bus::utilisation_of_accesses;

@@ -1,5 +1,5 @@
-//! What a thread would do on the other type of core (lucky, sections 2.2 and 3): performance by regression, power, energy
-//! efficiency, and the tickets that follow.
+//! What a thread would do on the other type of core (lucky, sections 2.2 and 3): performance by regression, power,
+//! energy efficiency, and the tickets that follow.
 //!
 //! | symbol | meaning | unit |
 //! | --- | --- | --- |
@@ -71,7 +71,8 @@ pub struct RegressionFit {
     pub r2: Option<f64>,
 }
 
-/// Coefficients by the method of least squares (lucky, section 2.2), from programs that ran alone on both types of core.
+/// Coefficients by the method of least squares (lucky, section 2.2), from programs that ran alone on both types of
+/// core.
 ///
 /// ```
 /// use cosched_core::model::cross_core::{CorePair, CoreSample, fit};
@@ -89,10 +90,11 @@ pub struct RegressionFit {
 /// ```
 ///
 /// # Errors
-/// [`ModelError::ItemOutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for fewer
-/// than three programs, or when `LLCMS` is the same for all of them or tells nothing that `MIPS` does not.
+/// [`ModelError::ItemOutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for
+/// fewer than three programs, or when `LLCMS` is the same for all of them or tells nothing that `MIPS` does not.
 pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
-    /// Two columns count as parallel when all but this share of one lies along the other: far above rounding, far below noise.
+    /// Two columns count as parallel when all but this share of one lies along the other: far above rounding, far below
+    /// noise.
     const PARALLEL: f64 = 1e-10;
 
     let undetermined = |reason| ModelError::Undetermined { what: "regression between core types", reason };
@@ -172,12 +174,12 @@ pub struct CoreType {
 }
 
 impl CoreType {
-    /// A type with capacity `C` (MIPS), above 0, and busy and idle power `B` and `I` (W), at least 0 and `B` above 0 and
-    /// not below `I`.
+    /// A type with capacity `C` (MIPS), above 0, and busy and idle power `B` and `I` (W), at least 0 and `B` above 0
+    /// and not below `I`.
     ///
     /// ```
     /// use cosched_core::model::cross_core::CoreType;
-    /// // The small core of lucky, Table 1: between 0.7 W and 2.15 W. At half of its capacity it takes the mean.
+    /// // The small core of lucky, section 2: between 0.7 W and 2.15 W. At half of its capacity it takes the mean.
     /// let small = CoreType::new(1000.0, 2.15, 0.7)?;
     /// assert!((small.power_w(500.0)? - 1.425).abs() < 1e-12);
     /// # Ok::<(), cosched_core::model::ModelError>(())
@@ -205,7 +207,7 @@ impl CoreType {
         self.capacity_mips
     }
 
-    /// `P = (B - I) MIPS / C + I` (W), the power of a core on which a thread runs at `mips` (lucky, section 3.1).
+    /// `P = (B - I) MIPS / C + I` (W), the power of a core on which a thread runs at `mips` (lucky, section 3).
     ///
     /// A performance above the capacity, which is only the highest that was seen, extends the line.
     ///
@@ -216,7 +218,7 @@ impl CoreType {
         Ok((self.busy_w - self.idle_w) * (mips / self.capacity_mips) + self.idle_w)
     }
 
-    /// `MIPS^2 / P` (MIPS^2/W) (lucky, section 3.1); 0 for a thread that does nothing.
+    /// `MIPS^2 / P` (MIPS^2/W) (lucky, section 3); 0 for a thread that does nothing.
     ///
     /// ```
     /// use cosched_core::model::cross_core::CoreType;
@@ -242,7 +244,7 @@ impl CoreType {
 ///
 /// ```
 /// use cosched_core::model::cross_core::{CoreType, benefit};
-/// // lucky, Table 1, with an idle power of 5 W assumed for the big core, which the text does not give.
+/// // In the proportions of lucky, section 2; the capacity of 1000 and the idle power of 5 W are made up.
 /// let (big, small) = (CoreType::new(4000.0, 18.9, 5.0)?, CoreType::new(1000.0, 2.15, 0.7)?);
 /// // At full capacity: 4^2 times the square of the speed for 18.9 / 2.15 times the power.
 /// assert!((benefit(&big, 4000.0, &small, 1000.0)? - 16.0 / (18.9 / 2.15)).abs() < 1e-12);
@@ -257,7 +259,7 @@ pub fn benefit(big: &CoreType, big_mips: f64, small: &CoreType, small_mips: f64)
     Ok(big.efficiency(big_mips)? / small.efficiency(small_mips)?)
 }
 
-/// `tickets = 100 x benefit` (lucky, section 3.2, step 3), rounded to the nearest whole number, and at least 1, so that
+/// `tickets = 100 x benefit` (lucky, section 3, step 3), rounded to the nearest whole number, and at least 1, so that
 /// nobody is shut out of the big cores for ever (ours). At most `u32::MAX`.
 ///
 /// ```
@@ -286,7 +288,8 @@ mod tests {
 
     #[test]
     fn least_squares_by_hand() {
-        // Centred: x = -1, 1, -1, 1; z = -1, -1, 1, 1; y = -3, 3, -1, 1: alpha = 8/4 = 2, beta = 0, residuals -1, 1, 1, -1.
+        // Centred: x = -1, 1, -1, 1; z = -1, -1, 1, 1; y = -3, 3, -1, 1: alpha = 8/4 = 2, beta = 0, residuals -1, 1, 1,
+        // -1.
         let fitted =
             fit(&[pair(1.0, 0.0, 7.0), pair(3.0, 0.0, 13.0), pair(1.0, 2.0, 9.0), pair(3.0, 2.0, 11.0)]).unwrap();
         assert!((fitted.regression.alpha - 2.0).abs() < 1e-12);

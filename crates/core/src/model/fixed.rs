@@ -1,5 +1,5 @@
-//! Integer logarithms: what the [`admission_table`](super::admission_table) computes with where a kernel has no floating
-//! point and no division to spare.
+//! Integer logarithms: what the [`admission_table`](super::admission_table) computes with where a kernel has no
+//! floating point and no division to spare.
 
 /// Binary digits of a logarithm after the point: logarithms come in units of 2^-12 octave.
 pub(super) const LOG_DIGITS: u32 = 12;

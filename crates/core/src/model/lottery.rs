@@ -1,8 +1,8 @@
-//! A lottery over a changing set of holders (lucky, section 3.2), with O(log m) draw and update.
+//! A lottery over a changing set of holders (lucky, section 3), with O(log m) draw and update.
 //!
-//! The paper's implementation walks a list, O(m), and names a tree as the remedy for hundreds of threads. This is a binary
-//! indexed tree: node `i` holds the tickets of the `i & -i` slots that end with slot `i`. It knows no random numbers: the
-//! caller draws them, so that the same seed gives the same winners everywhere.
+//! The paper's implementation walks a list, O(m), and names a tree as the remedy for hundreds of threads. This is a
+//! binary indexed tree: node `i` holds the tickets of the `i & -i` slots that end with slot `i`. It knows no random
+//! numbers: the caller draws them, so that the same seed gives the same winners everywhere.
 
 use thiserror::Error;
 

@@ -33,8 +33,8 @@ impl PowerModel {
     /// ```
     ///
     /// # Errors
-    /// [`ModelError::ItemOutOfRange`] or [`ModelError::OutOfRange`] for steps outside this range, [`ModelError::Length`]
-    /// for fewer than two.
+    /// [`ModelError::ItemOutOfRange`] or [`ModelError::OutOfRange`] for steps outside this range,
+    /// [`ModelError::Length`] for fewer than two.
     pub fn new(steps_w: &[f64]) -> Result<Self, ModelError> {
         if steps_w.len() < 2 {
             return Err(ModelError::Length { what: "list of power steps", got: steps_w.len(), expected: 2 });
@@ -88,8 +88,8 @@ impl PowerModel {
 
 /// Energy per work, `Power / T`, in joules for each second of solo progress (EFS, Eq. 14).
 ///
-/// `watts` is the power of the whole system (W), `throughput` is `T` (tasks' worth of solo progress). With no throughput
-/// it is infinite.
+/// `watts` is the power of the whole system (W), `throughput` is `T` (tasks' worth of solo progress). With no
+/// throughput it is infinite.
 ///
 /// ```
 /// use cosched_core::model::power::energy_per_work;
@@ -142,8 +142,8 @@ pub struct PowerFit {
 /// ```
 ///
 /// # Errors
-/// [`ModelError::ItemOutOfRange`] for a power that is negative or not finite, [`ModelError::Undetermined`] when there is
-/// no measurement with no core active (it is `P_0`) or none with some, and the errors of [`PowerModel::new`].
+/// [`ModelError::ItemOutOfRange`] for a power that is negative or not finite, [`ModelError::Undetermined`] when there
+/// is no measurement with no core active (it is `P_0`) or none with some, and the errors of [`PowerModel::new`].
 pub fn fit(points: &[PowerPoint]) -> Result<PowerFit, ModelError> {
     for (index, point) in points.iter().enumerate() {
         check_non_negative("power", point.watts).map_err(|_| ModelError::ItemOutOfRange {

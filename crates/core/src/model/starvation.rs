@@ -11,8 +11,8 @@
 //! | `c_l`, `c_g` | factors of the two: 20 and 5 in the paper | |
 //!
 //! A task is judged only while it has the least vruntime of its CPU. `t_max` (Eq. 24) bounds the extra wait that the
-//! longer slices of starved tasks cause when all are starved. It is not a bound on all waiting: with four tasks `t_max` is
-//! 72 ms, and starvation is not even noticed before `t_global` = 90 ms.
+//! longer slices of starved tasks cause when all are starved. It is not a bound on all waiting: with four tasks `t_max`
+//! is 72 ms, and starvation is not even noticed before `t_global` = 90 ms.
 
 /// The times of the starvation rule as parameters.
 ///
@@ -36,7 +36,8 @@ pub struct Starvation {
     pub local_factor: u64,
     /// `c_g` of Eq. 23.
     pub global_factor: u64,
-    /// Least slice that a starved task gets (ns) (ours: with one task on its CPU its lag, and so the paper's slice, is 0).
+    /// Least slice that a starved task gets (ns) (ours: with one task on its CPU its lag, and so the paper's slice, is
+    /// 0).
     pub least_slice_ns: u64,
 }
 
@@ -93,8 +94,8 @@ impl Starvation {
         self.global_factor.saturating_mul(self.period_ns(tasks))
     }
 
-    /// `t_max` (ns) for `tasks` on the chip (EFS, Eq. 24): the most that the longer slices of starved tasks add to a wait.
-    /// It is not a bound on the wait itself.
+    /// `t_max` (ns) for `tasks` on the chip (EFS, Eq. 24): the most that the longer slices of starved tasks add to a
+    /// wait. It is not a bound on the wait itself.
     #[must_use]
     pub fn extra_wait_ns(&self, tasks: u64) -> u64 {
         tasks.saturating_mul(self.period_ns(tasks))
@@ -147,6 +148,7 @@ mod tests {
     fn period_is_continuous_up_to_a_step_and_saturates() {
         let rule = Starvation::KERNEL;
         assert_eq!(rule.period_ns(0), 18_000_000);
+        assert_eq!((rule.period_ns(4), rule.period_ns(5)), (18_000_000, 20_000_000));
         assert_eq!(rule.period_ns(u64::MAX), u64::MAX);
         assert_eq!(rule.extra_wait_ns(u64::MAX), u64::MAX);
         assert_eq!(Starvation::for_quantum(rule.least_period_ns), rule);

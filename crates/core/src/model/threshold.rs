@@ -8,8 +8,8 @@
 //! | gain | `T* / T`, from the [`Objective`] and the power that one more active core costs | at least 0 |
 //!
 //! # How it is solved
-//! Throughput falls as `b_n` rises, so the threshold is one root again, but not of a nested problem: with `d = sqrt(D)` as
-//! the unknown (see [`bus`]) the running tasks' utilisations follow in closed form, the additional task
+//! Throughput falls as `b_n` rises, so the threshold is one root again, but not of a nested problem: with `d = sqrt(D)`
+//! as the unknown (see [`bus`]) the running tasks' utilisations follow in closed form, the additional task
 //! takes the rest, `u_n = 1 - D - sum u_i`, its speed is `u_n + D / (u_n + D)`, and the sum of all speeds must be `T*`.
 //! Only at the end Eq. 9 turns `u_n` into `b_n`.
 //!
@@ -32,8 +32,8 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// The factor by which the throughput must grow for the objective to stay as it is when power grows from `before_w` to
-    /// `after_w` (W): their ratio for energy, its root for energy-delay product, 1 for throughput.
+    /// The factor by which the throughput must grow for the objective to stay as it is when power grows from `before_w`
+    /// to `after_w` (W): their ratio for energy, its root for energy-delay product, 1 for throughput.
     ///
     /// ```
     /// use cosched_core::model::threshold::Objective;
@@ -91,11 +91,11 @@ impl Admission {
     }
 }
 
-/// The admission threshold beside tasks that each keep one core of their own busy, when the next one takes one more core
-/// (EFS, Eq. 16).
+/// The admission threshold beside tasks that each keep one core of their own busy, when the next one takes one more
+/// core (EFS, Eq. 16).
 ///
-/// `running` are solo utilisations from 0 to 1. With nothing running everything is admitted: there is no energy per work
-/// to compare with.
+/// `running` are solo utilisations from 0 to 1. With nothing running everything is admitted: there is no energy per
+/// work to compare with.
 ///
 /// ```
 /// use cosched_core::model::{bus, power::PowerModel, threshold::{Objective, threshold}};
@@ -120,13 +120,13 @@ pub fn threshold(running: &[f64], power: &PowerModel, objective: Objective) -> R
     threshold_for_gain(running, gain)
 }
 
-/// The admission threshold for a given gain: the largest solo utilisation of an additional task with which the throughput
-/// is still at least `gain` times that of the tasks `running`.
+/// The admission threshold for a given gain: the largest solo utilisation of an additional task with which the
+/// throughput is still at least `gain` times that of the tasks `running`.
 ///
 /// This is the form for machines on which the next task may or may not wake another core (an SMT sibling of a busy CPU
-/// does not, so the gain is 1): get the gain from [`Objective::gain`]. Costs some four or five passes over the tasks more
-/// than [`bus::throughput`], and does not allocate. The throughput at the threshold has a relative error below 1e-9, except
-/// where it depends on digits of `1 - b_n` that a threshold just below 1 cannot hold.
+/// does not, so the gain is 1): get the gain from [`Objective::gain`]. Costs some four or five passes over the tasks
+/// more than [`bus::throughput`], and does not allocate. The throughput at the threshold has a relative error below
+/// 1e-9, except where it depends on digits of `1 - b_n` that a threshold just below 1 cannot hold.
 ///
 /// ```
 /// use cosched_core::model::threshold::{Admission, threshold_for_gain};
@@ -165,15 +165,16 @@ pub fn threshold_for_gain(running: &[f64], gain: f64) -> Result<Admission, Model
 
 /// Finds `b_n` for a needed throughput above that of the tasks with `b = 0` and one more.
 ///
-/// With `v = u_n + D = 1 - sum u_i` the additional task's speed is `v - D + D / v`. The throughput as it stands falls by up
-/// to 1 within a step of relative size `D` below `highest`, which no Newton step finds; so what is solved is
-/// `D - a v = 0`, where `a = T* - (sum s_i + v - D)` is what the additional task must add as `D / v`: the same root, and smooth.
+/// With `v = u_n + D = 1 - sum u_i` the additional task's speed is `v - D + D / v`. The throughput as it stands falls
+/// by up to 1 within a step of relative size `D` below `highest`, which no Newton step finds; so what is solved is
+/// `D - a v = 0`, where `a = T* - (sum s_i + v - D)` is what the additional task must add as `D / v`: the same root,
+/// and smooth.
 fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
     const LAST_STEP: f64 = 1e-7;
     /// Far above the number of steps of any input that was found; only a guard.
     const MOST_STEPS: u32 = 200;
-    /// Below this the running tasks, whose 1 - b is at least 1e-16 where it is not 0, leave the whole bus to the additional
-    /// one, and its 1 - b = D has no digit left. Far above where the terms of the sums would underflow.
+    /// Below this the running tasks, whose 1 - b is at least 1e-16 where it is not 0, leave the whole bus to the
+    /// additional one, and its 1 - b = D has no digit left. Far above where the terms of the sums would underflow.
     const LEAST: f64 = 1e-24;
     /// With b = 1 the throughput would be too low.
     const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
@@ -195,7 +196,8 @@ fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
             low = d;
         }
         let newton = d - excess / slope;
-        // Where the other tasks alone do more than is needed, the form is not monotone and Newton may point the wrong way.
+        // Where the other tasks alone do more than is needed, the form is not monotone and Newton may point the wrong
+        // way.
         let next = if slope > 0.0 && newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
         let step = next - d;
         // Two ways to the same u_n, of which one always keeps its digits: the rest of the bus, or the required D / v.
