@@ -321,7 +321,10 @@ mod tests {
         let file = dir.path().join("sys/class/powercap/intel-rapl:0/energy_uj");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
         if std::fs::read(&file).is_ok() {
-            println!("skipped, because this user may read every file");
+            drop(std::io::Write::write_fmt(
+                &mut std::io::stderr(),
+                format_args!("skipped, because this user may read every file\n"),
+            ));
             return;
         }
         assert_eq!(EnergyMeter::open(&Root::new(dir.path())).unwrap_err().reason, Absence::NoPermission);
@@ -368,7 +371,7 @@ mod tests {
             }
             Err(error) => {
                 assert_eq!(error.reason, Absence::NoPermission, "{error}");
-                println!("skipped, because {error}");
+                drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {error}")));
             }
         }
     }

@@ -81,7 +81,10 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
             let share = after.share_of(all);
             assert!((0.55..0.95).contains(&share), "{after:?} of {all:?}");
         }
-        (Reading::Absent(why), ..) => println!("skipped, because CPU time is absent: {why}"),
+        (Reading::Absent(why), ..) => drop(std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("skipped, because CPU time is absent: {why}"),
+        )),
         other => panic!("{other:?}"),
     }
 
@@ -91,7 +94,10 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
             assert!(during > 1_000_000 && after > during, "{during} {after}");
             println!("counted {after_counts:?}, multiplexed: {}", counters.multiplexed());
         }
-        (Reading::Absent(why), ..) => println!("skipped, because instructions are absent: {why}"),
+        (Reading::Absent(why), ..) => drop(std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("skipped, because instructions are absent: {why}"),
+        )),
         other => panic!("{other:?}"),
     }
     // Every event that is absent said so when it was opened.
@@ -131,6 +137,9 @@ fn exact_when_everything_is_counted() {
             // getrusage also has the start of the shell and the kernel's part of the exec.
             assert!((0.80..1.10).contains(&share), "{counted:?} of {used:?}");
         }
-        Reading::Absent(why) => println!("skipped, because CPU time is absent: {why}"),
+        Reading::Absent(why) => drop(std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("skipped, because CPU time is absent: {why}"),
+        )),
     }
 }

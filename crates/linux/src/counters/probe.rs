@@ -121,7 +121,10 @@ mod tests {
         let support = probe(&root, &events).unwrap();
         let counted = support.events.iter().filter(|(_, state)| state.is_value()).count();
         if counted == 0 {
-            println!("skipped, because {}", support.problems[0]);
+            drop(std::io::Write::write_fmt(
+                &mut std::io::stderr(),
+                format_args!("skipped, because {}\n", support.problems[0]),
+            ));
         }
         // What is said to be usable opens without any complaint but those of the tables.
         let (_, problems) = JobCounters::open_target(Target::Itself, &support.usable, Start::Now);
