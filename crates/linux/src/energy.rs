@@ -371,7 +371,7 @@ mod tests {
             }
             Err(error) => {
                 assert_eq!(error.reason, Absence::NoPermission, "{error}");
-                drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {error}")));
+                drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {error}\n")));
             }
         }
     }

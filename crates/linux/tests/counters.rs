@@ -83,7 +83,7 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
         }
         (Reading::Absent(why), ..) => drop(std::io::Write::write_fmt(
             &mut std::io::stderr(),
-            format_args!("skipped, because CPU time is absent: {why}"),
+            format_args!("skipped, because CPU time is absent: {why}\n"),
         )),
         other => panic!("{other:?}"),
     }
@@ -96,7 +96,7 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
         }
         (Reading::Absent(why), ..) => drop(std::io::Write::write_fmt(
             &mut std::io::stderr(),
-            format_args!("skipped, because instructions are absent: {why}"),
+            format_args!("skipped, because instructions are absent: {why}\n"),
         )),
         other => panic!("{other:?}"),
     }
@@ -139,7 +139,7 @@ fn exact_when_everything_is_counted() {
         }
         Reading::Absent(why) => drop(std::io::Write::write_fmt(
             &mut std::io::stderr(),
-            format_args!("skipped, because CPU time is absent: {why}"),
+            format_args!("skipped, because CPU time is absent: {why}\n"),
         )),
     }
 }
