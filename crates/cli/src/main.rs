@@ -67,3 +67,13 @@ fn main() -> ExitCode {
         error.downcast_ref::<Failure>().map_or(Exit::Failure, |failure| failure.exit).into()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_defined_without_contradictions() {
+        Cli::command().debug_assert();
+    }
+}

@@ -76,7 +76,7 @@ pub(crate) struct PolicyArgs {
     pub(crate) cpus: Option<CpuSet>,
 
     /// Count another event than the table's, as in mm=0x4844; can be given several times
-    #[arg(long = "event", value_name = "NAME=RAW")]
+    #[arg(id = "event", long = "event", value_name = "NAME=RAW")]
     pub(crate) events: Vec<String>,
 
     /// How jobs are frozen: the cgroup freezer where it can be had, else signals

@@ -100,7 +100,16 @@ struct Files {
 
 impl Files {
     fn open(args: &RunArgs, plan: &Plan) -> anyhow::Result<Files> {
-        plan::make_logs(&plan.logs)?;
+        let made = plan::make_logs(&plan.logs)?;
+        Files::open_in_logs(args, plan).inspect_err(|_| {
+            // Nothing was started: a folder that was made for nothing goes. One that is not empty stays.
+            for folder in &made {
+                let _ = std::fs::remove_dir(folder);
+            }
+        })
+    }
+
+    fn open_in_logs(args: &RunArgs, plan: &Plan) -> anyhow::Result<Files> {
         let create = |option: &str, path: &Path| {
             File::create(path)
                 .map_err(|error| usage(format!("{option} {}: {error}; nothing was started", path.display())))
@@ -122,11 +131,9 @@ impl Files {
                 )
             }
         };
-        Ok(Files {
-            series: Some(create("--logs", &plan.logs.join("series.jsonl"))?),
-            events: args.output.events.as_ref().map(|path| create("--events", path)).transpose()?,
-            joblog,
-        })
+        let events = args.output.events.as_ref().map(|path| create("--events", path)).transpose()?;
+        let series = Some(create("--logs", &plan.logs.join("series.jsonl"))?);
+        Ok(Files { series, events, joblog })
     }
 }
 

@@ -164,8 +164,10 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     Ok(Program { path, args, env, cwd, stdin, stdout, stderr })
 }
 
-/// Makes the log folder and proves that it can be written.
-pub(crate) fn make_logs(logs: &Path) -> anyhow::Result<()> {
+/// Makes the log folder and proves that it can be written; gives the folders that were not there before, the deepest
+/// first.
+pub(crate) fn make_logs(logs: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let made: Vec<PathBuf> = logs.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
     let fail = |error: std::io::Error| {
         usage(format!(
             "--logs: can't write to the log folder {}: {error}; nothing was started; choose another, as in --logs /tmp/run1",
@@ -177,7 +179,8 @@ pub(crate) fn make_logs(logs: &Path) -> anyhow::Result<()> {
     let mut file = std::fs::File::create(&probe).map_err(fail)?;
     let written = file.write_all(b"probe").and_then(|()| file.sync_all());
     let _ = std::fs::remove_file(&probe);
-    written.map_err(fail)
+    written.map_err(fail)?;
+    Ok(made)
 }
 
 /// What the policy sees when all jobs that may be live are there and none has been started.

@@ -1,0 +1,138 @@
+//! Bad input: one clear error that says where and what was expected, exit 2 or 3, and nothing is started.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn cosched(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+        command.env_remove(name);
+    }
+    command.args(words).current_dir(folder).stdin(Stdio::null()).output().expect("the binary runs")
+}
+
+/// The command fails with this code, says all of `parts` in one error, and leaves the folder as it was.
+fn check(files: &[(&str, &str)], words: &[&str], code: i32, parts: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    }
+    let output = cosched(folder.path(), words);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{words:?} prints on standard output");
+    let errors = stderr.lines().filter(|line| line.starts_with("cosched: ") || line.starts_with("error: "));
+    assert_eq!(errors.count(), 1, "{words:?}: {stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "{words:?}: no {part:?} in: {stderr}");
+    }
+    let mut before: Vec<String> = files.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let entries = std::fs::read_dir(folder.path()).expect("the folder");
+    let mut after: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    before.sort();
+    after.sort();
+    assert_eq!(after, before, "{words:?} started something or left something behind");
+}
+
+#[test]
+fn mix_files() {
+    let cases: &[(&str, i32, &[&str])] = &[
+        ("[[job]]\ncomand = \"touch m\"\n", 2, &["mix.toml:2", "`comand`", "`command`", "[[job]]"]),
+        (
+            "[[job]]\nname = \"a\"\ncommand = \"touch m\"\n[[job]]\nname = \"a\"\ncommand = \"touch m\"\n",
+            2,
+            &["mix.toml:4", "mix.toml:1", "`a`", "copies = 2"],
+        ),
+        (
+            "[[job]]\ncommand = \"touch m\"\n[[job]]\ncommand = [\"no-such-program\"]\n",
+            2,
+            &["mix.toml:3", "no-such-program", "PATH", "as in"],
+        ),
+        ("[[job]]\ncommand = \"touch m\"\ncpus = 60000\n", 3, &["mix.toml:1", "60000", "cpus = 1"]),
+        ("[[job]]\ncommand = \"touch m\"\ncwd = \"nowhere\"\n", 2, &["mix.toml:1", "cwd", "nowhere"]),
+        ("[[job]]\ncommand = \"touch m\"\nstdin = \"nowhere\"\n", 2, &["mix.toml:1", "stdin", "nowhere"]),
+        ("", 2, &["mix.toml", "[[job]]", "command"]),
+    ];
+    for (text, code, parts) in cases {
+        check(&[("mix.toml", text)], &["run", "mix.toml"], *code, parts);
+    }
+}
+
+#[test]
+fn options_of_run() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--policy", "nope"], &["--policy", "`nope`", "fifo", "perf-fair"]),
+        (&["--policy", "fair", "--param", "quantm_s=1"], &["--param", "`quantm_s`", "quantum_s=0.2"]),
+        (&["--policy", "fair", "--param", "quantum_s=0"], &["--param", "`0`", "from 0.001", "as in"]),
+        (&["--param", "quantum_s"], &["--param", "NAME=VALUE", "quantum_s=0.1"]),
+        (&["--halt", "later"], &["--halt", "`later`", "as in `soon,fail=1`"]),
+        (&["--timeout", "soon"], &["--timeout", "'soon'", "as in 90s"]),
+        (&["--timeout", "0"], &["--timeout", "above zero"]),
+        (&["--cpus", "60000"], &["--cpus", "60000", "do not exist"]),
+        (&["--cpus", ""], &["--cpus", "empty", "as in `0-3,8`"]),
+        (&["--cpus", "3-1"], &["--cpus", "`3-1`", "as in `0-3,8`"]),
+        (&["--event", "nonsense"], &["--event nonsense", "`mm=0x4844`"]),
+        (&["--event", "foo=0x12"], &["--event foo=0x12", "`instructions`", "as in"]),
+        (&["--jobs", "0"], &["--jobs", "1.."]),
+        (&["--mem-keep", "lots"], &["--mem-keep", "'lots'", "64K"]),
+        (&["--polcy", "fair"], &["--polcy", "--policy"]),
+        (&["--resume"], &["--joblog"]),
+        (&["--profile", "nowhere.toml"], &["nowhere.toml", "can't be read"]),
+        (&["--solo", "nowhere.json"], &["nowhere.json", "can't be read"]),
+    ];
+    for (options, parts) in cases {
+        check(&[], &[&["run"], *options, &["touch", "m"]].concat(), 2, parts);
+    }
+}
+
+#[test]
+fn files_that_options_name() {
+    let cases: &[(&[&str], &str, &[&str])] = &[
+        (&["--logs", "f"], "", &["--logs", "/f", "nothing was started", "as in"]),
+        (&["--logs", "f/x"], "", &["--logs", "/f/x", "nothing was started"]),
+        (&["--record", "f/x"], "", &["--record f/x", "nothing was started"]),
+        (&["--events", "f/x", "--logs", "new/er"], "", &["--events f/x", "nothing was started"]),
+        (&["--joblog", "f/x"], "", &["--joblog f/x", "nothing was started"]),
+        (&["--profile", "f"], "[params]\nquantum_s = 0\n", &["f:2", "`quantum_s`", "from 0.001"]),
+        (&["--profile", "f"], "[params]\nquantm_s = 1\n", &["f:2", "`quantm_s`", "[params]"]),
+        (&["--joblog", "f", "--resume"], "Seq\tHost\n", &["f:1", "9 columns", "GNU parallel"]),
+        (&["--solo", "f"], "{\"a\": 1}\n", &["--solo f", "cosched.run/1"]),
+    ];
+    for (options, text, parts) in cases {
+        check(&[("f", text)], &[&["run"], *options, &["touch", "m"]].concat(), 2, parts);
+    }
+}
+
+#[test]
+fn sources_of_jobs() {
+    check(&[], &["run"], 2, &["no job", "-f FILE", "cosched run gzip"]);
+    check(&[], &["run", "nowhere.toml"], 2, &["nowhere.toml", "can't be read"]);
+    check(&[], &["run", "-f", "nowhere.txt"], 2, &["nowhere.txt", "can't be read"]);
+    check(&[("l", "# no job\n\n")], &["run", "-f", "l"], 2, &["no job"]);
+    check(&[("l", "touch m\n")], &["run", "-f", "l", "touch", "m"], 2, &["only one of them"]);
+    check(&[], &["run", "touch", ":::"], 2, &["`cosched run gzip -k {} ::: a.txt b.txt`"]);
+    check(&[], &["run", ":::", "m"], 2, &["before `:::`"]);
+}
+
+#[test]
+fn snapshots() {
+    check(&[], &["decide", "nowhere"], 2, &["nowhere"]);
+    check(&[("s", "\n")], &["decide", "s"], 2, &["s:", "cosched.event/1"]);
+    check(&[("s", "{\"a\": 1}\n")], &["decide", "s"], 2, &["s, line 1", "`schema`", "cosched.event/1"]);
+    let text = "{\"schema\": \"cosched.event/1\", \"snapshot\": {\"machine\": 5}}\n";
+    check(&[("s", text)], &["decide", "s"], 2, &["line 1", "`snapshot.machine`"]);
+}
+
+#[test]
+fn counters_that_are_required_and_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if cosched(folder.path(), &["run", "--require", "counters", "--dry-run", "true"]).status.success() {
+        println!("skipped, because this machine has counters");
+        return;
+    }
+    let words = ["run", "--require", "counters", "touch", "m"];
+    let code = cosched(folder.path(), &words).status.code().expect("an exit code");
+    assert!(code == 3 || code == 4, "{code}");
+    check(&[], &words, code, &["--require counters", "nothing was started", "cosched doctor"]);
+}
