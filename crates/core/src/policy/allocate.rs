@@ -9,6 +9,7 @@
 //! Which core is meant is free as long as they are alike, so a task stays where it ran last where that is possible: a
 //! move costs it the contents of its caches.
 
+use super::round::stays;
 use crate::decision::{Change, Placement, Purpose};
 use crate::snapshot::{Snapshot, TaskView};
 use crate::topology::{CpuId, CpuSet};
@@ -45,7 +46,7 @@ fn l1(task: &TaskView) -> u64 {
 /// Places for the chosen, in their order.
 ///
 /// `free` tells the machine's CPUs that are not promised to any of them; with `full`, what ran until now either is
-/// among the chosen or stops.
+/// among the chosen or stops, unless it can't be stopped.
 pub(super) fn allocate(snap: &Snapshot, full: bool, free: &[bool], chosen: Vec<Chosen>) -> Vec<Change> {
     let machine = &*snap.machine;
     let mut cores: Vec<Core> = machine.cores.iter().map(|_| Core { free: Vec::new(), tasks: 0, l1: 0 }).collect();
@@ -74,13 +75,14 @@ pub(super) fn allocate(snap: &Snapshot, full: bool, free: &[bool], chosen: Vec<C
 /// Adds what already sits on the cores: tasks that go on running, and chosen ones with settled CPUs.
 fn count_neighbours(snap: &Snapshot, full: bool, chosen: &[Chosen], cores: &mut [Core]) {
     let machine = &*snap.machine;
-    let stays = snap.tasks.iter().filter(|_| !full).filter_map(|task| Some((task, task.running.as_ref()?)));
-    let stays = stays.filter_map(|(task, running)| match &running.placement {
+    let staying = snap.tasks.iter().filter(|task| stays(task, full));
+    let staying = staying.filter_map(|task| Some((task, task.running.as_ref()?)));
+    let staying = staying.filter_map(|(task, running)| match &running.placement {
         Placement::Exclusive { cpus, .. } => Some((task, cpus)),
         Placement::Allowed { .. } => None,
     });
     let settled = chosen.iter().filter_map(|c| Some((&snap.tasks[c.ix as usize], c.reserved.as_ref()?)));
-    for (task, cpus) in stays.chain(settled) {
+    for (task, cpus) in staying.chain(settled) {
         for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
             let core = &mut cores[machine.cpus[cpu].core];
             core.tasks += 1;

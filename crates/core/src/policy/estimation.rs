@@ -146,8 +146,9 @@ impl Estimation {
     /// Fills what is left with light tasks, those with the least progress first.
     pub(super) fn finish(&self, mut round: Round<'_>, until: Nanos, basis: Basis) -> Decision {
         let snap = round.snap;
+        round.consider_sleepers();
         let mut light: Vec<u32> = round.order.clone();
-        light.retain(|&ix| !round.is_chosen(ix) && self.weight(round.task(ix)) == Weight::Light);
+        light.retain(|&ix| round.is_open(ix) && self.weight(round.task(ix)) == Weight::Light);
         light.sort_by(|&a, &b| progress(round.task(a)).total_cmp(&progress(round.task(b))));
         for ix in light {
             if round.left() == 0 {

@@ -103,11 +103,11 @@ impl Policy for PerfFair {
     state_is_a_field!();
 }
 
-/// Positions in the round's order of the tasks that are not chosen yet and meet a condition.
+/// Positions in the round's order of the tasks about which nothing is settled yet and that meet a condition.
 fn positions(round: &Round<'_>, condition: impl Fn(u32) -> bool) -> Vec<u32> {
     let fits = |pos: &u32| {
         let ix = round.order[*pos as usize];
-        !round.is_chosen(ix) && condition(ix)
+        round.is_open(ix) && condition(ix)
     };
     (0..round.order.len() as u32).filter(fits).collect()
 }

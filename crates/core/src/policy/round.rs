@@ -6,7 +6,7 @@
 
 use super::allocate::{Chosen, allocate};
 use crate::decision::{Basis, Change, Decision, Placement, Purpose, Wait, WaitReason};
-use crate::snapshot::{Snapshot, TaskView};
+use crate::snapshot::{Running, Snapshot, TaskView};
 use crate::topology::CpuSet;
 use crate::units::Nanos;
 
@@ -18,12 +18,30 @@ pub(super) struct Round<'a> {
     pub(super) full: bool,
     /// Indices into `snap.tasks` of those that may be chosen: overdue first, then the longest waiting first.
     pub(super) order: Vec<u32>,
+    /// Those that hold CPUs and sleep, in a full round: they keep CPUs that nobody else wants.
+    sleepers: Vec<u32>,
     /// Free CPUs that are not promised to a chosen task yet, by index in the machine.
     free: Vec<bool>,
     left: u32,
     chosen: Vec<Chosen>,
-    is_chosen: Vec<bool>,
+    fates: Vec<Fate>,
     waits: Vec<Wait>,
+}
+
+/// What became of a task in this round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Nothing yet.
+    Open,
+    /// It runs.
+    Chosen,
+    /// It was tried and waits, and its reason is noted. CPUs only become fewer, so there is no second try.
+    Waits,
+}
+
+/// Whether a task stays where it runs: between quanta everybody does, at their end those that can't be stopped.
+pub(super) fn stays(task: &TaskView, full: bool) -> bool {
+    task.running.is_some() && !(full && task.control.place && task.control.freeze)
 }
 
 impl<'a> Round<'a> {
@@ -46,39 +64,40 @@ impl<'a> Round<'a> {
     fn over(snap: &'a Snapshot, full: bool) -> Round<'a> {
         let machine = &*snap.machine;
         let mut free = vec![true; machine.cpus.len()];
-        if !full {
-            for task in &snap.tasks {
-                if let Some(running) = &task.running
-                    && let Placement::Exclusive { cpus, whole_core } = &running.placement
-                {
-                    for ix in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
-                        free[ix] = false;
-                        if *whole_core {
-                            let siblings = machine.cores[machine.cpus[ix].core].iter();
-                            siblings.filter_map(|cpu| machine.index_of(cpu)).for_each(|ix| free[ix] = false);
-                        }
+        for task in snap.tasks.iter().filter(|task| stays(task, full)) {
+            if let Some(Running { placement: Placement::Exclusive { cpus, whole_core }, .. }) = &task.running {
+                for ix in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
+                    free[ix] = false;
+                    if *whole_core {
+                        let siblings = machine.cores[machine.cpus[ix].core].iter();
+                        siblings.filter_map(|cpu| machine.index_of(cpu)).for_each(|ix| free[ix] = false);
                     }
                 }
             }
         }
-        let may = |task: &TaskView| !task.asleep && task.control.place && (full || task.running.is_none());
-        let mut keys: Vec<(bool, Nanos, u32)> = snap
-            .tasks
-            .iter()
-            .enumerate()
-            .filter(|(_, task)| may(task))
-            .map(|(ix, task)| (!task.overdue, task.waiting_since, ix as u32))
-            .collect();
+        let mut keys: Vec<(bool, Nanos, u32)> = Vec::with_capacity(snap.tasks.len());
+        let mut sleepers = Vec::new();
+        for (task, ix) in snap.tasks.iter().zip(0u32..) {
+            if !task.control.place || stays(task, full) {
+                continue;
+            }
+            if !task.asleep {
+                keys.push((!task.overdue, task.waiting_since, ix));
+            } else if task.running.is_some() {
+                sleepers.push(ix);
+            }
+        }
         keys.sort_unstable();
         let left = free.iter().filter(|&&is_free| is_free).count() as u32;
         Round {
             snap,
             full,
             order: keys.into_iter().map(|(_, _, ix)| ix).collect(),
+            sleepers,
             free,
             left,
             chosen: Vec::new(),
-            is_chosen: vec![false; snap.tasks.len()],
+            fates: vec![Fate::Open; snap.tasks.len()],
             waits: Vec::new(),
         }
     }
@@ -93,9 +112,9 @@ impl<'a> Round<'a> {
         &self.snap.tasks[ix as usize]
     }
 
-    /// Whether it was chosen in this round.
-    pub(super) fn is_chosen(&self, ix: u32) -> bool {
-        self.is_chosen[ix as usize]
+    /// Whether it was neither chosen in this round nor tried in vain.
+    pub(super) fn is_open(&self, ix: u32) -> bool {
+        self.fates[ix as usize] == Fate::Open
     }
 
     /// Whether all tasks fit at once, so that there is nothing to choose.
@@ -105,7 +124,13 @@ impl<'a> Round<'a> {
 
     /// Notes why a task waits.
     pub(super) fn wait(&mut self, ix: u32, reason: WaitReason) {
+        self.fates[ix as usize] = Fate::Waits;
         self.waits.push(Wait { task: self.task(ix).id, reason });
+    }
+
+    /// Lets tasks that sleep compete like the others, after them in order.
+    pub(super) fn consider_sleepers(&mut self) {
+        self.order.append(&mut self.sleepers);
     }
 
     /// Chooses a task for as many CPUs as it needs; or says why it can't be had now.
@@ -179,7 +204,7 @@ impl<'a> Round<'a> {
         if let Some(cpus) = &reserved {
             cpus.iter().filter_map(|cpu| self.snap.machine.index_of(cpu)).for_each(|ix| self.free[ix] = false);
         }
-        self.is_chosen[ix as usize] = true;
+        self.fates[ix as usize] = Fate::Chosen;
         self.chosen.push(Chosen { ix, purpose, reserved, whole_core });
     }
 
@@ -190,7 +215,7 @@ impl<'a> Round<'a> {
                 break;
             }
             let ix = self.order[pos];
-            if self.is_chosen(ix) {
+            if !self.is_open(ix) {
                 continue;
             }
             if let Err(reason) = self.choose(ix, purpose) {
@@ -212,22 +237,21 @@ impl<'a> Round<'a> {
     ) -> Decision {
         let snap = self.snap;
         let mut decision = Decision { next_wake: Some(next_wake), basis, ..Decision::default() };
-        let mut has_reason = vec![false; snap.tasks.len()];
-        for wait in &self.waits {
-            if let Ok(ix) = snap.tasks.binary_search_by_key(&wait.task, |task| task.id) {
-                has_reason[ix] = true;
-            }
+        for ix in std::mem::take(&mut self.sleepers) {
+            // Refused, it gets its reason below, like all others.
+            let _ = self.choose(ix, Purpose::Run);
+            self.order.push(ix);
         }
         let mut ahead = 0;
         for pos in 0..self.order.len() {
             let ix = self.order[pos];
-            if self.is_chosen(ix) {
+            if self.fates[ix as usize] == Fate::Chosen {
                 continue;
             }
             if self.task(ix).running.is_some() {
                 decision.changes.push(Change::Stop { task: self.task(ix).id });
             }
-            if !has_reason[ix as usize] {
+            if self.is_open(ix) {
                 let reason = reason(ix, ahead);
                 self.wait(ix, reason);
             }

@@ -4,7 +4,7 @@
 //! CPU. The target spreads the demand of the whole workload evenly over its execution (Xu et al.; Feliu et al.).
 
 use super::fitness::{Candidate, FitnessQueue};
-use super::round::Round;
+use super::round::{Round, stays};
 use crate::decision::{Basis, Purpose, WaitReason};
 use crate::snapshot::TaskView;
 use crate::units::{Rate, Reading};
@@ -45,10 +45,8 @@ impl Fit {
         let mean = if cpus == 0 { 0 } else { sum / cpus };
         let wanted = if cpus == 0 { 0 } else { sum * round.snap.machine.cpus.len() as i128 / cpus };
         let mut fit = Fit { mean: mean as u64, target: wanted, remain: wanted };
-        if !round.full {
-            for task in round.snap.tasks.iter().filter(|task| task.running.is_some()) {
-                fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
-            }
+        for task in round.snap.tasks.iter().filter(|task| stays(task, round.full)) {
+            fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
         }
         fit
     }
