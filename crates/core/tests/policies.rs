@@ -3,7 +3,7 @@
 mod random;
 
 use cosched_core::*;
-use proptest::prelude::*;
+use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, prop_assume, proptest};
 use random::*;
 
 /// Policies that take CPUs from one task to give them to another.
@@ -23,7 +23,9 @@ fn idle_cpus(machine: &Machine, after: &[Option<Placement>]) -> usize {
             idle.remove(cpu);
             if is_whole_core(placement) {
                 let core = &machine.cores[machine.cpus[machine.index_of(cpu).unwrap()].core];
-                core.iter().for_each(|cpu| drop(idle.remove(cpu)));
+                core.iter().for_each(|cpu| {
+                    idle.remove(cpu);
+                });
             }
         }
     }
@@ -35,7 +37,7 @@ fn is_simple(task: &TaskView) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
     fn a_decision_can_be_carried_out_and_says_why_each_waits(snap in moment(), seed in any::<u64>()) {
@@ -108,6 +110,11 @@ proptest! {
             }
         }
     }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
     fn the_same_moments_give_the_same_decisions_also_from_a_saved_state(snaps in moments(), cut in 0usize..8) {

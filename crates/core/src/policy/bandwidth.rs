@@ -57,8 +57,7 @@ impl Policy for Bandwidth {
         let end = self.state.of_round(&round, self.quantum);
         let mut fit = Fit::new(&round, self.target);
         // The longest waiting, and with it all that are overdue.
-        let overdue = round.order.iter().take_while(|&&ix| round.task(ix).overdue).count();
-        let first = overdue.max(1).min(round.order.len());
+        let first = round.overdue().max(1).min(round.order.len());
         for pos in 0..first {
             if round.left() > 0 {
                 let ix = round.order[pos];

@@ -7,7 +7,7 @@
 use super::allocate::{Chosen, allocate};
 use crate::decision::{Basis, Change, Decision, Placement, Purpose, Wait, WaitReason};
 use crate::snapshot::{Running, Snapshot, TaskView};
-use crate::topology::CpuSet;
+use crate::topology::{CpuId, CpuSet};
 use crate::units::Nanos;
 
 /// One round of giving out CPUs.
@@ -117,6 +117,11 @@ impl<'a> Round<'a> {
         self.fates[ix as usize] == Fate::Open
     }
 
+    /// How many tasks at the head of the order are overdue.
+    pub(super) fn overdue(&self) -> usize {
+        self.order.partition_point(|&ix| self.task(ix).overdue)
+    }
+
     /// Whether all tasks fit at once, so that there is nothing to choose.
     pub(super) fn all_fit(&self) -> bool {
         self.order.iter().map(|&ix| u64::from(self.task(ix).cpus)).sum::<u64>() <= u64::from(self.left)
@@ -165,14 +170,11 @@ impl<'a> Round<'a> {
     pub(super) fn choose_whole_core(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
-        let is_free = |core: &CpuSet| {
-            core.iter().all(|cpu| {
-                let allowed = task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
-                allowed && machine.index_of(cpu).is_some_and(|ix| self.free[ix])
-            })
-        };
+        let may_use = |cpu: CpuId| task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
+        let is_free = |core: &CpuSet| core.iter().all(|cpu| machine.index_of(cpu).is_some_and(|ix| self.free[ix]));
         let last = |core: &CpuSet| core.iter().any(|cpu| task.last_cpus.contains(cpu));
-        let mut cores: Vec<&CpuSet> = machine.cores.iter().filter(|core| !core.is_empty() && is_free(core)).collect();
+        let mut cores: Vec<&CpuSet> =
+            machine.cores.iter().filter(|core| core.iter().any(may_use) && is_free(core)).collect();
         cores.sort_by_key(|core| !last(core));
         let mut cpus = CpuSet::new();
         let mut idle = CpuSet::new();
@@ -181,7 +183,7 @@ impl<'a> Round<'a> {
                 break;
             }
             for cpu in core.iter() {
-                if cpus.len() < task.cpus as usize {
+                if cpus.len() < task.cpus as usize && may_use(cpu) {
                     cpus.insert(cpu)
                 } else {
                     idle.insert(cpu)
@@ -209,6 +211,7 @@ impl<'a> Round<'a> {
     }
 
     /// Chooses in the round's order as long as CPUs are free. With `strict` nobody overtakes a gang that does not fit.
+    /// A single task that must wait for one of its own CPUs may be overtaken: none of them is free for the others.
     pub(super) fn choose_in_order(&mut self, purpose: Purpose, strict: bool) {
         for pos in 0..self.order.len() {
             if self.left == 0 {
@@ -220,7 +223,7 @@ impl<'a> Round<'a> {
             }
             if let Err(reason) = self.choose(ix, purpose) {
                 self.wait(ix, reason);
-                if strict {
+                if strict && self.task(ix).cpus > 1 {
                     break;
                 }
             }

@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use cosched_core::*;
-use proptest::prelude::*;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use std::sync::Arc;
 
 /// A machine of one to eight cores with one to three threads each; some threads are offline, and there are one or more
@@ -190,7 +190,15 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
             here = CpuSet::new();
         }
         for cpu in here.iter() {
-            if whole_core { core_of(cpu).iter().for_each(|cpu| drop(free.remove(cpu))) } else { drop(free.remove(cpu)) }
+            if whole_core {
+                core_of(cpu).iter().for_each(|cpu| {
+                    free.remove(cpu);
+                })
+            } else {
+                {
+                    free.remove(cpu);
+                }
+            }
         }
         let running = (!here.is_empty()).then(|| Running {
             placement: Placement::Exclusive { cpus: here.clone(), whole_core },
