@@ -275,6 +275,32 @@ fn a_policy_that_asks_for_nonsense_is_stood_in_for() {
 }
 
 #[test]
+fn a_task_that_sleeps_gives_way_and_gets_its_turn_again() {
+    let ms = Nanos::from_ms;
+    for policy in ["round-robin", "bandwidth", "fair", "perf-fair"] {
+        let mut world = world(1, vec![Work::ms(300), Work::ms(300)]);
+        // It falls asleep on its CPU and is then frozen, so that nobody can see it wake; the second nap is news that
+        // came too late.
+        world.naps = vec![(ms(100), Event::Slept(TaskId(0))), (ms(250), Event::Slept(TaskId(0)))];
+        let result = run_policy(&mut world, policy, &[], &RunConfig::default());
+        assert_eq!(result.policy_faults, 0, "{policy}");
+        assert_eq!(result.turnaround, ms(600), "{policy}");
+    }
+}
+
+#[test]
+fn many_short_jobs_do_not_put_off_the_end_of_the_quantum() {
+    for policy in ["fifo", "linux"] {
+        let mut work: Vec<Work> = (0..10).map(|_| Work::ms(150)).collect();
+        work[0] = Work::ms(1_450);
+        let mut world = world(2, work);
+        let config = RunConfig { jobs: 2, ..RunConfig::default() };
+        let result = run_policy(&mut world, policy, &[], &config);
+        assert!(result.overhead.quanta >= 6, "{policy}: {}", result.overhead.quanta);
+    }
+}
+
+#[test]
 fn the_kernel_baseline_runs_everything_at_once() {
     let mut world = world(2, (0..4).map(|_| Work::ms(500)).collect());
     let result = run_policy(&mut world, "linux", &[], &RunConfig::default());

@@ -159,8 +159,12 @@ struct QuantumEnd {
 impl QuantumEnd {
     /// The end of the quantum that a round belongs to: `length` from now for a full round.
     fn of_round(&mut self, round: &round::Round<'_>, length: crate::units::Nanos) -> crate::units::Nanos {
-        let now = round.snap.now;
-        if round.full || self.end <= now {
+        self.after(round.snap.now, round.full, length)
+    }
+
+    /// The end of the quantum that `now` belongs to; `begins` when a new one begins in any case.
+    fn after(&mut self, now: crate::units::Nanos, begins: bool, length: crate::units::Nanos) -> crate::units::Nanos {
+        if begins || self.end <= now {
             self.end = now + length;
         }
         self.end

@@ -71,6 +71,8 @@ pub struct Memory {
     queued: Vec<Event>,
     /// Interrupts to deliver at these instants.
     pub interrupts: Vec<Nanos>,
+    /// Tasks that fall asleep or wake at these instants, in their order.
+    pub naps: Vec<(Nanos, Event)>,
     /// Counters stop answering at this instant.
     pub counters_until: Option<Nanos>,
     /// No room for a further task before this instant.
@@ -97,6 +99,7 @@ impl Memory {
                 .collect(),
             queued: Vec::new(),
             interrupts: Vec::new(),
+            naps: Vec::new(),
             counters_until: None,
             room_from: Nanos::ZERO,
             acts: Vec::new(),
@@ -168,6 +171,9 @@ impl Backend for Memory {
         if let Some(&interrupt) = self.interrupts.first() {
             at(interrupt);
         }
+        if let Some(&(nap, _)) = self.naps.first() {
+            at(nap);
+        }
         // Nobody would ever wake the loop: a bug of the loop.
         let next = next.ok_or(WorldEnd)?;
         self.advance(next.max(self.now));
@@ -176,6 +182,9 @@ impl Backend for Memory {
                 state.ended = Some(state.work.exit.clone());
                 events.push(Event::Ended { task: TaskId(id as u32), exit: state.work.exit.clone() });
             }
+        }
+        while self.naps.first().is_some_and(|(at, _)| *at <= self.now) {
+            events.push(self.naps.remove(0).1);
         }
         while self.interrupts.first().is_some_and(|&at| at <= self.now) {
             self.interrupts.remove(0);
