@@ -6,11 +6,6 @@ use cosched_core::*;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, prop_assume, proptest};
 use random::*;
 
-/// Policies that take CPUs from one task to give them to another.
-fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
-    POLICIES.iter().filter(|entry| entry.time_shares && entry.name != "linux")
-}
-
 fn is_whole_core(placement: &Placement) -> bool {
     matches!(placement, Placement::Exclusive { whole_core: true, .. })
 }

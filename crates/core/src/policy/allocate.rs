@@ -172,7 +172,7 @@ fn balanced_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assi
     }
 }
 
-/// Hands the groups of tasks round among cores that are alike (wholly free, of one size, cache and type), so that as
+/// Hands the groups of tasks round among cores that are alike (wholly free, of one size and type), so that as
 /// many groups as possible find a member's last core.
 fn exchange_alike(snap: &Snapshot, chosen: &[Chosen], cores: &[Core], members: &mut Vec<Vec<usize>>) {
     let machine = &*snap.machine;

@@ -8,7 +8,7 @@ use super::params::{ParamKind, ParamSpec, QUANTUM_S};
 use super::round::Round;
 use super::target::{Fit, Target};
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
-use crate::decision::Decision;
+use crate::decision::{Decision, WaitReason};
 use crate::rng::Rng;
 use crate::run::Feed;
 use crate::snapshot::Snapshot;
@@ -64,11 +64,13 @@ impl Policy for Bandwidth {
                 fit.choose(&mut round, ix);
             }
         }
-        let wanted = fit.wanted(round.left());
         let rest = first as u32..round.order.len() as u32;
         fit.fill(&mut round, rest);
         let basis = fit.basis();
-        round.finish(end, basis, |ix, _| fit.reason(&snap.tasks[ix as usize], wanted))
+        round.finish(end, basis, |ix, ahead| {
+            let task = &snap.tasks[ix as usize];
+            if task.overdue { WaitReason::Order { ahead } } else { fit.reason(task) }
+        })
     }
 
     state_is_a_field!();

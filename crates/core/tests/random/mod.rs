@@ -257,6 +257,11 @@ pub fn policy(entry: &PolicyEntry, settings: &[(&str, &str)]) -> Box<dyn Policy>
     (entry.build)(&Params::resolve(entry.name, entry.params, &settings).unwrap())
 }
 
+/// Policies that take CPUs from one task to give them to another.
+pub fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
+    POLICIES.iter().filter(|entry| entry.time_shares && entry.name != "linux")
+}
+
 /// Where each task of the snapshot is after the decision.
 pub fn after(snap: &Snapshot, decision: &Decision) -> Vec<Option<Placement>> {
     let mut after: Vec<Option<Placement>> =
