@@ -119,6 +119,31 @@ fn fill_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     decide(bencher, policy, one_free(snapshot(tasks, cpus, Bandwidth::Distinct)));
 }
 
+/// Every task wants two CPUs at once.
+#[divan::bench(args = POLICY_NAMES, consts = [0, 3])]
+fn full_round_gangs<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    let mut snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    for task in &mut snap.tasks {
+        task.cpus = 2;
+        task.running = None;
+    }
+    decide(bencher, policy, snap);
+}
+
+/// Every task may use one half of the CPUs.
+#[divan::bench(args = POLICY_NAMES, consts = [0, 3])]
+fn full_round_masks<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    let mut snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    for task in &mut snap.tasks {
+        let odd = task.id.0 % 2;
+        task.allowed = Some((0..cpus).filter(|cpu| cpu % 2 == odd).map(CpuId).collect());
+        task.running = None;
+    }
+    decide(bencher, policy, snap);
+}
+
 /// The quantum in which one task is measured alone.
 #[divan::bench(args = ["fair", "perf-fair"], consts = [0, 3])]
 fn estimation_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {

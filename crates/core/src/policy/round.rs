@@ -20,8 +20,10 @@ pub(super) struct Round<'a> {
     pub(super) order: Vec<u32>,
     /// Those that hold CPUs and sleep, in a full round: they keep CPUs that nobody else wants.
     sleepers: Vec<u32>,
-    /// Free CPUs that are not promised to a chosen task yet, by index in the machine.
-    free: Vec<bool>,
+    /// Free CPUs, except those settled for a chosen task.
+    free: CpuSet,
+    /// Cores before this one are not wholly free.
+    first_whole: usize,
     left: u32,
     chosen: Vec<Chosen>,
     fates: Vec<Fate>,
@@ -63,38 +65,40 @@ impl<'a> Round<'a> {
 
     fn over(snap: &'a Snapshot, full: bool) -> Round<'a> {
         let machine = &*snap.machine;
-        let mut free = vec![true; machine.cpus.len()];
+        let mut free = machine.all_cpus();
         for task in snap.tasks.iter().filter(|task| stays(task, full)) {
             if let Some(Running { placement: Placement::Exclusive { cpus, whole_core }, .. }) = &task.running {
-                for ix in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
-                    free[ix] = false;
-                    if *whole_core {
-                        let siblings = machine.cores[machine.cpus[ix].core].iter();
-                        siblings.filter_map(|cpu| machine.index_of(cpu)).for_each(|ix| free[ix] = false);
+                for cpu in cpus.iter() {
+                    free.remove(cpu);
+                    if let Some(ix) = machine.index_of(cpu).filter(|_| *whole_core) {
+                        free.remove_all(&machine.cores[machine.cpus[ix].core]);
                     }
                 }
             }
         }
-        let mut keys: Vec<(bool, Nanos, u32)> = Vec::with_capacity(snap.tasks.len());
+        // One number per task sorts faster than a tuple: not overdue, waiting since, index.
+        let mut keys: Vec<u128> = Vec::with_capacity(snap.tasks.len());
         let mut sleepers = Vec::new();
         for (task, ix) in snap.tasks.iter().zip(0u32..) {
             if !task.control.place || stays(task, full) {
                 continue;
             }
             if !task.asleep {
-                keys.push((!task.overdue, task.waiting_since, ix));
+                let since = u128::from(task.waiting_since.0);
+                keys.push(u128::from(!task.overdue) << 96 | since << 32 | u128::from(ix));
             } else if task.running.is_some() {
                 sleepers.push(ix);
             }
         }
         keys.sort_unstable();
-        let left = free.iter().filter(|&&is_free| is_free).count() as u32;
+        let left = free.len() as u32;
         Round {
             snap,
             full,
-            order: keys.into_iter().map(|(_, _, ix)| ix).collect(),
+            order: keys.into_iter().map(|key| key as u32).collect(),
             sleepers,
             free,
+            first_whole: 0,
             left,
             chosen: Vec::new(),
             fates: vec![Fate::Open; snap.tasks.len()],
@@ -147,14 +151,11 @@ impl<'a> Round<'a> {
         // A task that is not free to go anywhere takes its CPUs now; the others share what is left at the end.
         let reserved = match &task.allowed {
             Some(mask) => {
-                let mut cpus = CpuSet::new();
-                let machine = &self.snap.machine;
-                let usable = mask.iter().filter(|&cpu| machine.index_of(cpu).is_some_and(|ix| self.free[ix]));
+                let usable = mask.intersection(&self.free);
                 // Where it ran last comes first.
-                let (last, other): (Vec<_>, Vec<_>) = usable.partition(|&cpu| task.last_cpus.contains(cpu));
-                last.into_iter().chain(other).take(task.cpus as usize).for_each(|cpu| {
-                    cpus.insert(cpu);
-                });
+                let mut cpus: CpuSet = usable.intersection(&task.last_cpus).iter().take(task.cpus as usize).collect();
+                let missing = task.cpus as usize - cpus.len();
+                cpus.extend(usable.iter().filter(|&cpu| !task.last_cpus.contains(cpu)).take(missing));
                 if cpus.len() < task.cpus as usize {
                     return Err(WaitReason::Affinity);
                 }
@@ -171,16 +172,21 @@ impl<'a> Round<'a> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
         let may_use = |cpu: CpuId| task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
-        let is_free = |core: &CpuSet| core.iter().all(|cpu| machine.index_of(cpu).is_some_and(|ix| self.free[ix]));
-        let last = |core: &CpuSet| core.iter().any(|cpu| task.last_cpus.contains(cpu));
-        let mut cores: Vec<&CpuSet> =
-            machine.cores.iter().filter(|core| core.iter().any(may_use) && is_free(core)).collect();
-        cores.sort_by_key(|core| !last(core));
-        let mut cpus = CpuSet::new();
-        let mut idle = CpuSet::new();
-        for core in cores {
+        let cores = &machine.cores;
+        let is_free = |core: &CpuSet| core.is_subset(&self.free);
+        while self.first_whole < cores.len() && !is_free(&cores[self.first_whole]) {
+            self.first_whole += 1;
+        }
+        // Where it ran last comes first.
+        let last = task.last_cpus.iter().filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core);
+        let (mut cpus, mut idle) = (CpuSet::new(), CpuSet::new());
+        for core in last.chain(self.first_whole..cores.len()).map(|core| &cores[core]) {
             if cpus.len() == task.cpus as usize {
                 break;
+            }
+            let is_new = core.first().is_some_and(|cpu| !cpus.contains(cpu) && !idle.contains(cpu));
+            if !is_new || !is_free(core) || !core.iter().any(may_use) {
+                continue;
             }
             for cpu in core.iter() {
                 if cpus.len() < task.cpus as usize && may_use(cpu) {
@@ -194,17 +200,15 @@ impl<'a> Round<'a> {
             return Err(WaitReason::Gang { needs: task.cpus, free: self.left });
         }
         self.commit(ix, purpose, Some(cpus), true);
-        for ix in idle.iter().filter_map(|cpu| machine.index_of(cpu)) {
-            self.free[ix] = false;
-            self.left -= 1;
-        }
+        self.free.remove_all(&idle);
+        self.left -= idle.len() as u32;
         Ok(())
     }
 
     fn commit(&mut self, ix: u32, purpose: Purpose, reserved: Option<CpuSet>, whole_core: bool) {
         self.left -= self.task(ix).cpus;
         if let Some(cpus) = &reserved {
-            cpus.iter().filter_map(|cpu| self.snap.machine.index_of(cpu)).for_each(|ix| self.free[ix] = false);
+            self.free.remove_all(cpus);
         }
         self.fates[ix as usize] = Fate::Chosen;
         self.chosen.push(Chosen { ix, purpose, reserved, whole_core });
