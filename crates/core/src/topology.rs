@@ -52,11 +52,22 @@ impl CpuSet {
         let was = self.contains(cpu);
         if was {
             self.words[cpu.0 as usize / 64] &= !(1 << (cpu.0 % 64));
-            while self.words.last() == Some(&0) {
-                self.words.pop();
-            }
+            self.trim();
         }
         was
+    }
+
+    /// Takes out every CPU of the other set.
+    pub fn remove_all(&mut self, other: &CpuSet) {
+        self.words.iter_mut().zip(&other.words).for_each(|(mine, others)| *mine &= !others);
+        self.trim();
+    }
+
+    /// Sets are equal when their words are: none at the end is zero.
+    fn trim(&mut self) {
+        while self.words.last() == Some(&0) {
+            self.words.pop();
+        }
     }
 
     /// Whether the CPU is in the set.
@@ -96,21 +107,30 @@ impl CpuSet {
 
     /// The CPUs that are in both sets.
     pub fn intersection(&self, other: &CpuSet) -> CpuSet {
-        self.iter().filter(|&cpu| other.contains(cpu)).collect()
+        let mut both = CpuSet { words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect() };
+        both.trim();
+        both
     }
 
     /// Whether every CPU of this set is in the other.
     pub fn is_subset(&self, other: &CpuSet) -> bool {
-        self.iter().all(|cpu| other.contains(cpu))
+        let others = other.words.iter().chain(std::iter::repeat(&0));
+        self.words.iter().zip(others).all(|(a, b)| a & !b == 0)
+    }
+}
+
+impl Extend<CpuId> for CpuSet {
+    fn extend<I: IntoIterator<Item = CpuId>>(&mut self, cpus: I) {
+        for cpu in cpus {
+            self.insert(cpu);
+        }
     }
 }
 
 impl FromIterator<CpuId> for CpuSet {
     fn from_iter<I: IntoIterator<Item = CpuId>>(cpus: I) -> CpuSet {
         let mut set = CpuSet::new();
-        for cpu in cpus {
-            set.insert(cpu);
-        }
+        set.extend(cpus);
         set
     }
 }
@@ -348,6 +368,23 @@ mod tests {
         assert_eq!(set, "1".parse().unwrap());
         assert_eq!(set.len(), 1);
         assert!(set.is_subset(&"0-1".parse().unwrap()));
+    }
+
+    #[test]
+    fn intersections_and_subsets() {
+        let set = |text: &str| text.parse::<CpuSet>().unwrap();
+        for (a, b, both) in
+            [("0-3", "2-200", "2-3"), ("70,130", "130", "130"), ("1,130", "1", "1"), ("5", "200", ""), ("", "3", "")]
+        {
+            assert_eq!(set(a).intersection(&set(b)), set(both), "{a} {b}");
+            assert_eq!(set(b).intersection(&set(a)), set(both), "{a} {b}");
+            assert_eq!(set(a).is_subset(&set(b)), a == both, "{a} {b}");
+            assert_eq!(set(b).is_subset(&set(a)), b == both, "{a} {b}");
+            assert!(set(both).is_subset(&set(a)));
+            let mut rest = set(a);
+            rest.remove_all(&set(b));
+            assert_eq!(rest, set(a).iter().filter(|&cpu| !set(b).contains(cpu)).collect());
+        }
     }
 
     #[test]

@@ -152,6 +152,37 @@ fn perf_fair_measures_everyone_alone_and_reports_progress() {
 }
 
 #[test]
+fn a_mask_of_half_a_core_keeps_nobody_from_being_measured() {
+    for policy in ["fair", "perf-fair"] {
+        let mut world =
+            Memory::new(Machine::uniform("two by two", 2, 2), (0..7).map(|_| Work::ms(4_000).reads(50)).collect());
+        let mut specs = world.specs();
+        specs[0].allowed = Some("0".parse().unwrap());
+        // No three cores are there, and no core that a gang could have with its mask.
+        specs[1].cpus = 3;
+        specs[2].allowed = Some("0,1".parse().unwrap());
+        specs[2].cpus = 2;
+        let result = run_specs(&mut world, specs, policy, &[], &RunConfig::default(), &mut NullRecorder);
+        for task in &result.tasks {
+            assert_eq!(task.progress_basis, ProgressBasis::Ipc, "{policy} {}", task.spec.name);
+        }
+    }
+}
+
+#[test]
+fn when_the_measured_task_ends_the_cpus_are_filled_at_once() {
+    let mut work: Vec<Work> = (0..6).map(|_| Work::ms(1_000).reads(50)).collect();
+    work[1] = Work::ms(1_000);
+    work[0].needs = Nanos::from_ms(230);
+    let mut world = world(3, work);
+    run_policy(&mut world, "perf-fair", &[], &RunConfig::default());
+    let at = |ms| world.acts.iter().filter(|(at, _)| *at == Nanos::from_ms(ms)).count();
+    // Three run, three take their places, then the first is measured beside the only light one.
+    assert_eq!((at(0), at(200), at(400)), (3, 6, 5));
+    assert_eq!(at(430), 2, "{:?}", world.acts);
+}
+
+#[test]
 fn counters_that_vanish_are_survived() {
     for policy in ["bandwidth", "fair", "perf-fair"] {
         let mut world = world(2, (0..5).map(|i| Work::ms(2_000).reads(i)).collect());
@@ -272,6 +303,32 @@ fn a_policy_that_asks_for_nonsense_is_stood_in_for() {
     let result = run(&mut world, &mut Nonsense(0), &mut NullRecorder, specs, &RunConfig::default()).unwrap();
     assert!(result.policy_faults > 2);
     assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+}
+
+#[test]
+fn a_task_that_sleeps_gives_way_and_gets_its_turn_again() {
+    let ms = Nanos::from_ms;
+    for policy in ["round-robin", "bandwidth", "fair", "perf-fair"] {
+        let mut world = world(1, vec![Work::ms(300), Work::ms(300)]);
+        // It falls asleep on its CPU and is then frozen, so that nobody can see it wake; the second nap is news that
+        // came too late.
+        world.naps = vec![(ms(100), Event::Slept(TaskId(0))), (ms(250), Event::Slept(TaskId(0)))];
+        let result = run_policy(&mut world, policy, &[], &RunConfig::default());
+        assert_eq!(result.policy_faults, 0, "{policy}");
+        assert_eq!(result.turnaround, ms(600), "{policy}");
+    }
+}
+
+#[test]
+fn many_short_jobs_do_not_put_off_the_end_of_the_quantum() {
+    for policy in ["fifo", "linux"] {
+        let mut work: Vec<Work> = (0..10).map(|_| Work::ms(150)).collect();
+        work[0] = Work::ms(1_450);
+        let mut world = world(2, work);
+        let config = RunConfig { jobs: 2, ..RunConfig::default() };
+        let result = run_policy(&mut world, policy, &[], &config);
+        assert!(result.overhead.quanta >= 6, "{policy}: {}", result.overhead.quanta);
+    }
 }
 
 #[test]

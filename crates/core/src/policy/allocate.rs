@@ -9,11 +9,12 @@
 //! Which core is meant is free as long as they are alike, so a task stays where it ran last where that is possible: a
 //! move costs it the contents of its caches.
 
+use super::round::stays;
 use crate::decision::{Change, Placement, Purpose};
 use crate::snapshot::{Snapshot, TaskView};
 use crate::topology::{CpuId, CpuSet};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 /// A task that was chosen to run.
 #[derive(Clone, Debug)]
@@ -44,12 +45,12 @@ fn l1(task: &TaskView) -> u64 {
 
 /// Places for the chosen, in their order.
 ///
-/// `free` tells the machine's CPUs that are not promised to any of them; with `full`, what ran until now either is
-/// among the chosen or stops.
-pub(super) fn allocate(snap: &Snapshot, full: bool, free: &[bool], chosen: Vec<Chosen>) -> Vec<Change> {
+/// `free` are the CPUs that are not settled for any of them; with `full`, what ran until now either is
+/// among the chosen or stops, unless it can't be stopped.
+pub(super) fn allocate(snap: &Snapshot, full: bool, free: &CpuSet, chosen: Vec<Chosen>) -> Vec<Change> {
     let machine = &*snap.machine;
     let mut cores: Vec<Core> = machine.cores.iter().map(|_| Core { free: Vec::new(), tasks: 0, l1: 0 }).collect();
-    for (cpu, _) in machine.cpus.iter().zip(free).filter(|(_, free)| **free) {
+    for cpu in machine.cpus.iter().filter(|cpu| free.contains(cpu.id)) {
         cores[cpu.core].free.push(cpu.id);
     }
     let mut assigned: Vec<Option<CpuSet>> = chosen.iter().map(|c| c.reserved.clone()).collect();
@@ -74,13 +75,14 @@ pub(super) fn allocate(snap: &Snapshot, full: bool, free: &[bool], chosen: Vec<C
 /// Adds what already sits on the cores: tasks that go on running, and chosen ones with settled CPUs.
 fn count_neighbours(snap: &Snapshot, full: bool, chosen: &[Chosen], cores: &mut [Core]) {
     let machine = &*snap.machine;
-    let stays = snap.tasks.iter().filter(|_| !full).filter_map(|task| Some((task, task.running.as_ref()?)));
-    let stays = stays.filter_map(|(task, running)| match &running.placement {
+    let staying = snap.tasks.iter().filter(|task| stays(task, full));
+    let staying = staying.filter_map(|task| Some((task, task.running.as_ref()?)));
+    let staying = staying.filter_map(|(task, running)| match &running.placement {
         Placement::Exclusive { cpus, .. } => Some((task, cpus)),
         Placement::Allowed { .. } => None,
     });
     let settled = chosen.iter().filter_map(|c| Some((&snap.tasks[c.ix as usize], c.reserved.as_ref()?)));
-    for (task, cpus) in stays.chain(settled) {
+    for (task, cpus) in staying.chain(settled) {
         for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
             let core = &mut cores[machine.cpus[cpu].core];
             core.tasks += 1;
@@ -89,22 +91,37 @@ fn count_neighbours(snap: &Snapshot, full: bool, chosen: &[Chosen], cores: &mut 
     }
 }
 
-/// Gangs take the cores with most free CPUs, so that they share cores with as few others as possible.
+/// Gangs take the cores with most free CPUs, so that they share cores with as few others as possible; among those, the
+/// ones where they ran last.
 fn gangs(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assigned: &mut [Option<CpuSet>]) {
-    for (c, place) in chosen.iter().zip(assigned.iter_mut()) {
+    let machine = &*snap.machine;
+    let needs = |c: &Chosen| c.reserved.is_none() && snap.tasks[c.ix as usize].cpus > 1;
+    if !chosen.iter().any(needs) {
+        return;
+    }
+    // Cores by the number of their free CPUs.
+    let most = cores.iter().map(|core| core.free.len()).max().unwrap_or_default();
+    let mut by_free: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); most + 1];
+    for (ix, core) in cores.iter().enumerate() {
+        by_free[core.free.len()].insert(ix);
+    }
+    for (c, place) in chosen.iter().zip(assigned.iter_mut()).filter(|(c, _)| needs(c)) {
         let task = &snap.tasks[c.ix as usize];
-        if place.is_some() || task.cpus <= 1 {
-            continue;
-        }
-        let mut order: Vec<usize> = (0..cores.len()).filter(|&ix| !cores[ix].free.is_empty()).collect();
-        let stays = |core: &Core| core.free.iter().any(|&cpu| task.last_cpus.contains(cpu));
-        order.sort_by_key(|&ix| (Reverse(cores[ix].free.len()), !stays(&cores[ix])));
+        let last = || task.last_cpus.iter().filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core);
         let mut cpus = CpuSet::new();
-        for ix in order {
-            while cpus.len() < task.cpus as usize && !cores[ix].free.is_empty() {
-                cpus.insert(cores[ix].free.remove(0));
-                cores[ix].tasks += 1;
-                cores[ix].l1 += l1(task);
+        let mut wanted = task.cpus as usize;
+        for free in (1..=most).rev() {
+            while wanted > 0
+                && let Some(ix) = last().find(|ix| by_free[free].contains(ix)).or(by_free[free].first().copied())
+            {
+                let taken = wanted.min(free);
+                let core = &mut cores[ix];
+                cpus.extend(core.free.drain(..taken));
+                core.tasks += taken as u32;
+                core.l1 += l1(task) * taken as u64;
+                wanted -= taken;
+                by_free[free].remove(&ix);
+                by_free[free - taken].insert(ix);
             }
         }
         *place = Some(cpus);
@@ -170,7 +187,7 @@ fn balanced_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assi
     }
 }
 
-/// Hands the groups of tasks round among cores that are alike (wholly free, of one size, cache and type), so that as
+/// Hands the groups of tasks round among cores that are alike (wholly free, of one size and type), so that as
 /// many groups as possible find a member's last core.
 fn exchange_alike(snap: &Snapshot, chosen: &[Chosen], cores: &[Core], members: &mut Vec<Vec<usize>>) {
     let machine = &*snap.machine;

@@ -8,7 +8,7 @@ use super::params::{ParamKind, ParamSpec, QUANTUM_S};
 use super::round::Round;
 use super::target::{Fit, Target};
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
-use crate::decision::Decision;
+use crate::decision::{Decision, WaitReason};
 use crate::rng::Rng;
 use crate::run::Feed;
 use crate::snapshot::Snapshot;
@@ -57,19 +57,20 @@ impl Policy for Bandwidth {
         let end = self.state.of_round(&round, self.quantum);
         let mut fit = Fit::new(&round, self.target);
         // The longest waiting, and with it all that are overdue.
-        let overdue = round.order.iter().take_while(|&&ix| round.task(ix).overdue).count();
-        let first = overdue.max(1).min(round.order.len());
+        let first = round.overdue().max(1).min(round.order.len());
         for pos in 0..first {
             if round.left() > 0 {
                 let ix = round.order[pos];
                 fit.choose(&mut round, ix);
             }
         }
-        let wanted = fit.wanted(round.left());
         let rest = first as u32..round.order.len() as u32;
         fit.fill(&mut round, rest);
         let basis = fit.basis();
-        round.finish(end, basis, |ix, _| fit.reason(&snap.tasks[ix as usize], wanted))
+        round.finish(end, basis, |ix, ahead| {
+            let task = &snap.tasks[ix as usize];
+            if task.overdue { WaitReason::Order { ahead } } else { fit.reason(task) }
+        })
     }
 
     state_is_a_field!();

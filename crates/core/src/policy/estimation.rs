@@ -11,7 +11,7 @@
 
 use super::Params;
 use super::params::{ParamSpec, number};
-use super::round::Round;
+use super::round::{Round, stays};
 use crate::decision::{Basis, Decision, Purpose, WaitReason};
 use crate::snapshot::TaskView;
 use crate::units::{Absence, Nanos, Rate, Reading};
@@ -110,22 +110,31 @@ impl Estimation {
         let started = *state.started.get_or_insert(now);
         if !round.full {
             // A task that ended left CPUs: as long as the measurement goes on, only light ones may fill them.
-            return state.until.filter(|&until| until > now).map(|until| (until, Basis::default()));
+            let measures = |task: &TaskView| task.running.as_ref().is_some_and(|r| r.purpose == Purpose::MeasureAlone);
+            let goes_on = state.until.filter(|&until| until > now && round.snap.tasks.iter().any(measures));
+            return goes_on.map(|until| (until, Basis::default()));
         }
         state.until = None;
         let too_much = (state.spent + self.length).0 as f64 > self.share_max * (now + self.length - started).0 as f64;
         let someone_unknown = round.order.iter().any(|&ix| round.task(ix).estimates.executed == 0);
-        if round.all_fit() || someone_unknown || (too_much && state.spent > Nanos::ZERO) || self.share_max == 0.0 {
+        // What can't be stopped would go on beside the measurement.
+        let disturbed = |task: &TaskView| stays(task, true) && self.weight(task) != Weight::Light;
+        if round.all_fit()
+            || someone_unknown
+            // A measurement would keep them waiting.
+            || round.overdue() > 0
+            || (too_much && state.spent > Nanos::ZERO)
+            || self.share_max == 0.0
+            || round.snap.tasks.iter().any(disturbed)
+        {
             return None;
         }
-        let expired = |&&ix: &&u32| self.age(round.task(ix)).is_some_and(|age| age >= self.valid_quanta);
+        let mut expired: Vec<u32> = round.order.clone();
+        expired.retain(|&ix| self.age(round.task(ix)).is_some_and(|age| age >= self.valid_quanta));
         // The longest expired; among those never estimated the one that has run most, then the longest waiting.
-        let rank = |&&ix: &&u32| {
-            let task = round.task(ix);
-            (self.age(task), task.estimates.ran)
-        };
-        let first = *round.order.iter().rev().filter(expired).max_by_key(rank)?;
-        round.choose_whole_core(first, Purpose::MeasureAlone).ok()?;
+        expired.sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
+        // One that can't have whole cores, for its mask or its size, must not keep the others from being measured.
+        let first = expired.into_iter().find(|&ix| round.choose_whole_core(ix, Purpose::MeasureAlone).is_ok())?;
         if self.weight(round.task(first)) == Weight::Light {
             let close = |ix: u32| self.age(round.task(ix)).is_some_and(|age| age >= self.valid_quanta.div_ceil(2));
             let mut more: Vec<u32> = round.order.iter().copied().filter(|&ix| ix != first && close(ix)).collect();
@@ -146,8 +155,9 @@ impl Estimation {
     /// Fills what is left with light tasks, those with the least progress first.
     pub(super) fn finish(&self, mut round: Round<'_>, until: Nanos, basis: Basis) -> Decision {
         let snap = round.snap;
+        round.consider_sleepers();
         let mut light: Vec<u32> = round.order.clone();
-        light.retain(|&ix| !round.is_chosen(ix) && self.weight(round.task(ix)) == Weight::Light);
+        light.retain(|&ix| round.is_open(ix) && self.weight(round.task(ix)) == Weight::Light);
         light.sort_by(|&a, &b| progress(round.task(a)).total_cmp(&progress(round.task(b))));
         for ix in light {
             if round.left() == 0 {

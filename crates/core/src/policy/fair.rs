@@ -61,14 +61,12 @@ impl Policy for Fair {
             return self.estimation.finish(round, until, basis);
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
-        // Stable: equal progress leaves the longest waiting first. Overdue tasks come before all.
-        let key = |ix: u32| {
-            let task = &snap.tasks[ix as usize];
-            (!task.overdue, progress(task))
-        };
-        round.order.sort_by(|&a, &b| {
-            let ((a, a_progress), (b, b_progress)) = (key(a), key(b));
-            a.cmp(&b).then(a_progress.total_cmp(&b_progress))
+        // Overdue tasks come before all, the longest waiting first, or the bound on pauses would not hold. The sort is
+        // stable: equal progress leaves the longest waiting first too.
+        let overdue = round.overdue();
+        round.order[overdue..].sort_by(|&a, &b| {
+            let of = |ix: u32| progress(&snap.tasks[ix as usize]);
+            of(a).total_cmp(&of(b))
         });
         round.choose_in_order(Purpose::Run, false);
         round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead })

@@ -2,7 +2,7 @@
 
 use super::params::QUANTUM_S;
 use super::round::Round;
-use super::{Policy, PolicyEntry, state_is_a_field, wanted};
+use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field, wanted};
 use crate::decision::{Basis, Decision, Purpose, WaitReason};
 use crate::rng::Rng;
 use crate::run::Feed;
@@ -16,23 +16,24 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: false,
     params: &[QUANTUM_S],
     needs: |_| vec![wanted(Feed::Affinity, "the kernel chooses the CPU of each job that runs")],
-    build: |params| Box::new(Fifo { quantum: Nanos::from_s(params.number("quantum_s")), state: () }),
+    build: |params| Box::new(Fifo { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() }),
 };
 
 struct Fifo {
     quantum: Nanos,
-    state: (),
+    state: QuantumEnd,
 }
 
 impl Policy for Fifo {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let end = self.state.after(snap.now, snap.is_quantum_end(), self.quantum);
         let mut round = Round::between_quanta(snap);
         // Order of arrival, whatever happened to a task since.
         let arrival = |task: &TaskView| (task.arrived, task.id);
         round.order.sort_by_key(|&ix| arrival(&snap.tasks[ix as usize]));
         // Nobody overtakes a gang that waits for its CPUs, or it might wait for ever.
         round.choose_in_order(Purpose::Run, true);
-        round.finish(snap.now + self.quantum, Basis::default(), |_, ahead| WaitReason::Order { ahead })
+        round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead })
     }
 
     state_is_a_field!();

@@ -1,7 +1,7 @@
 //! `linux`: everything runs, the kernel decides. The baseline of every paper; counters are still read each quantum.
 
 use super::params::QUANTUM_S;
-use super::{Policy, PolicyEntry, state_is_a_field, wanted};
+use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field, wanted};
 use crate::decision::{Change, Decision, Placement, Purpose};
 use crate::rng::Rng;
 use crate::run::Feed;
@@ -15,16 +15,19 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     params: &[QUANTUM_S],
     needs: |_| vec![wanted(Feed::Affinity, "jobs may use every CPU that the caller may")],
-    build: |params| Box::new(Linux { quantum: Nanos::from_s(params.number("quantum_s")), state: () }),
+    build: |params| {
+        Box::new(Linux { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() })
+    },
 };
 
 struct Linux {
     quantum: Nanos,
-    state: (),
+    state: QuantumEnd,
 }
 
 impl Policy for Linux {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let end = self.state.after(snap.now, snap.is_quantum_end(), self.quantum);
         let all = snap.machine.all_cpus();
         let idle = snap.tasks.iter().filter(|task| task.running.is_none() && task.control.place);
         let place = |task: &crate::TaskView| Change::Place {
@@ -35,7 +38,7 @@ impl Policy for Linux {
             lease_end: None,
             purpose: Purpose::Run,
         };
-        Decision { changes: idle.map(place).collect(), next_wake: Some(snap.now + self.quantum), ..Decision::default() }
+        Decision { changes: idle.map(place).collect(), next_wake: Some(end), ..Decision::default() }
     }
 
     state_is_a_field!();

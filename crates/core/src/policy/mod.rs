@@ -1,4 +1,27 @@
 //! The policies, one per file, and the table that lists them: adding one is a file and a line.
+//!
+//! # How long a task can wait
+//!
+//! A policy that stops tasks for others may have favourites, so the wait of a task that has run once is bounded for all
+//! of them alike. Let q be the longest quantum of the policy, m the CPUs, n the live tasks, each of one CPU and free to
+//! run on any. Then nobody waits longer than `max_pause` + ⌈n / m⌉ q.
+//!
+//! A task that has waited for `max_pause` is overdue. The quantum that runs at that moment ends within q, since filling
+//! free CPUs does not move its end. From then on no estimation quantum begins, because somebody is overdue, and at the
+//! end of each quantum all CPUs are given out anew, to the overdue first, the longest waiting of them before the others.
+//! Only tasks that have waited longer come before ours, and each of them only once: when it has run, it has waited less.
+//! They are fewer than n, and m of them are taken each time, so ours is taken at the latest the ⌈n / m⌉-th time, of
+//! which the first comes within q and each other one q later.
+//!
+//! With gangs, let W be the CPUs that all tasks want together: the bound is `max_pause` + 2 ⌈W / m⌉ q. What is taken at
+//! one end of a quantum, together with the first that did not fit, which is taken at the next, wants more than m CPUs;
+//! so two of them do at least as much as one did above. With masks it is `max_pause` + n q: the longest waiting is
+//! always taken, and that is all that can be said when all want the same CPU. Tasks that may not be frozen keep their
+//! CPUs for good: m counts only the others' CPUs, and a task that may use none of those can wait for ever. `linux` and
+//! `fifo` never stop a task.
+//!
+//! A task that has not begun is never overdue: it holds nothing. So where `max_pause` is shorter than ⌈n / m⌉ q, as many
+//! tasks take turns as it has room for, and the others begin when one of them ends.
 
 mod allocate;
 mod bandwidth;
@@ -159,8 +182,12 @@ struct QuantumEnd {
 impl QuantumEnd {
     /// The end of the quantum that a round belongs to: `length` from now for a full round.
     fn of_round(&mut self, round: &round::Round<'_>, length: crate::units::Nanos) -> crate::units::Nanos {
-        let now = round.snap.now;
-        if round.full || self.end <= now {
+        self.after(round.snap.now, round.full, length)
+    }
+
+    /// The end of the quantum that `now` belongs to; `begins` when a new one begins in any case.
+    fn after(&mut self, now: crate::units::Nanos, begins: bool, length: crate::units::Nanos) -> crate::units::Nanos {
+        if begins || self.end <= now {
             self.end = now + length;
         }
         self.end

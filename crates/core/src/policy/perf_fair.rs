@@ -13,7 +13,7 @@ use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_
 use crate::decision::{Decision, WaitReason};
 use crate::rng::Rng;
 use crate::run::Feed;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -76,24 +76,26 @@ impl Policy for PerfFair {
         let max = snap.tasks.iter().map(progress).fold(0.0, f64::max);
         let selectable = |ix: u32| progress(&snap.tasks[ix as usize]) + self.margin < max;
         // First those that must run: overdue, or never run yet, since nothing is known of them.
+        let must_run = |task: &TaskView| task.overdue || task.estimates.executed == 0;
         for pos in 0..round.order.len() {
             let ix = round.order[pos];
             let task = round.task(ix);
-            if round.left() > 0 && (task.overdue || task.estimates.executed == 0) {
+            if round.left() > 0 && must_run(task) {
                 fit.choose(&mut round, ix);
             }
         }
         let behind: Vec<u32> = positions(&round, selectable);
         fit.fill(&mut round, behind.into_iter());
-        let wanted = fit.wanted(round.left());
         let rest: Vec<u32> = if round.left() > 0 { positions(&round, |ix| !selectable(ix)) } else { Vec::new() };
         fit.fill(&mut round, rest.into_iter());
         let basis = fit.basis();
         let milli = |progress: f64| (progress * 1e3) as u64;
-        round.finish(end, basis, |ix, _| {
+        round.finish(end, basis, |ix, ahead| {
             let task = &snap.tasks[ix as usize];
-            if selectable(ix) {
-                fit.reason(task, wanted)
+            if must_run(task) {
+                WaitReason::Order { ahead }
+            } else if selectable(ix) {
+                fit.reason(task)
             } else {
                 WaitReason::Ahead { progress_milli: milli(progress(task)), max_progress_milli: milli(max) }
             }
@@ -103,11 +105,11 @@ impl Policy for PerfFair {
     state_is_a_field!();
 }
 
-/// Positions in the round's order of the tasks that are not chosen yet and meet a condition.
+/// Positions in the round's order of the tasks about which nothing is settled yet and that meet a condition.
 fn positions(round: &Round<'_>, condition: impl Fn(u32) -> bool) -> Vec<u32> {
     let fits = |pos: &u32| {
         let ix = round.order[*pos as usize];
-        !round.is_chosen(ix) && condition(ix)
+        round.is_open(ix) && condition(ix)
     };
     (0..round.order.len() as u32).filter(fits).collect()
 }

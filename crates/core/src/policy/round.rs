@@ -6,8 +6,8 @@
 
 use super::allocate::{Chosen, allocate};
 use crate::decision::{Basis, Change, Decision, Placement, Purpose, Wait, WaitReason};
-use crate::snapshot::{Snapshot, TaskView};
-use crate::topology::CpuSet;
+use crate::snapshot::{Running, Snapshot, TaskView};
+use crate::topology::{CpuId, CpuSet};
 use crate::units::Nanos;
 
 /// One round of giving out CPUs.
@@ -18,12 +18,32 @@ pub(super) struct Round<'a> {
     pub(super) full: bool,
     /// Indices into `snap.tasks` of those that may be chosen: overdue first, then the longest waiting first.
     pub(super) order: Vec<u32>,
-    /// Free CPUs that are not promised to a chosen task yet, by index in the machine.
-    free: Vec<bool>,
+    /// Those that hold CPUs and sleep, in a full round: they keep CPUs that nobody else wants.
+    sleepers: Vec<u32>,
+    /// Free CPUs, except those settled for a chosen task.
+    free: CpuSet,
+    /// Cores before this one are not wholly free.
+    first_whole: usize,
     left: u32,
     chosen: Vec<Chosen>,
-    is_chosen: Vec<bool>,
+    fates: Vec<Fate>,
     waits: Vec<Wait>,
+}
+
+/// What became of a task in this round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Nothing yet.
+    Open,
+    /// It runs.
+    Chosen,
+    /// It was tried and waits, and its reason is noted. CPUs only become fewer, so there is no second try.
+    Waits,
+}
+
+/// Whether a task stays where it runs: between quanta everybody does, at their end those that can't be stopped.
+pub(super) fn stays(task: &TaskView, full: bool) -> bool {
+    task.running.is_some() && !(full && task.control.place && task.control.freeze)
 }
 
 impl<'a> Round<'a> {
@@ -45,40 +65,43 @@ impl<'a> Round<'a> {
 
     fn over(snap: &'a Snapshot, full: bool) -> Round<'a> {
         let machine = &*snap.machine;
-        let mut free = vec![true; machine.cpus.len()];
-        if !full {
-            for task in &snap.tasks {
-                if let Some(running) = &task.running
-                    && let Placement::Exclusive { cpus, whole_core } = &running.placement
-                {
-                    for ix in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
-                        free[ix] = false;
-                        if *whole_core {
-                            let siblings = machine.cores[machine.cpus[ix].core].iter();
-                            siblings.filter_map(|cpu| machine.index_of(cpu)).for_each(|ix| free[ix] = false);
-                        }
+        let mut free = machine.all_cpus();
+        for task in snap.tasks.iter().filter(|task| stays(task, full)) {
+            if let Some(Running { placement: Placement::Exclusive { cpus, whole_core }, .. }) = &task.running {
+                for cpu in cpus.iter() {
+                    free.remove(cpu);
+                    if let Some(ix) = machine.index_of(cpu).filter(|_| *whole_core) {
+                        free.remove_all(&machine.cores[machine.cpus[ix].core]);
                     }
                 }
             }
         }
-        let may = |task: &TaskView| !task.asleep && task.control.place && (full || task.running.is_none());
-        let mut keys: Vec<(bool, Nanos, u32)> = snap
-            .tasks
-            .iter()
-            .enumerate()
-            .filter(|(_, task)| may(task))
-            .map(|(ix, task)| (!task.overdue, task.waiting_since, ix as u32))
-            .collect();
+        // One number per task sorts faster than a tuple: not overdue, waiting since, index.
+        let mut keys: Vec<u128> = Vec::with_capacity(snap.tasks.len());
+        let mut sleepers = Vec::new();
+        for (task, ix) in snap.tasks.iter().zip(0u32..) {
+            if !task.control.place || stays(task, full) {
+                continue;
+            }
+            if !task.asleep {
+                let since = u128::from(task.waiting_since.0);
+                keys.push(u128::from(!task.overdue) << 96 | since << 32 | u128::from(ix));
+            } else if task.running.is_some() {
+                sleepers.push(ix);
+            }
+        }
         keys.sort_unstable();
-        let left = free.iter().filter(|&&is_free| is_free).count() as u32;
+        let left = free.len() as u32;
         Round {
             snap,
             full,
-            order: keys.into_iter().map(|(_, _, ix)| ix).collect(),
+            order: keys.into_iter().map(|key| key as u32).collect(),
+            sleepers,
             free,
+            first_whole: 0,
             left,
             chosen: Vec::new(),
-            is_chosen: vec![false; snap.tasks.len()],
+            fates: vec![Fate::Open; snap.tasks.len()],
             waits: Vec::new(),
         }
     }
@@ -93,9 +116,14 @@ impl<'a> Round<'a> {
         &self.snap.tasks[ix as usize]
     }
 
-    /// Whether it was chosen in this round.
-    pub(super) fn is_chosen(&self, ix: u32) -> bool {
-        self.is_chosen[ix as usize]
+    /// Whether it was neither chosen in this round nor tried in vain.
+    pub(super) fn is_open(&self, ix: u32) -> bool {
+        self.fates[ix as usize] == Fate::Open
+    }
+
+    /// How many tasks at the head of the order are overdue.
+    pub(super) fn overdue(&self) -> usize {
+        self.order.partition_point(|&ix| self.task(ix).overdue)
     }
 
     /// Whether all tasks fit at once, so that there is nothing to choose.
@@ -105,7 +133,13 @@ impl<'a> Round<'a> {
 
     /// Notes why a task waits.
     pub(super) fn wait(&mut self, ix: u32, reason: WaitReason) {
+        self.fates[ix as usize] = Fate::Waits;
         self.waits.push(Wait { task: self.task(ix).id, reason });
+    }
+
+    /// Lets tasks that sleep compete like the others, after them in order.
+    pub(super) fn consider_sleepers(&mut self) {
+        self.order.append(&mut self.sleepers);
     }
 
     /// Chooses a task for as many CPUs as it needs; or says why it can't be had now.
@@ -117,14 +151,11 @@ impl<'a> Round<'a> {
         // A task that is not free to go anywhere takes its CPUs now; the others share what is left at the end.
         let reserved = match &task.allowed {
             Some(mask) => {
-                let mut cpus = CpuSet::new();
-                let machine = &self.snap.machine;
-                let usable = mask.iter().filter(|&cpu| machine.index_of(cpu).is_some_and(|ix| self.free[ix]));
+                let usable = mask.intersection(&self.free);
                 // Where it ran last comes first.
-                let (last, other): (Vec<_>, Vec<_>) = usable.partition(|&cpu| task.last_cpus.contains(cpu));
-                last.into_iter().chain(other).take(task.cpus as usize).for_each(|cpu| {
-                    cpus.insert(cpu);
-                });
+                let mut cpus: CpuSet = usable.intersection(&task.last_cpus).iter().take(task.cpus as usize).collect();
+                let missing = task.cpus as usize - cpus.len();
+                cpus.extend(usable.iter().filter(|&cpu| !task.last_cpus.contains(cpu)).take(missing));
                 if cpus.len() < task.cpus as usize {
                     return Err(WaitReason::Affinity);
                 }
@@ -140,23 +171,25 @@ impl<'a> Round<'a> {
     pub(super) fn choose_whole_core(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
-        let is_free = |core: &CpuSet| {
-            core.iter().all(|cpu| {
-                let allowed = task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
-                allowed && machine.index_of(cpu).is_some_and(|ix| self.free[ix])
-            })
-        };
-        let last = |core: &CpuSet| core.iter().any(|cpu| task.last_cpus.contains(cpu));
-        let mut cores: Vec<&CpuSet> = machine.cores.iter().filter(|core| !core.is_empty() && is_free(core)).collect();
-        cores.sort_by_key(|core| !last(core));
-        let mut cpus = CpuSet::new();
-        let mut idle = CpuSet::new();
-        for core in cores {
+        let may_use = |cpu: CpuId| task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
+        let cores = &machine.cores;
+        let is_free = |core: &CpuSet| core.is_subset(&self.free);
+        while self.first_whole < cores.len() && !is_free(&cores[self.first_whole]) {
+            self.first_whole += 1;
+        }
+        // Where it ran last comes first.
+        let last = task.last_cpus.iter().filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core);
+        let (mut cpus, mut idle) = (CpuSet::new(), CpuSet::new());
+        for core in last.chain(self.first_whole..cores.len()).map(|core| &cores[core]) {
             if cpus.len() == task.cpus as usize {
                 break;
             }
+            let is_new = core.first().is_some_and(|cpu| !cpus.contains(cpu) && !idle.contains(cpu));
+            if !is_new || !is_free(core) || !core.iter().any(may_use) {
+                continue;
+            }
             for cpu in core.iter() {
-                if cpus.len() < task.cpus as usize {
+                if cpus.len() < task.cpus as usize && may_use(cpu) {
                     cpus.insert(cpu)
                 } else {
                     idle.insert(cpu)
@@ -167,35 +200,34 @@ impl<'a> Round<'a> {
             return Err(WaitReason::Gang { needs: task.cpus, free: self.left });
         }
         self.commit(ix, purpose, Some(cpus), true);
-        for ix in idle.iter().filter_map(|cpu| machine.index_of(cpu)) {
-            self.free[ix] = false;
-            self.left -= 1;
-        }
+        self.free.remove_all(&idle);
+        self.left -= idle.len() as u32;
         Ok(())
     }
 
     fn commit(&mut self, ix: u32, purpose: Purpose, reserved: Option<CpuSet>, whole_core: bool) {
         self.left -= self.task(ix).cpus;
         if let Some(cpus) = &reserved {
-            cpus.iter().filter_map(|cpu| self.snap.machine.index_of(cpu)).for_each(|ix| self.free[ix] = false);
+            self.free.remove_all(cpus);
         }
-        self.is_chosen[ix as usize] = true;
+        self.fates[ix as usize] = Fate::Chosen;
         self.chosen.push(Chosen { ix, purpose, reserved, whole_core });
     }
 
     /// Chooses in the round's order as long as CPUs are free. With `strict` nobody overtakes a gang that does not fit.
+    /// A single task that must wait for one of its own CPUs may be overtaken: none of them is free for the others.
     pub(super) fn choose_in_order(&mut self, purpose: Purpose, strict: bool) {
         for pos in 0..self.order.len() {
             if self.left == 0 {
                 break;
             }
             let ix = self.order[pos];
-            if self.is_chosen(ix) {
+            if !self.is_open(ix) {
                 continue;
             }
             if let Err(reason) = self.choose(ix, purpose) {
                 self.wait(ix, reason);
-                if strict {
+                if strict && self.task(ix).cpus > 1 {
                     break;
                 }
             }
@@ -212,22 +244,21 @@ impl<'a> Round<'a> {
     ) -> Decision {
         let snap = self.snap;
         let mut decision = Decision { next_wake: Some(next_wake), basis, ..Decision::default() };
-        let mut has_reason = vec![false; snap.tasks.len()];
-        for wait in &self.waits {
-            if let Ok(ix) = snap.tasks.binary_search_by_key(&wait.task, |task| task.id) {
-                has_reason[ix] = true;
-            }
+        for ix in std::mem::take(&mut self.sleepers) {
+            // Refused, it gets its reason below, like all others.
+            let _ = self.choose(ix, Purpose::Run);
+            self.order.push(ix);
         }
         let mut ahead = 0;
         for pos in 0..self.order.len() {
             let ix = self.order[pos];
-            if self.is_chosen(ix) {
+            if self.fates[ix as usize] == Fate::Chosen {
                 continue;
             }
             if self.task(ix).running.is_some() {
                 decision.changes.push(Change::Stop { task: self.task(ix).id });
             }
-            if !has_reason[ix as usize] {
+            if self.is_open(ix) {
                 let reason = reason(ix, ahead);
                 self.wait(ix, reason);
             }

@@ -4,7 +4,7 @@
 //! CPU. The target spreads the demand of the whole workload evenly over its execution (Xu et al.; Feliu et al.).
 
 use super::fitness::{Candidate, FitnessQueue};
-use super::round::Round;
+use super::round::{Round, stays};
 use crate::decision::{Basis, Purpose, WaitReason};
 use crate::snapshot::TaskView;
 use crate::units::{Rate, Reading};
@@ -26,6 +26,8 @@ pub(super) struct Fit {
     target: i128,
     /// Left to give; negative when the chosen take more than was wanted.
     remain: i128,
+    /// What was wanted per CPU when the last one was filled.
+    wanted: Rate,
 }
 
 impl Fit {
@@ -44,12 +46,11 @@ impl Fit {
         }
         let mean = if cpus == 0 { 0 } else { sum / cpus };
         let wanted = if cpus == 0 { 0 } else { sum * round.snap.machine.cpus.len() as i128 / cpus };
-        let mut fit = Fit { mean: mean as u64, target: wanted, remain: wanted };
-        if !round.full {
-            for task in round.snap.tasks.iter().filter(|task| task.running.is_some()) {
-                fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
-            }
+        let mut fit = Fit { mean: mean as u64, target: wanted, remain: wanted, wanted: Rate(0) };
+        for task in round.snap.tasks.iter().filter(|task| stays(task, round.full)) {
+            fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
         }
+        fit.wanted = fit.per_cpu(round.left());
         fit
     }
 
@@ -87,18 +88,19 @@ impl Fit {
         let mut queue = FitnessQueue::new(candidates.map(candidate).collect());
         while round.left() > 0 {
             let Some(fittest) = queue.take(self.remain, round.left()) else { break };
+            self.wanted = self.per_cpu(round.left());
             // One that does not fit now will not fit later in this round: CPUs only become fewer.
             self.choose(round, fittest.index);
         }
     }
 
     /// Why a task that was not the fittest waits.
-    pub(super) fn reason(&self, task: &TaskView, wanted: Rate) -> WaitReason {
-        WaitReason::Fitness { bandwidth: Rate(self.bandwidth(task)), wanted }
+    pub(super) fn reason(&self, task: &TaskView) -> WaitReason {
+        WaitReason::Fitness { bandwidth: Rate(self.bandwidth(task)), wanted: self.wanted }
     }
 
-    /// Bandwidth per CPU that is wanted of the next task.
-    pub(super) fn wanted(&self, left: u32) -> Rate {
+    /// What is left to give, for each of `left` free CPUs.
+    fn per_cpu(&self, left: u32) -> Rate {
         let per_cpu = self.remain.max(0) / i128::from(left.max(1));
         Rate(u64::try_from(per_cpu).unwrap_or(u64::MAX))
     }

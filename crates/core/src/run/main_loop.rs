@@ -464,6 +464,8 @@ impl<B: Backend> Loop<'_, B> {
                 Change::Stop { .. } => {
                     task.running = None;
                     task.waiting_since = now;
+                    // A frozen task can't be seen to wake: it waits like the others.
+                    task.asleep = false;
                     book.interval = None;
                 }
                 Change::Place { placement, lease_end, purpose, .. } => {
@@ -592,8 +594,15 @@ impl<B: Backend> Loop<'_, B> {
             Event::Slept(id) | Event::Woke(id) => {
                 if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
                     let woke = event == Event::Woke(id);
-                    self.snap.tasks[pos].asleep = !woke;
+                    let task = &mut self.snap.tasks[pos];
+                    // News of a task that was frozen since is too late: see below at `Change::Stop`.
+                    let frozen = task.running.is_none() && self.books[id.0 as usize].started.is_some();
+                    task.asleep = !woke && !frozen;
                     if woke {
+                        if !frozen {
+                            // What it slept, it did not wait.
+                            task.waiting_since = now;
+                        }
                         triggers.push(Trigger::Woke(id));
                     }
                 }

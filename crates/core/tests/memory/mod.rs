@@ -1,4 +1,5 @@
 //! A tiny world in memory for tests of the loop: tasks run at a speed of their own, time jumps from event to event.
+//! Where it is asked for, tasks slow each other down on the memory bus and in the first-level caches.
 #![allow(dead_code, unreachable_pub)]
 
 use cosched_core::*;
@@ -40,6 +41,10 @@ impl Work {
         self.reads_per_us = per_us;
         self
     }
+    pub fn l1(mut self, per_us: u64) -> Work {
+        self.l1_per_us = per_us;
+        self
+    }
     pub fn exit(mut self, code: i32) -> Work {
         self.exit = Exit::Code(code);
         self
@@ -50,7 +55,10 @@ struct State {
     work: Work,
     started: bool,
     placement: Option<Placement>,
+    /// Work done, in time at full speed.
     done: Nanos,
+    /// Time on a CPU.
+    used: Nanos,
     ended: Option<Exit>,
 }
 
@@ -71,6 +79,12 @@ pub struct Memory {
     queued: Vec<Event>,
     /// Interrupts to deliver at these instants.
     pub interrupts: Vec<Nanos>,
+    /// Lines per microsecond that the memory bus moves; tasks that ask for more together slow each other down.
+    pub bus_per_us: Option<u64>,
+    /// Accesses per microsecond that the first-level cache of a core serves without delay.
+    pub l1_per_us: Option<u64>,
+    /// Tasks that fall asleep or wake at these instants, in their order.
+    pub naps: Vec<(Nanos, Event)>,
     /// Counters stop answering at this instant.
     pub counters_until: Option<Nanos>,
     /// No room for a further task before this instant.
@@ -93,10 +107,20 @@ impl Memory {
             now: Nanos::ZERO,
             tasks: work
                 .into_iter()
-                .map(|work| State { work, started: false, placement: None, done: Nanos::ZERO, ended: None })
+                .map(|work| State {
+                    work,
+                    started: false,
+                    placement: None,
+                    done: Nanos::ZERO,
+                    used: Nanos::ZERO,
+                    ended: None,
+                })
                 .collect(),
             queued: Vec::new(),
             interrupts: Vec::new(),
+            bus_per_us: None,
+            l1_per_us: None,
+            naps: Vec::new(),
             counters_until: None,
             room_from: Nanos::ZERO,
             acts: Vec::new(),
@@ -108,23 +132,47 @@ impl Memory {
         (0..self.tasks.len() as u32).map(|id| TaskSpec::new(id, &format!("t{id}"))).collect()
     }
 
-    /// Under a shared mask every running task gets its part of the CPUs.
-    fn speed(&self, state: &State) -> f64 {
+    fn runs(&self) -> impl Iterator<Item = &State> {
+        self.tasks.iter().filter(|state| state.placement.is_some() && state.ended.is_none())
+    }
+
+    /// The part of a CPU that a task has: under a shared mask every running task gets its part of the CPUs.
+    fn share(&self, state: &State) -> f64 {
         match &state.placement {
+            _ if state.ended.is_some() => 0.0,
             None => 0.0,
             Some(Placement::Exclusive { .. }) => 1.0,
-            Some(Placement::Allowed { .. }) => {
-                let running = self.tasks.iter().filter(|s| s.placement.is_some() && s.ended.is_none()).count();
-                (self.machine.cpus.len() as f64 / running as f64).min(1.0)
-            }
+            Some(Placement::Allowed { .. }) => (self.machine.cpus.len() as f64 / self.runs().count() as f64).min(1.0),
         }
+    }
+
+    /// The speed of a task while it has a CPU. The part of its time that it keeps the bus busy when alone takes as
+    /// much longer as all ask for more than the bus can move; a core's first-level cache is shared in the same way.
+    fn speed(&self, state: &State) -> f64 {
+        let longer = |asked: u64, served: u64| (asked as f64 / served as f64).max(1.0);
+        let bus = self.bus_per_us.map_or(1.0, |served| {
+            let asked: f64 = self.runs().map(|s| s.work.reads_per_us as f64 * self.share(s)).sum();
+            let busy = (state.work.reads_per_us as f64 / served as f64).min(1.0);
+            1.0 - busy + busy * longer(asked as u64, served)
+        });
+        let l1 = self.l1_per_us.map_or(1.0, |served| {
+            let cores = |state: &State| -> Vec<usize> {
+                let cpus = state.placement.iter().flat_map(|placement| placement.cpus().iter());
+                cpus.map(|cpu| self.machine.cpus[self.machine.index_of(cpu).unwrap()].core).collect()
+            };
+            let mine = cores(state);
+            let beside = self.runs().filter(|s| cores(s).iter().any(|core| mine.contains(core)));
+            longer(beside.map(|s| s.work.l1_per_us).sum(), served)
+        });
+        1.0 / (bus * l1)
     }
 
     fn advance(&mut self, to: Nanos) {
         let span = to - self.now;
-        let speeds: Vec<f64> = self.tasks.iter().map(|s| if s.ended.is_none() { self.speed(s) } else { 0.0 }).collect();
-        for (state, speed) in self.tasks.iter_mut().zip(speeds) {
-            state.done += Nanos((span.0 as f64 * speed) as u64);
+        let rates: Vec<(f64, f64)> = self.tasks.iter().map(|s| (self.share(s), self.speed(s))).collect();
+        for (state, (share, speed)) in self.tasks.iter_mut().zip(rates) {
+            state.used += Nanos((span.0 as f64 * share) as u64);
+            state.done += Nanos((span.0 as f64 * share * speed) as u64);
             if let (Some(Placement::Exclusive { cpus, .. }), None) = (&state.placement, &state.ended) {
                 for cpu in cpus.iter() {
                     *self.busy.entry(cpu.0).or_default() += span;
@@ -159,14 +207,17 @@ impl Backend for Memory {
         let mut next = until;
         let mut at = |t: Nanos| next = Some(next.map_or(t, |n| n.min(t)));
         for state in &self.tasks {
-            let speed = self.speed(state);
-            if state.ended.is_none() && speed > 0.0 {
+            let speed = self.share(state) * self.speed(state);
+            if speed > 0.0 {
                 let left = (state.work.needs - state.done).0 as f64 / speed;
                 at(self.now + Nanos(left as u64 + u64::from(left.fract() > 0.0)));
             }
         }
         if let Some(&interrupt) = self.interrupts.first() {
             at(interrupt);
+        }
+        if let Some(&(nap, _)) = self.naps.first() {
+            at(nap);
         }
         // Nobody would ever wake the loop: a bug of the loop.
         let next = next.ok_or(WorldEnd)?;
@@ -176,6 +227,9 @@ impl Backend for Memory {
                 state.ended = Some(state.work.exit.clone());
                 events.push(Event::Ended { task: TaskId(id as u32), exit: state.work.exit.clone() });
             }
+        }
+        while self.naps.first().is_some_and(|(at, _)| *at <= self.now) {
+            events.push(self.naps.remove(0).1);
         }
         while self.interrupts.first().is_some_and(|&at| at <= self.now) {
             self.interrupts.remove(0);
@@ -188,7 +242,7 @@ impl Backend for Memory {
         for &task in tasks {
             let state = &self.tasks[task.0 as usize];
             let mut usage = Usage::zero(task);
-            usage.cpu_time = Reading::Value(state.done);
+            usage.cpu_time = Reading::Value(state.used);
             let us = state.done.0 / 1_000;
             usage.counts = if self.counters_until.is_some_and(|until| self.now > until) {
                 Counts::absent(Absence::CountersLost)
@@ -196,9 +250,12 @@ impl Backend for Memory {
                 Counts::absent(why)
             } else {
                 Counts {
-                    cycles: Reading::Value(us * 1_000),
+                    cycles: Reading::Value(state.used.0),
                     instructions: Reading::Value(us * state.work.ipc_milli),
-                    l1_accesses: Reading::Value(us * state.work.l1_per_us),
+                    l1_accesses: match self.feeds.why_missing(Feed::L1Accesses) {
+                        Some(why) => Reading::Absent(why),
+                        None => Reading::Value(us * state.work.l1_per_us),
+                    },
                     llc_accesses: Reading::Value(us * state.work.reads_per_us * 2),
                     mm_reads: Reading::Value(us * state.work.reads_per_us),
                     mm_writes: Reading::Absent(Absence::NoSuchEvent),

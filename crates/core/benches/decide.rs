@@ -1,0 +1,244 @@
+//! What a decision costs: policies at the end of a quantum and when a CPU is free, the check, and a whole turn of the
+//! loop.
+
+use cosched_core::*;
+use divan::Bencher;
+use std::hint::black_box;
+use std::sync::Arc;
+
+fn main() {
+    divan::main();
+}
+
+/// Tasks, and CPUs in cores of two.
+const SIZES: [(u32, u32); 4] = [(24, 12), (1_024, 128), (2_048, 256), (4_096, 512)];
+
+/// Whether tasks differ in their bandwidth.
+#[derive(Clone, Copy)]
+enum Bandwidth {
+    Distinct,
+    Equal,
+}
+
+/// The loop's picture after some quanta: half of the CPUs' worth of tasks, and more, wait; everything is measured.
+fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
+    let machine = Arc::new(Machine::uniform("bench", cpus / 2, 2));
+    let now = Nanos::from_ms(60_000);
+    let mut rng = Rng::new(11);
+    let mut tasks: Vec<TaskView> = (0..tasks)
+        .map(|id| {
+            let mut random = |most: u64| match bandwidth {
+                Bandwidth::Distinct => rng.below(most),
+                Bandwidth::Equal => most / 2,
+            };
+            let value = |rate| Reading::Value(Rate(rate));
+            let reads = random(30_000);
+            TaskView {
+                id: TaskId(id),
+                name: format!("task-{id}").into(),
+                cpus: 1,
+                allowed: None,
+                nice: 0,
+                origin: Origin::Spawned,
+                control: Control::FULL,
+                arrived: Nanos::ZERO,
+                running: None,
+                asleep: false,
+                waiting_since: now - Nanos(200_000_000 * random(8) + random(100_000)),
+                overdue: false,
+                last_cpus: CpuSet::new(),
+                estimates: Estimates {
+                    mm_reads: value(reads),
+                    mm_reads_mean: value(reads / 2 + random(15_000)),
+                    llc: value(reads * 2),
+                    l1: value(random(900_000)),
+                    ipc: Reading::Value(0.9),
+                    solo_ipc: Reading::Value(1.1),
+                    solo_age: random(39) as u32,
+                    progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
+                    progress_basis: ProgressBasis::Ipc,
+                    executed: 150,
+                    ran: Nanos::from_ms(30_000),
+                    ..Estimates::default()
+                },
+            }
+        })
+        .collect();
+    // Every CPU has its task, in no order of their numbers.
+    let count = tasks.len();
+    for (place, cpu) in machine.cpus.iter().enumerate() {
+        let task = &mut tasks[place * 7 % count];
+        let cpus: CpuSet = [cpu.id].into_iter().collect();
+        task.last_cpus = cpus.clone();
+        task.waiting_since = now;
+        let placement = Placement::Exclusive { cpus, whole_core: false };
+        task.running = Some(Running { placement, purpose: Purpose::Run, since: now, lease_end: None });
+    }
+    // Those that wait ran somewhere too.
+    for (n, task) in tasks.iter_mut().filter(|task| task.running.is_none()).enumerate() {
+        task.last_cpus = [machine.cpus[n * 5 % machine.cpus.len()].id].into_iter().collect();
+    }
+    Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], tasks }
+}
+
+/// The same when one task has just ended.
+fn one_free(mut snap: Snapshot) -> Snapshot {
+    let ended = snap.tasks.iter().position(|task| task.running.is_some()).unwrap_or_default();
+    snap.triggers = vec![Trigger::Ended(snap.tasks.remove(ended).id)];
+    snap
+}
+
+fn build(name: &str) -> Box<dyn Policy> {
+    let entry = find_policy(name).expect("a policy of the table");
+    (entry.build)(&Params::resolve(entry.name, entry.params, &[]).expect("its defaults"))
+}
+
+fn decide(bencher: Bencher<'_, '_>, name: &str, snap: Snapshot) {
+    let mut policy = build(name);
+    let mut rng = Rng::new(1);
+    bencher.bench_local(|| policy.decide(black_box(&snap), &mut rng));
+}
+
+const POLICY_NAMES: [&str; 6] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair"];
+
+#[divan::bench(args = POLICY_NAMES, consts = [0, 1, 2, 3])]
+fn full_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    decide(bencher, policy, snapshot(tasks, cpus, Bandwidth::Distinct));
+}
+
+#[divan::bench(args = POLICY_NAMES, consts = [0, 3])]
+fn full_round_equal<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    decide(bencher, policy, snapshot(tasks, cpus, Bandwidth::Equal));
+}
+
+#[divan::bench(args = POLICY_NAMES, consts = [0, 3])]
+fn fill_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    decide(bencher, policy, one_free(snapshot(tasks, cpus, Bandwidth::Distinct)));
+}
+
+/// Every task wants two CPUs at once.
+#[divan::bench(args = POLICY_NAMES, consts = [0, 3])]
+fn full_round_gangs<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    let mut snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    for task in &mut snap.tasks {
+        task.cpus = 2;
+        task.running = None;
+    }
+    decide(bencher, policy, snap);
+}
+
+/// Every task may use one half of the CPUs.
+#[divan::bench(args = POLICY_NAMES, consts = [0, 3])]
+fn full_round_masks<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    let mut snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    for task in &mut snap.tasks {
+        let odd = task.id.0 % 2;
+        task.allowed = Some((0..cpus).filter(|cpu| cpu % 2 == odd).map(CpuId).collect());
+        task.running = None;
+    }
+    decide(bencher, policy, snap);
+}
+
+/// The quantum in which one task is measured alone.
+#[divan::bench(args = ["fair", "perf-fair"], consts = [0, 3])]
+fn estimation_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    let mut snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    for (n, task) in snap.tasks.iter_mut().enumerate() {
+        task.estimates.solo_age = if n % 3 == 0 { 45 } else { 25 };
+        if n % 2 == 0 {
+            task.estimates.mm_reads = Reading::Value(Rate(2_000));
+            task.estimates.llc = Reading::Value(Rate(9_000));
+        }
+    }
+    let fresh = build(policy).save();
+    let (mut policy, mut rng) = (build(policy), Rng::new(1));
+    bencher.bench_local(|| {
+        // What was spent on estimation is forgotten, so that each round is one.
+        policy.load(&fresh).expect("its own state");
+        policy.decide(black_box(&snap), &mut rng)
+    });
+}
+
+#[divan::bench(args = [0, 1, 2, 3])]
+fn check_decision(bencher: Bencher<'_, '_>, size: usize) {
+    let (tasks, cpus) = SIZES[size];
+    let snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    let decision = build("perf-fair").decide(&snap, &mut Rng::new(1));
+    bencher.bench_local(|| check(black_box(&snap), black_box(&decision)));
+}
+
+/// A world that answers at once: what is left is the loop's own work.
+struct Instant {
+    machine: Arc<Machine>,
+    now: Nanos,
+    turns: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("enough turns were measured")]
+struct Enough;
+
+impl Backend for Instant {
+    type Error = Enough;
+    fn machine(&self) -> Arc<Machine> {
+        self.machine.clone()
+    }
+    fn feeds(&self) -> Feeds {
+        Feeds::default()
+    }
+    fn now(&mut self) -> Nanos {
+        self.now
+    }
+    fn stopwatch(&self) -> Option<Nanos> {
+        None
+    }
+    fn wait(&mut self, until: Option<Nanos>, _: &mut Vec<Event>) -> Result<(), Enough> {
+        self.now = until.unwrap_or(self.now);
+        self.turns = self.turns.checked_sub(1).ok_or(Enough)?;
+        Ok(())
+    }
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        // As if a task had always run at a rate of its own.
+        let us = self.now.0 / 1_000;
+        out.extend(tasks.iter().map(|&task| {
+            let own = u64::from(task.0) * 7 % 30;
+            let counts = Counts {
+                cycles: Reading::Value(us * 1_000),
+                instructions: Reading::Value(us * (500 + own)),
+                l1_accesses: Reading::Value(us * own * 20),
+                llc_accesses: Reading::Value(us * own * 2),
+                mm_reads: Reading::Value(us * own),
+                mm_writes: Reading::Absent(Absence::NoSuchEvent),
+            };
+            Usage { task, cpu_time: Reading::Value(self.now), counts, multiplexed: false }
+        }));
+    }
+    fn apply(&mut self, changes: &[Change]) -> Result<(), Enough> {
+        black_box(changes);
+        Ok(())
+    }
+    fn kill(&mut self, _: TaskId, _: Kill) {}
+    fn energy_j(&mut self) -> Reading<f64> {
+        Reading::Absent(Absence::NoEnergyMeter)
+    }
+}
+
+/// Turns of the loop that are measured together, so that its beginning does not count.
+const TURNS: u32 = 200;
+
+#[divan::bench(args = ["round-robin", "bandwidth", "perf-fair"], consts = [0, 3], sample_count = 20, sample_size = 1)]
+fn two_hundred_turns<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    let specs: Vec<TaskSpec> = (0..tasks).map(|id| TaskSpec::new(id, &format!("task-{id}"))).collect();
+    let machine = Arc::new(Machine::uniform("bench", cpus / 2, 2));
+    let world = || (specs.clone(), Instant { machine: machine.clone(), now: Nanos::ZERO, turns: TURNS }, build(policy));
+    bencher.with_inputs(world).bench_local_values(|(specs, mut world, mut policy)| {
+        run(&mut world, &mut *policy, &mut NullRecorder, specs, &RunConfig::default()).err()
+    });
+}

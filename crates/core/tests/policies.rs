@@ -1,0 +1,153 @@
+//! Properties that every policy of the table has, at random moments on random machines.
+
+mod random;
+
+use cosched_core::*;
+use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, prop_assume, proptest};
+use random::*;
+
+fn is_whole_core(placement: &Placement) -> bool {
+    matches!(placement, Placement::Exclusive { whole_core: true, .. })
+}
+
+/// CPUs on which nothing runs and that no task keeps idle on purpose.
+fn idle_cpus(machine: &Machine, after: &[Option<Placement>]) -> usize {
+    let mut idle = machine.all_cpus();
+    for placement in after.iter().flatten() {
+        for cpu in placement.cpus().iter() {
+            idle.remove(cpu);
+            if is_whole_core(placement) {
+                let core = &machine.cores[machine.cpus[machine.index_of(cpu).unwrap()].core];
+                core.iter().for_each(|cpu| {
+                    idle.remove(cpu);
+                });
+            }
+        }
+    }
+    idle.len()
+}
+
+fn is_simple(task: &TaskView) -> bool {
+    task.cpus == 1 && task.allowed.is_none() && task.control.place && !task.asleep
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+
+    #[test]
+    fn a_decision_can_be_carried_out_and_says_why_each_waits(snap in moment(), seed in any::<u64>()) {
+        for entry in POLICIES {
+            let decision = policy(entry, &[]).decide(&snap, &mut Rng::new(seed));
+            prop_assert_eq!(check(&snap, &decision), Ok(()), "{}", entry.name);
+            let after = after(&snap, &decision);
+            for (task, place) in snap.tasks.iter().zip(&after) {
+                let reasons = decision.waits.iter().filter(|wait| wait.task == task.id).count();
+                // A frozen task can't be seen to wake, so one that is stopped in its sleep waits like the others.
+                let ready = task.control.place && (!task.asleep || task.running.is_some());
+                let expected = usize::from(ready && place.is_none());
+                prop_assert_eq!(reasons, expected, "{}: reasons of {}", entry.name, task.id);
+                if task.asleep && task.running.is_none() && entry.name != "linux" {
+                    prop_assert!(place.is_none(), "{} places a sleeper", entry.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fill_round_neither_stops_nor_moves(snap in moment()) {
+        prop_assume!(!is_full(&snap));
+        for entry in POLICIES {
+            let decision = policy(entry, &[]).decide(&snap, &mut Rng::new(1));
+            for change in &decision.changes {
+                let task = snap.task(change.task()).unwrap();
+                prop_assert!(matches!(change, Change::Place { .. }) && task.running.is_none(), "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn no_cpu_idles_while_a_single_task_waits(snap in moment()) {
+        for entry in POLICIES.iter().filter(|entry| entry.name != "linux") {
+            let decision = policy(entry, &[]).decide(&snap, &mut Rng::new(1));
+            if decision.basis.measures.is_some() {
+                continue;
+            }
+            let after = after(&snap, &decision);
+            let waits = |wanted: &dyn Fn(&TaskView) -> bool| {
+                snap.tasks.iter().zip(&after).any(|(task, place)| place.is_none() && wanted(task))
+            };
+            // In order of arrival, nobody overtakes a gang.
+            let gang_first = entry.name == "fifo" && waits(&|task| task.cpus > 1);
+            if waits(&is_simple) && !gang_first {
+                prop_assert_eq!(idle_cpus(&snap.machine, &after), 0, "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_overdue_come_first(snap in moment()) {
+        prop_assume!(is_full(&snap));
+        for entry in sharing() {
+            let decision = policy(entry, &[]).decide(&snap, &mut Rng::new(1));
+            let after = after(&snap, &decision);
+            let stays = |task: &TaskView| task.running.is_some() && !(task.control.freeze && task.control.place);
+            let placed = || snap.tasks.iter().zip(&after).filter(|(task, place)| place.is_some() && !stays(task));
+            let waits = snap.tasks.iter().zip(&after).filter(|(task, place)| place.is_none() && task.overdue);
+            if waits.clone().any(|(task, _)| is_simple(task)) {
+                prop_assert!(placed().all(|(task, _)| task.overdue), "{}: {:?}", entry.name, decision);
+            }
+            // The first of them runs whatever it needs, unless something sits on its CPUs that can't be moved.
+            let mut overdue: Vec<&TaskView> =
+                snap.tasks.iter().filter(|task| task.overdue && !task.asleep && task.control.place).collect();
+            overdue.sort_by_key(|task| (task.waiting_since, task.id));
+            if let Some(first) = overdue.first() && !snap.tasks.iter().any(stays) {
+                prop_assert!(placed().any(|(task, _)| task.id == first.id), "{}: {} waits", entry.name, first.id);
+            }
+        }
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+
+    #[test]
+    fn the_same_moments_give_the_same_decisions_also_from_a_saved_state(snaps in moments(), cut in 0usize..8) {
+        for entry in POLICIES {
+            let (mut first, mut second) = (policy(entry, &[]), policy(entry, &[]));
+            let (mut rng, mut other_rng) = (Rng::new(3), Rng::new(3));
+            for (n, snap) in snaps.iter().enumerate() {
+                if n == cut {
+                    // Everything through text, as in a replay.
+                    let text = serde_json::to_string(&second.save()).unwrap();
+                    second = policy(entry, &[]);
+                    second.load(&serde_json::from_str(&text).unwrap()).unwrap();
+                    other_rng = Rng::restore(other_rng.state());
+                }
+                let text = serde_json::to_string(snap).unwrap();
+                let read: Snapshot = serde_json::from_str(&text).unwrap();
+                let decision = first.decide(snap, &mut rng);
+                prop_assert_eq!(&second.decide(&read, &mut other_rng), &decision, "{}", entry.name);
+                let text = serde_json::to_string(&decision).unwrap();
+                prop_assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), decision);
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_order_of_numbers_counts(snap in moment(), step in 2u32..50, first in 0u32..1_000) {
+        let new = |id: TaskId| TaskId(id.0 * step + first);
+        let mut renamed = snap.clone();
+        renamed.tasks.iter_mut().for_each(|task| task.id = new(task.id));
+        for entry in POLICIES {
+            let mut decision = policy(entry, &[]).decide(&snap, &mut Rng::new(1));
+            for change in &mut decision.changes {
+                let (Change::Place { task, .. } | Change::Stop { task }) = change;
+                *task = new(*task);
+            }
+            decision.waits.iter_mut().for_each(|wait| wait.task = new(wait.task));
+            decision.basis.measures = decision.basis.measures.map(new);
+            prop_assert_eq!(policy(entry, &[]).decide(&renamed, &mut Rng::new(1)), decision, "{}", entry.name);
+        }
+    }
+}

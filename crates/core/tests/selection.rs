@@ -1,0 +1,190 @@
+//! Selection and allocation against their definitions, written down as plainly as possible.
+
+mod random;
+
+use cosched_core::*;
+use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, proptest};
+use random::*;
+use std::sync::Arc;
+
+/// The online target and what each task counts as, per CPU (Perf&Fair, Algorithm 1, line 11). A gang counts once for
+/// each of its CPUs, and a task that was not measured counts as the mean.
+struct Oracle<'a> {
+    snap: &'a Snapshot,
+    remain: i128,
+    cpus: u32,
+    mean: u64,
+    chosen: Vec<TaskId>,
+}
+
+impl<'a> Oracle<'a> {
+    fn new(snap: &'a Snapshot) -> Oracle<'a> {
+        let measured = || snap.tasks.iter().filter_map(|t| Some((t.estimates.mm_reads_mean.value()?.0, t.cpus)));
+        let sum: u64 = measured().map(|(rate, _)| rate).sum();
+        let over: u64 = measured().map(|(_, cpus)| u64::from(cpus)).sum();
+        let cpus = snap.machine.cpus.len() as u32;
+        let (mean, target) = if over == 0 { (0, 0) } else { (sum / over, sum * u64::from(cpus) / over) };
+        Oracle { snap, remain: i128::from(target), cpus, mean, chosen: Vec::new() }
+    }
+
+    fn bandwidth(&self, task: &TaskView) -> i128 {
+        i128::from(task.estimates.mm_reads.value().map_or(self.mean, |rate| rate.0 / u64::from(task.cpus)))
+    }
+
+    /// Ready tasks that are not chosen, the longest waiting first.
+    fn queue(&self) -> Vec<&'a TaskView> {
+        let ready = |task: &&TaskView| !task.asleep && !self.chosen.contains(&task.id);
+        let mut queue: Vec<&TaskView> = self.snap.tasks.iter().filter(ready).collect();
+        queue.sort_by_key(|task| (!task.overdue, task.waiting_since, task.id));
+        queue
+    }
+
+    fn take(&mut self, task: &TaskView) {
+        if task.cpus <= self.cpus {
+            self.remain -= self.bandwidth(task) * i128::from(task.cpus);
+            self.cpus -= task.cpus;
+            self.chosen.push(task.id);
+        }
+    }
+
+    /// Lines 14-19: the greatest FITNESS, which is the least distance, among those that meet the condition and still
+    /// fit; the longest waiting of equals.
+    fn fill(&mut self, condition: impl Fn(&TaskView) -> bool) {
+        loop {
+            let distance = |task: &TaskView| (self.remain - self.bandwidth(task) * i128::from(self.cpus)).abs();
+            let candidates = self.queue().into_iter().filter(|task| condition(task) && task.cpus <= self.cpus);
+            let Some(fittest) = candidates.min_by_key(|task| distance(task)) else { return };
+            self.take(fittest);
+        }
+    }
+
+    fn sorted(mut self) -> Vec<TaskId> {
+        self.chosen.sort_unstable();
+        self.chosen
+    }
+}
+
+fn placed(decision: &Decision) -> Vec<TaskId> {
+    let places = decision.changes.iter().filter(|change| matches!(change, Change::Place { .. }));
+    let mut placed: Vec<TaskId> = places.map(Change::task).collect();
+    placed.sort_unstable();
+    placed
+}
+
+/// Ends of quanta with gangs, unmeasured tasks and ties, but no masks, and nobody asleep on a CPU.
+fn ends_of_quanta() -> impl Strategy<Value = Snapshot> {
+    (machine(), jobs(0..40, false)).prop_map(|(machine, jobs)| {
+        let now = Nanos::from_ms(100_000);
+        let mut snap = snapshot(&Arc::new(machine), &jobs, &[Trigger::QuantumEnd], now);
+        for task in &mut snap.tasks {
+            task.allowed = None;
+            task.control = Control::FULL;
+            task.asleep &= task.running.is_none();
+        }
+        snap
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn bandwidth_takes_what_the_definition_takes(snap in ends_of_quanta()) {
+        let mut oracle = Oracle::new(&snap);
+        for task in oracle.queue() {
+            if oracle.chosen.is_empty() || task.overdue {
+                oracle.take(task);
+            }
+        }
+        oracle.fill(|_| true);
+        let decision = policy(find_policy("bandwidth").unwrap(), &[]).decide(&snap, &mut Rng::new(1));
+        prop_assert_eq!(placed(&decision), oracle.sorted());
+    }
+
+    #[test]
+    fn perf_fair_takes_what_the_definition_takes(snap in ends_of_quanta(), margin in 0u8..3) {
+        let mut oracle = Oracle::new(&snap);
+        let progress = |task: &TaskView| task.estimates.progress.value().unwrap();
+        let max = snap.tasks.iter().map(progress).fold(0.0, f64::max);
+        for task in oracle.queue() {
+            if task.overdue || task.estimates.executed == 0 {
+                oracle.take(task);
+            }
+        }
+        oracle.fill(|task| progress(task) + f64::from(margin) < max);
+        oracle.fill(|_| true);
+        let settings = [("estimation_share_max", "0"), ("progress_margin_quanta", &margin.to_string())];
+        let decision = policy(find_policy("perf-fair").unwrap(), &settings).decide(&snap, &mut Rng::new(1));
+        prop_assert_eq!(decision.basis.measures, None);
+        prop_assert_eq!(placed(&decision), oracle.sorted());
+    }
+
+    #[test]
+    fn pairs_are_head_and_tail_of_the_l1_order(
+        cores in 1u32..12,
+        jobs in jobs(24..25, true),
+        full in any::<bool>(),
+    ) {
+        // As many single tasks as CPUs, all of which wait or run anywhere.
+        let machine = Arc::new(Machine::uniform("pairs", cores, 2));
+        let mut snap = snapshot(&machine, &jobs[..cores as usize * 2], &[Trigger::QuantumEnd], Nanos::from_ms(100_000));
+        for task in &mut snap.tasks {
+            task.asleep = false;
+            if !full {
+                task.running = None;
+            }
+        }
+        let l1 = |task: &TaskView| task.estimates.l1.value().map_or(0, |rate| rate.0);
+        let mut order: Vec<u64> = snap.tasks.iter().map(l1).collect();
+        order.sort_unstable();
+        let mut expected: Vec<(u64, u64)> =
+            order.iter().copied().zip(order.iter().rev().copied()).take(cores as usize).collect();
+        expected.sort_unstable();
+        for entry in POLICIES.iter().filter(|entry| !["linux", "fifo"].contains(&entry.name)) {
+            let decision = policy(entry, &[("quantum_s", "0.2")]).decide(&snap, &mut Rng::new(1));
+            let after = after(&snap, &decision);
+            let on = |core: &CpuSet| {
+                let members = snap.tasks.iter().zip(&after).filter(|(_, place)| {
+                    place.as_ref().is_some_and(|place| place.cpus().is_subset(core))
+                });
+                let mut rates: Vec<u64> = members.map(|(task, _)| l1(task)).collect();
+                rates.sort_unstable();
+                rates
+            };
+            let mut pairs: Vec<(u64, u64)> = Vec::new();
+            for core in &machine.cores {
+                let rates = on(core);
+                prop_assert_eq!(rates.len(), 2);
+                pairs.push((rates[0], rates[1]));
+            }
+            pairs.sort_unstable();
+            prop_assert_eq!(&pairs, &expected, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn nobody_moves_without_need(cores in 1u32..8, threads in 1u32..3, jobs in jobs(16..17, true)) {
+        // Decided twice with the same figures, everybody who ran runs where he ran.
+        let machine = Arc::new(Machine::uniform("still", cores, threads));
+        let jobs = &jobs[..(cores * threads) as usize];
+        let mut snap = snapshot(&machine, jobs, &[Trigger::QuantumEnd], Nanos::from_ms(100_000));
+        snap.tasks.iter_mut().for_each(|task| task.asleep = false);
+        for entry in sharing() {
+            let first = policy(entry, &[]).decide(&snap, &mut Rng::new(1));
+            let mut next = snap.clone();
+            for (task, place) in next.tasks.iter_mut().zip(after(&snap, &first)) {
+                task.last_cpus = place.as_ref().unwrap().cpus().clone();
+                task.running = place.map(|placement| Running {
+                    placement,
+                    purpose: Purpose::Run,
+                    since: snap.now,
+                    lease_end: None,
+                });
+                task.overdue = false;
+                task.waiting_since = next.now;
+            }
+            let second = policy(entry, &[]).decide(&next, &mut Rng::new(1));
+            prop_assert_eq!(after(&next, &second), after(&snap, &first), "{}", entry.name);
+        }
+    }
+}
