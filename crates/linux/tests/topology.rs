@@ -269,6 +269,8 @@ fn this_machine_is_described() {
             assert!(found.facts.used.is_subset(&affinity));
         }
         // A build sandbox may hide sysfs.
-        Err(error) => drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {error}\n"))),
+        Err(error) => {
+            drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {error}\n")))
+        }
     }
 }

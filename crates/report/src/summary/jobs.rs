@@ -76,7 +76,7 @@ fn one_by_one(record: &Record) -> Jobs {
     }
     // By CPU time it would only repeat the column before.
     let is_measured = |job: &Job| job.progress.is_some() && job.progress_basis != ProgressBasis::CpuTime;
-    if jobs.iter().any(|job| is_measured(job)) {
+    if jobs.iter().any(is_measured) {
         let progress = |job: &Job| {
             let about = if job.progress_basis == ProgressBasis::Ipc { "" } else { "~" };
             or_none(job.progress, |quanta| format!("{about}{}", seconds(quanta * record.quantum_s)))
