@@ -69,7 +69,7 @@ fn options_of_run() {
         (&["--halt", "later"], &["--halt", "`later`", "as in `soon,fail=1`"]),
         (&["--timeout", "soon"], &["--timeout", "'soon'", "as in 90s"]),
         (&["--timeout", "0"], &["--timeout", "above zero"]),
-        (&["--cpus", "60000"], &["--cpus", "60000", "do not exist"]),
+        (&["--cpus", "60000"], &["--cpus", "60000", "not exist"]),
         (&["--cpus", ""], &["--cpus", "empty", "as in `0-3,8`"]),
         (&["--cpus", "3-1"], &["--cpus", "`3-1`", "as in `0-3,8`"]),
         (&["--event", "nonsense"], &["--event nonsense", "`mm=0x4844`"]),
