@@ -1,0 +1,208 @@
+//! Batches of real processes, as the user of the built binary meets them.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use tempfile::{TempDir, tempdir};
+
+fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+        command.env_remove(name);
+    }
+    command.args(words).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn cosched(folder: &TempDir, words: &[&str]) -> Output {
+    command(folder.path(), words).output().expect("the binary runs")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
+}
+
+fn write(folder: &TempDir, name: &str, text: &str) {
+    std::fs::write(folder.path().join(name), text).expect("a file");
+}
+
+fn read(folder: &TempDir, name: &str) -> String {
+    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn a_mix_file_with_every_key() {
+    let folder = tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("sub")).expect("a folder");
+    write(&folder, "in put.txt", "from a file\n");
+    write(
+        &folder,
+        "mix.toml",
+        "schema = \"cosched.mix/1\"\n[[job]]\nname = \"env\"\ncommand = \"echo $WORD; pwd; cat\"\n\
+         env = { WORD = \"héllo\" }\ncwd = \"sub\"\nstdin = \"../in put.txt\"\ncopies = 2\n\
+         [[job]]\ncommand = [\"true\"]\nstart_s = 0.05\n",
+    );
+    let record = json(&cosched(&folder, &["run", "mix.toml", "--format", "json", "--logs", "L"]));
+    let names: Vec<&str> = record["jobs"].as_array().expect("jobs").iter().filter_map(|j| j["name"].as_str()).collect();
+    assert_eq!(names, ["env-1", "env-2", "true"]);
+    assert!(record["jobs"][2]["start_s"].as_f64().expect("a start") >= 0.05, "{record}");
+    for copy in ["L/env-1.out", "L/env-2.out"] {
+        let text = read(&folder, copy);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == 3 && lines[0] == "héllo" && lines[1].ends_with("/sub"), "{text}");
+        assert_eq!(lines[2], "from a file");
+    }
+}
+
+#[test]
+fn lists_templates_and_words() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "list", "# jobs\necho one\n\necho two three\n");
+    let shown = |words: &[&str]| {
+        let output = cosched(&folder, &[&["run", "--jobs", "1", "-q", "--output", "group"], words].concat());
+        assert!(output.status.success(), "{words:?}: {}", err(&output));
+        out(&output)
+    };
+    assert_eq!(shown(&["-f", "list"]), "one\ntwo three\n");
+    assert_eq!(shown(&["--", "echo", "-n", "x"]), "x");
+    assert_eq!(shown(&["echo", "-n", "<{}>", ":::", "a b", "ü"]), "<a b><ü>");
+}
+
+#[test]
+fn the_record_has_every_field_and_absent_ones_say_why() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--format", "json", "--record", "r.json", "--seed", "7", "true"];
+    let record = json(&cosched(&folder, &words));
+    assert_eq!((&record["schema"], &record["seed"]), (&"cosched.run/1".into(), &7.into()));
+    let has = |object: &Value, keys: &[&str]| {
+        for key in keys {
+            let value = object.get(key).unwrap_or_else(|| panic!("no {key} in {object}"));
+            assert!(
+                !value.is_null() || object[format!("{key}_absent")].is_string() || *key == "program",
+                "{key}: {object}"
+            );
+        }
+    };
+    has(&record, &["policy", "backend", "machine", "started_at", "quantum_s", "jobs", "metrics", "energy", "overhead"]);
+    let job = ["name", "program", "start_s", "finish_s", "exit", "cpu_s", "waited_max_s", "instructions", "ipc"];
+    has(&record["jobs"][0], &[&job[..], &["progress", "solo_s", "slowdown"]].concat());
+    has(&record["metrics"], &["turnaround_s", "unfairness", "stp", "antt", "jain", "mean_ipc", "worst_slowdown"]);
+    has(&record["metrics"], &["max_wait_s", "energy_j", "edp_js"]);
+    has(&record["energy"], &["joules", "source"]);
+    has(&record["overhead"], &["quanta", "decide_us", "observe_us", "apply_us", "cpu_share"]);
+    assert_eq!(serde_json::from_str::<Value>(&read(&folder, "r.json")).expect("JSON"), record);
+    assert!(read(&folder, "r.series.jsonl").lines().count() > 1);
+}
+
+#[test]
+fn failures_time_outs_and_halt() {
+    let folder = tempdir().expect("a folder");
+    let failed = cosched(&folder, &["run", "echo broken disk >&2; exit 3"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(err(&failed).contains("broken disk") && err(&failed).contains("exit 3"), "{}", err(&failed));
+    let late = cosched(&folder, &["run", "--timeout", "0.2", "sleep", "600"]);
+    assert_eq!(late.status.code(), Some(124), "{}", err(&late));
+    for rule in ["now,fail=1", "soon,fail=1"] {
+        write(&folder, "list", "false\ntouch started\n");
+        let halted = cosched(&folder, &["run", "--jobs", "1", "--halt", rule, "-f", "list"]);
+        assert_eq!(halted.status.code(), Some(1), "{rule}: {}", err(&halted));
+        assert!(!folder.path().join("started").exists(), "{rule}");
+    }
+    let dry = cosched(&folder, &["run", "--dry-run", "touch", "started"]);
+    assert!(dry.status.success() && out(&dry).contains("nothing was started"), "{}", out(&dry));
+    assert!(!folder.path().join("started").exists());
+    let quiet = cosched(&folder, &["run", "-q", "true"]);
+    assert!(quiet.status.success() && out(&quiet).is_empty() && err(&quiet).is_empty(), "{}", err(&quiet));
+}
+
+#[test]
+fn a_job_log_and_resuming_by_it() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "list", "echo >> good\necho >> good\ntest -e fixed && echo >> late\n");
+    let words = ["run", "--jobs", "1", "--joblog", "log", "--resume", "-f", "list"];
+    assert_eq!(cosched(&folder, &words).status.code(), Some(1));
+    assert!(
+        read(&folder, "log").starts_with("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n")
+    );
+    write(&folder, "fixed", "");
+    write(&folder, "list", "echo >> good\necho >> good\necho >> good\ntest -e fixed && echo >> late\n");
+    assert_eq!(cosched(&folder, &words).status.code(), Some(0));
+    assert_eq!((read(&folder, "good").len(), read(&folder, "late").len()), (3, 1));
+}
+
+#[test]
+fn output_modes_lose_nothing() {
+    let folder = tempdir().expect("a folder");
+    let job = "printf 'a\\nend'; printf oops >&2";
+    for (mode, stdout, stderr) in
+        [("group", "a\nend", "oops"), ("live", "a\nend", "oops"), ("tag", "printf\ta\nprintf\tend\n", "printf\toops\n")]
+    {
+        let output = cosched(&folder, &["run", "-q", "--output", mode, job]);
+        assert_eq!((out(&output).as_str(), err(&output).as_str()), (stdout, stderr), "{mode}");
+    }
+}
+
+#[test]
+fn every_policy_ends_its_batch_and_its_decisions_replay() {
+    let folder = tempdir().expect("a folder");
+    let policies = json(&cosched(&folder, &["list", "policies", "--format", "json"]));
+    for policy in policies["policies"].as_array().expect("a list") {
+        let name = policy["name"].as_str().expect("a name");
+        let words =
+            ["run", "-q", "--policy", name, "--events", "events", "cosched", "kernel", "compute", "--work", "{}"];
+        let output = cosched(&folder, &[&words[..], &[":::", "1K", "2K", "3K"]].concat());
+        if output.status.code() == Some(3) {
+            println!("{name} skipped, because {}", err(&output));
+            continue;
+        }
+        assert!(output.status.success(), "{name}: {}", err(&output));
+        let events = read(&folder, "events").lines().count();
+        assert!(events > 0, "{name}");
+        for seq in 0..events {
+            let words = ["decide", "events", "--format", "json", "--seq", &seq.to_string()];
+            assert_eq!(json(&cosched(&folder, &words))["same_as_recorded"], true, "{name} {seq}");
+        }
+    }
+}
+
+#[test]
+fn solo_times_are_measured_and_used_again() {
+    let folder = tempdir().expect("a folder");
+    for solo in ["measure", "L/solo.json"] {
+        let words = ["run", "--solo", solo, "--logs", "L", "--format", "json", "sleep", "{}", ":::", "0.1", "0.1"];
+        let record = json(&cosched(&folder, &words));
+        assert!(record["jobs"][1]["slowdown"].as_f64().is_some_and(|slowdown| slowdown > 0.0), "{solo}: {record}");
+    }
+}
+
+#[test]
+fn verbs_that_only_answer() {
+    let folder = tempdir().expect("a folder");
+    for words in [
+        "completions bash",
+        "completions zsh",
+        "completions fish",
+        "man",
+        "doctor",
+        "list policies",
+        "list metrics",
+        "list events",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let output = cosched(&folder, &words);
+        assert!(output.status.success() && output.stdout.len() > 100 && output.stderr.is_empty(), "{words:?}");
+        if matches!(words[0], "doctor" | "list") {
+            assert!(json(&cosched(&folder, &[&words[..], &["--format", "json"]].concat())).is_object(), "{words:?}");
+        }
+    }
+    let unknown = command(folder.path(), &["run", "true"]).env("COSCHED_POLICY", "nope").output().expect("it runs");
+    assert!(unknown.status.code() == Some(2) && err(&unknown).contains("`nope`"));
+}
