@@ -119,20 +119,23 @@ impl Files {
             let file = File::options().create(true).append(true).open(path);
             file.map_err(|error| usage(format!("--record {}: {error}; nothing was started", path.display())))?;
         }
+        let events = args.output.events.as_ref().map(|path| create("--events", path)).transpose()?;
+        let series = Some(create("--logs", &plan.logs.join("series.jsonl"))?);
+        // Last, since a job log that is begun anew loses what it held: by now everything else can be written.
         let joblog = match &args.output.joblog {
             None => None,
             Some(path) => {
-                if !args.resume {
+                let fail = |error| usage(format!("--joblog {}: {error}; nothing was started", path.display()));
+                let log = append_joblog(path).map_err(fail)?;
+                if args.resume {
+                    Some(log)
+                } else {
+                    drop(log);
                     create("--joblog", path)?;
+                    Some(append_joblog(path).map_err(fail)?)
                 }
-                Some(
-                    append_joblog(path)
-                        .map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", path.display())))?,
-                )
             }
         };
-        let events = args.output.events.as_ref().map(|path| create("--events", path)).transpose()?;
-        let series = Some(create("--logs", &plan.logs.join("series.jsonl"))?);
         Ok(Files { series, events, joblog })
     }
 }
