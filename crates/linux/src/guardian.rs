@@ -89,10 +89,12 @@ impl Guardian {
         self.line.write_all(format!("gone {pid}\n").as_bytes())
     }
 
-    /// Tells that the run has ended in good order, and waits for the guardian's end.
+    /// Tells that the run has ended in good order, and sees the guardian off.
     pub(crate) fn dismiss(mut self) {
         let _ = self.line.write_all(b"bye\n");
         drop(self.line);
+        // It has nothing left to do, and one that somebody has stopped would never hear.
+        let _ = sys::kill(self.pid, libc::SIGKILL);
         if let Some(pid) = Pid::from_raw(self.pid) {
             let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
         }

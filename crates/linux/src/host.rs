@@ -265,6 +265,8 @@ impl Host {
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
         let job = &self.jobs[task.0 as usize];
         let mut program = job.program.clone();
+        // A run within a run marks its own.
+        program.env.retain(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
         program.env.push((OsString::from(RUN_VARIABLE), OsString::from(&self.token)));
         program.env.push((OsString::from(JOB_VARIABLE), OsString::from(&job.name)));
         let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root };

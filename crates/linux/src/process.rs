@@ -127,7 +127,9 @@ pub(crate) fn own_token(root: &Root) -> Option<String> {
 
 /// Whether the process that leads the run of a token is still there.
 pub(crate) fn is_alive(root: &Root, token: &str) -> bool {
-    let Some((pid, start)) = token.split_once('-') else { return false };
+    // A name made of a token may go on after it.
+    let mut parts = token.split('-');
+    let (Some(pid), Some(start)) = (parts.next(), parts.next()) else { return false };
     let (Ok(pid), Ok(start)) = (pid.parse::<RawPid>(), start.parse::<u64>()) else { return false };
     Process::read(root, pid).is_some_and(|process| process.start == start && process.state != 'Z')
 }
@@ -186,6 +188,7 @@ mod tests {
         assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
         assert_eq!(variable(&root, 13, "B"), None);
         assert!(is_alive(&root, "10-77"));
+        assert!(is_alive(&root, "10-77-probe"));
         assert!(!is_alive(&root, "10-78"), "another process of that number");
         assert!(!is_alive(&root, "99-1") && !is_alive(&root, "x"));
         assert!(descendants(&root, 99).is_empty());

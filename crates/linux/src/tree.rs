@@ -132,7 +132,14 @@ impl Tree {
         if let Some(group) = &mut self.group {
             return group.freeze(false);
         }
-        if !self.main_gone && !stopped_itself {
+        if self.main_gone {
+            // Stopped with the group, and orphaned since: the group's number is no longer safe to use as a whole.
+            for process in self.members() {
+                if process.state == 'T' && process.group == self.main.pid {
+                    process.signal(&self.root, Signal::CONT);
+                }
+            }
+        } else if !stopped_itself {
             let _ = sys::kill(-self.main.pid, libc::SIGCONT);
         }
         for process in self.stopped.drain(..) {

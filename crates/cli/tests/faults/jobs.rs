@@ -1,0 +1,150 @@
+//! Jobs that do what jobs should not.
+
+use crate::support::{Mix, Run, counting, freezers, is_complete, signal, until};
+use rustix::process::Signal;
+use std::os::unix::fs::PermissionsExt;
+
+const LINES: u32 = 40;
+
+#[test]
+fn forked_children_are_frozen_and_freed() {
+    for freeze in freezers() {
+        let family = format!("for n in 1 2 3; do ({}) > kid-$n & done; wait; {}", counting(LINES), counting(LINES));
+        let mix = Mix::default().counting(3, LINES).shell("family", &family);
+        let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        run.nothing_left();
+        run.logs_complete(3, LINES, true);
+        assert!(is_complete(&run.output("family"), LINES));
+        for kid in ["kid-1", "kid-2", "kid-3"] {
+            let text = std::fs::read_to_string(run.dir.path().join(kid)).unwrap();
+            assert!(is_complete(&text, LINES), "{kid}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn daemons_are_waited_for() {
+    for freeze in freezers() {
+        let daemon = format!("setsid sh -c '(sleep 0.2; {}) & exit' & wait", counting(LINES));
+        let mix = Mix::default().counting(3, LINES).shell("daemon", &daemon);
+        let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        assert!(run.marked().is_empty(), "waited for: {:?}", run.marked());
+        assert!(run.stderr().contains("its own process has ended"), "{}", run.stderr());
+        assert!(is_complete(&run.output("daemon"), LINES), "{:?}", run.output("daemon"));
+        run.nothing_left();
+        run.logs_complete(3, LINES, true);
+    }
+}
+
+#[test]
+fn jobs_that_stop_themselves_are_continued() {
+    for freeze in freezers() {
+        let halting = format!("for n in 1 2 3 4 5; do kill -STOP $$; done; {}", counting(LINES));
+        let mix = Mix::default().counting(2, LINES).copies("halting", 3, &halting);
+        let mut run = Run::start(mix, freeze, &["--jobs", "5", "--max-pause", "0.05"]);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        assert!(run.stderr().contains("stopped itself"), "{}", run.stderr());
+        run.nothing_left();
+        run.logs_complete(2, LINES, true);
+        for job in ["halting-1", "halting-2", "halting-3"] {
+            assert!(is_complete(&run.output(job), LINES), "{job}: {:?}", run.output(job));
+        }
+    }
+}
+
+#[test]
+fn jobs_that_fail_leave_the_others_alone() {
+    for freeze in freezers() {
+        let dir = tempfile::tempdir().unwrap();
+        let bad = dir.path().join("bad");
+        std::fs::write(&bad, "#!/no/such/interpreter\n").unwrap();
+        std::fs::set_permissions(&bad, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mix = Mix::default()
+            .shell("killed", "kill -KILL $$")
+            .program("bad", &bad)
+            .shell("brief", "exit 0")
+            .shell("failing", "exit 7")
+            .counting(4, LINES);
+        let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
+        assert_eq!(run.code(), Some(1), "{}", run.stderr());
+        let told = run.stderr() + &run.stdout();
+        for part in ["killed", "SIGKILL", "bad", "No such file"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        run.nothing_left();
+        run.logs_complete(4, LINES, true);
+    }
+}
+
+/// As the kernel's killer for want of memory does it: to the job's own process, at any time.
+#[test]
+fn family_of_a_killed_frozen_job_goes_on() {
+    for freeze in freezers() {
+        let family = format!("({}) & wait", counting(LINES));
+        let mix = Mix::default().copies("count", 4, &family);
+        let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
+        run.until_marked(8);
+        // While the run stands still nothing is thawed.
+        run.send(Signal::STOP);
+        let leaders: Vec<i32> = run.marked().iter().filter(|p| p.pid == p.session).map(|p| p.pid).collect();
+        assert!(!leaders.is_empty());
+        if freeze == "signals" {
+            // A signal that was sent is obeyed when the process next gets a CPU.
+            until("some are frozen", || run.marked().iter().any(|p| p.pid == p.session && p.state == 'T'));
+        }
+        leaders.iter().for_each(|&pid| signal(pid, Signal::KILL));
+        run.send(Signal::CONT);
+        assert_eq!(run.code(), Some(1), "{}", run.stderr());
+        run.nothing_left();
+        run.logs_complete(4, LINES, true);
+    }
+}
+
+/// A run among the jobs of another: each sets free its own.
+#[test]
+fn run_in_a_run() {
+    for freeze in freezers() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = format!(
+            "{} run --logs inner --freeze {freeze} --policy round-robin --param quantum_s=0.02 --jobs 4 -q \
+             -- sh -c 'tr \"\\0\" \"\\n\" < /proc/$$/environ | grep COSCHED_RUN=; {}' job {{}} ::: 1 2 3 4",
+            crate::support::COSCHED,
+            counting(LINES).replace('\n', " ")
+        );
+        let mix = Mix::default().shell("inner", &inner).counting(3, LINES);
+        let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        run.nothing_left();
+        run.logs_complete(3, LINES, true);
+        let mut logs = 0;
+        for entry in std::fs::read_dir(run.dir.path().join("inner")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|end| end == "out") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let (mark, rest) = text.split_once('\n').unwrap();
+                assert!(mark.starts_with("COSCHED_RUN=") && !mark.contains(&run.token), "{mark}");
+                assert!(is_complete(rest, LINES), "one mark each: {text:?}");
+                logs += 1;
+            }
+        }
+        assert_eq!(logs, 4);
+    }
+}
+
+#[test]
+fn killed_run_with_daemons_and_families() {
+    for freeze in freezers() {
+        let daemon = format!("setsid sh -c '({}) & exit' & wait", counting(LINES));
+        let family = format!("({}) & wait", counting(LINES));
+        let mix = Mix::default().shell("daemon", &daemon).copies("count", 4, &family);
+        let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
+        until("the daemon runs", || run.output("daemon").contains("line 1"));
+        run.send(Signal::KILL);
+        run.code();
+        run.nothing_left();
+        assert!(is_complete(&run.output("daemon"), LINES), "{:?}", run.output("daemon"));
+        run.logs_complete(4, LINES, false);
+    }
+}

@@ -1,0 +1,279 @@
+//! Starting a run, finding its processes, waiting for conditions, and looking for what it left behind.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+pub(crate) const COSCHED: &str = env!("CARGO_BIN_EXE_cosched");
+
+/// No condition that is waited for takes nearly this long, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until something holds; fails with its name when it never does.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The ways of freezing that can be had here; tells why one can't.
+pub(crate) fn freezers() -> Vec<&'static str> {
+    let probe = Command::new(COSCHED)
+        .args(["run", "--dry-run", "--freeze", "cgroup", "--require", "freezer", "--", "true"])
+        .output()
+        .unwrap();
+    if probe.status.success() {
+        return vec!["signals", "cgroup"];
+    }
+    drop(std::io::Write::write_fmt(
+        &mut std::io::stderr(),
+        format_args!(
+            "skipped, because the cgroup freezer can't be had: {}\n",
+            String::from_utf8_lossy(&probe.stderr).trim()
+        ),
+    ));
+    vec!["signals"]
+}
+
+/// Random numbers from a seed (xorshift64), to choose moments.
+pub(crate) struct Moments(u64);
+
+impl Moments {
+    pub(crate) fn new(seed: u64) -> Moments {
+        Moments(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// Sleeps for some while below `most_ms`.
+    pub(crate) fn pass(&mut self, most_ms: u64) {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        std::thread::sleep(Duration::from_micros(self.0 % (most_ms * 1_000)));
+    }
+}
+
+/// A shell command that uses the CPU and writes numbered lines.
+pub(crate) fn counting(lines: u32) -> String {
+    format!(
+        "i=0; while [ $i -lt {lines} ]; do i=$((i+1)); j=0; while [ $j -lt 3000 ]; do j=$((j+1)); done; \
+         echo line $i; done; echo end"
+    )
+}
+
+/// Whether output is all that [`counting`] writes.
+pub(crate) fn is_complete(text: &str, lines: u32) -> bool {
+    let expected: String = (1..=lines).map(|line| format!("line {line}\n")).collect();
+    text == format!("{expected}end\n")
+}
+
+/// A mix file in the making.
+#[derive(Default)]
+pub(crate) struct Mix(String);
+
+impl Mix {
+    pub(crate) fn shell(mut self, name: &str, command: &str) -> Mix {
+        assert!(!command.contains("'''"));
+        self.0.push_str(&format!("[[job]]\nname = \"{name}\"\ncommand = '''{command}'''\n\n"));
+        self
+    }
+
+    pub(crate) fn program(mut self, name: &str, program: &Path) -> Mix {
+        self.0.push_str(&format!("[[job]]\nname = \"{name}\"\ncommand = [{:?}]\n\n", program.to_str().unwrap()));
+        self
+    }
+
+    pub(crate) fn copies(mut self, name: &str, copies: u32, command: &str) -> Mix {
+        self.0.push_str(&format!("[[job]]\nname = \"{name}\"\ncopies = {copies}\ncommand = '''{command}'''\n\n"));
+        self
+    }
+
+    /// `count` jobs `count-N` that write `lines` lines each.
+    pub(crate) fn counting(self, count: u32, lines: u32) -> Mix {
+        self.copies("count", count, &counting(lines))
+    }
+}
+
+/// One process, as /proc has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) pid: i32,
+    pub(crate) state: char,
+    pub(crate) parent: i32,
+    pub(crate) session: i32,
+    pub(crate) cpu_ticks: u64,
+    start: u64,
+}
+
+pub(crate) fn seen(pid: i32) -> Option<Seen> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
+    let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
+    Some(Seen {
+        pid,
+        state: fields.first()?.chars().next()?,
+        parent: number(1)? as i32,
+        session: number(3)? as i32,
+        cpu_ticks: number(11)? + number(12)?,
+        start: number(19)?,
+    })
+}
+
+pub(crate) fn all_seen() -> Vec<Seen> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    entries.filter_map(|entry| seen(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+pub(crate) fn signal(pid: i32, signal: Signal) {
+    // One that has gone meanwhile is no failure of the test.
+    let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
+}
+
+/// The v2 group of this process.
+pub(crate) fn own_group() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?.to_owned();
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(Path::new(&mount).join(path.trim_start_matches('/')))
+}
+
+/// A run of the program in a folder of its own.
+pub(crate) struct Run {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) pid: i32,
+    pub(crate) token: String,
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+impl Run {
+    /// Starts a mix under round-robin with a short quantum.
+    pub(crate) fn start(mix: Mix, freeze: &str, more: &[&str]) -> Run {
+        Run::start_in(tempfile::tempdir().unwrap(), mix, freeze, more)
+    }
+
+    pub(crate) fn start_in(dir: tempfile::TempDir, mix: Mix, freeze: &str, more: &[&str]) -> Run {
+        std::fs::write(dir.path().join("mix.toml"), mix.0).unwrap();
+        let mut args = vec!["run", "mix.toml", "--logs", "logs", "--freeze", freeze];
+        if !more.contains(&"--policy") {
+            args.extend(["--policy", "round-robin", "--param", "quantum_s=0.02"]);
+        }
+        args.extend(more);
+        let child = Command::new(COSCHED)
+            .args(args)
+            .current_dir(dir.path())
+            .stdin(Stdio::null())
+            .stdout(File::create(dir.path().join("stdout")).unwrap())
+            .stderr(File::create(dir.path().join("stderr")).unwrap())
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        // It can't be reaped before `child` is waited for, so its number is its own.
+        let token = format!("{pid}-{}", seen(pid).unwrap().start);
+        Run { dir, pid, token, child, status: None }
+    }
+
+    /// Every process that carries the mark of this run, zombies not among them.
+    pub(crate) fn marked(&self) -> Vec<Seen> {
+        let mark = format!("COSCHED_RUN={}", self.token);
+        let is_marked = |process: &Seen| {
+            let environ = std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+            environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes())
+        };
+        all_seen().into_iter().filter(|process| process.state != 'Z').filter(is_marked).collect()
+    }
+
+    /// Waits until that many processes carry the mark.
+    pub(crate) fn until_marked(&self, count: usize) {
+        until("the jobs' start", || self.marked().len() >= count);
+    }
+
+    pub(crate) fn guardian(&self) -> Option<i32> {
+        let named = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let mut children = all_seen().into_iter().filter(|process| process.parent == self.pid && process.state != 'Z');
+        children.find(|process| named(process.pid).trim() == "cosched-guard").map(|process| process.pid)
+    }
+
+    pub(crate) fn send(&self, what: Signal) {
+        signal(self.pid, what);
+    }
+
+    /// Whether the program itself has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().unwrap();
+        }
+        self.status.is_some()
+    }
+
+    /// Waits for the end of the program; its exit code, absent when a signal killed it.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        while !self.has_ended() {
+            if Instant::now() > end {
+                panic!("the run never ends; {:?}; it said:\n{}", self.marked(), self.stderr());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.status.and_then(|status| status.code())
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("stdout")).unwrap()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("stderr")).unwrap()
+    }
+
+    /// What a job wrote.
+    pub(crate) fn output(&self, job: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(format!("logs/{job}.out"))).unwrap_or_default()
+    }
+
+    /// The group that this run has, or had.
+    pub(crate) fn group(&self) -> Option<PathBuf> {
+        Some(own_group()?.join(format!("cosched-{}", self.token)))
+    }
+
+    /// Whether a job's group is frozen on request.
+    pub(crate) fn has_frozen_group(&self) -> bool {
+        let Some(Ok(jobs)) = self.group().map(std::fs::read_dir) else { return false };
+        let mut files = jobs.filter_map(|entry| Some(entry.ok()?.path().join("cgroup.freeze")));
+        files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1"))
+    }
+
+    /// All of the run has ended, nothing was left stopped or frozen, and no group is left.
+    pub(crate) fn nothing_left(&self) {
+        until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
+        until("no group of the run is frozen", || !self.has_frozen_group());
+        until("all processes of the run have ended", || self.marked().is_empty());
+        until("the run's group is gone", || self.group().is_none_or(|group| !group.exists()));
+    }
+
+    /// The counting jobs' logs: all there is, and where the run was killed at least nothing that was started is cut.
+    pub(crate) fn logs_complete(&self, count: u32, lines: u32, all_started: bool) {
+        for number in 1..=count {
+            let text = self.output(&format!("count-{number}"));
+            let complete = is_complete(&text, lines) || (!all_started && text.is_empty());
+            assert!(complete, "count-{number} wrote {text:?}; the run said:\n{}", self.stderr());
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing running either.
+        if !self.has_ended() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        for process in self.marked() {
+            signal(process.pid, Signal::KILL);
+        }
+    }
+}
