@@ -185,6 +185,18 @@ fn gangs_and_masks_keep_their_bounds() {
 }
 
 #[test]
+fn estimation_keeps_its_share_of_the_time() {
+    // Everybody's estimate expires with every quantum.
+    for (share, most) in [("0.1", 0.11), ("0.25", 0.26), ("0", 0.0)] {
+        let settings = [("valid_quanta", "1"), ("estimation_share_max", share)];
+        let machine = Machine::uniform("six by two", 6, 2);
+        let waits = longest_wait(machine, singles(24), "perf-fair", &settings, RunConfig::default().max_pause);
+        let spent_s = waits.measured as f64 * 0.1;
+        assert!(spent_s <= most * 120.0 && spent_s >= (most - 0.03) * 120.0, "{share}: {spent_s}");
+    }
+}
+
+#[test]
 fn estimation_goes_on_where_waits_are_short_of_the_bound() {
     for policy in ["fair", "perf-fair"] {
         let machine = Machine::uniform("six by two", 6, 2);

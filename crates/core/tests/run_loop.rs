@@ -170,6 +170,27 @@ fn a_mask_of_half_a_core_keeps_nobody_from_being_measured() {
 }
 
 #[test]
+fn what_cannot_be_stopped_is_measured_around() {
+    let measured = |reads: u64| {
+        let mut work: Vec<Work> = (0..7).map(|_| Work::ms(4_000).reads(50)).collect();
+        work[0].reads_per_us = reads;
+        work[0].needs = Nanos::from_ms(12_000);
+        let mut world = Memory::new(Machine::uniform("two by two", 2, 2), work);
+        let mut specs = world.specs();
+        // It keeps one thread of a core, so that the task that may only use the other can't have the core to itself.
+        specs[0].control.freeze = false;
+        specs[0].allowed = Some("0".parse().unwrap());
+        specs[1].allowed = Some("2".parse().unwrap());
+        let result = run_specs(&mut world, specs, "perf-fair", &[], &RunConfig::default(), &mut NullRecorder);
+        assert_eq!(result.policy_faults, 0);
+        result.tasks[2..].iter().filter(|task| task.progress_basis == ProgressBasis::Ipc).count()
+    };
+    assert_eq!(measured(1), 5);
+    // Beside a heavy one that goes on, nothing that is measured would hold; only who is left at the end runs alone.
+    assert!(measured(50) <= 1);
+}
+
+#[test]
 fn when_the_measured_task_ends_the_cpus_are_filled_at_once() {
     let mut work: Vec<Work> = (0..6).map(|_| Work::ms(1_000).reads(50)).collect();
     work[1] = Work::ms(1_000);

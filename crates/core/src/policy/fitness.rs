@@ -112,6 +112,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn takes_what_a_scan_takes(
             bandwidths in proptest::collection::vec(0u64..40, 0..60),
