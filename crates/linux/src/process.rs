@@ -195,6 +195,21 @@ mod tests {
     }
 
     #[test]
+    fn a_reused_number_is_not_signalled() {
+        let root = Root::default();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::read(&root, child.id() as RawPid).unwrap();
+        // The same number, started at another time: what a stale record of an earlier process looks like.
+        let stale = Process { start: process.start + 1, ..process };
+        assert!(stale.handle(&root).is_none());
+        assert!(!stale.signal(&root, Signal::KILL));
+        assert!(child.try_wait().unwrap().is_none(), "it was left alone");
+        assert!(process.signal(&root, Signal::KILL));
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
+        assert!(!process.signal(&root, Signal::KILL), "it has gone");
+    }
+
+    #[test]
     fn this_process_is_found() {
         let root = Root::default();
         let token = own_token(&root).unwrap();
