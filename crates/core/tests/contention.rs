@@ -117,8 +117,9 @@ fn longest_wait(
     max_pause: Nanos,
 ) -> Waits {
     // Greatly different demands and speeds, so that FITNESS and progress have their favourites.
-    let work =
-        |i: usize| Work::ms(100_000_000).reads(if i % 5 == 0 { 1 } else { i as u64 * 7 % 90 }).l1(i as u64 * 37 % 400);
+    let work = |i: usize| {
+        Work::ms(100_000_000).reads(if i.is_multiple_of(5) { 1 } else { i as u64 * 7 % 90 }).l1(i as u64 * 37 % 400)
+    };
     let mut world = Memory::new(machine, (0..specs.len()).map(work).collect());
     world.bus_per_us = Some(100);
     world.interrupts = vec![Nanos::from_ms(120_000)];
