@@ -23,8 +23,8 @@ impl<'a> Oracle<'a> {
         let sum: u64 = measured().map(|(rate, _)| rate).sum();
         let over: u64 = measured().map(|(_, cpus)| u64::from(cpus)).sum();
         let cpus = snap.machine.cpus.len() as u32;
-        let mean = sum.checked_div(over).unwrap_or(0);
-        let target = (sum * u64::from(cpus)).checked_div(over).unwrap_or(0);
+        let over_all = |sum: u64| sum.checked_div(over).unwrap_or(0);
+        let (mean, target) = (over_all(sum), over_all(sum * u64::from(cpus)));
         Oracle { snap, remain: i128::from(target), cpus, mean, chosen: Vec::new() }
     }
 
