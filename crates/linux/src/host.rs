@@ -394,7 +394,10 @@ impl Host {
         let job = &mut self.jobs[task.0 as usize];
         let Some(live) = &mut job.live else { return };
         match waited.status {
-            Status::Stopped if !live.tree.is_frozen() && live.stopped_itself.is_none() => {
+            // The cgroup freezer is no stop that a parent is told of; with signals a stop while frozen is ours.
+            Status::Stopped
+                if (live.tree.group().is_some() || !live.tree.is_frozen()) && live.stopped_itself.is_none() =>
+            {
                 live.stopped_itself = Some(now);
                 events.push(Event::Slept(task));
                 (self.notice)(Notice::StoppedItself { job: job.name.clone() });

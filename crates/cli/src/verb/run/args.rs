@@ -63,7 +63,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value)]
     pub(crate) params: Vec<(String, String)>,
 
-    /// Machine profile with parameters for this machine (TOML with a [params] table)
+    /// Machine profile with parameters for this machine (TOML with a table `params`)
     #[arg(long, value_name = "FILE", env = "COSCHED_PROFILE")]
     pub(crate) profile: Option<PathBuf>,
 

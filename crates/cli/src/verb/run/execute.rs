@@ -390,10 +390,9 @@ fn keep(args: &RunArgs, plan: &Plan, record: &Record) -> anyhow::Result<()> {
         let from = plan.logs.join("series.jsonl");
         std::fs::copy(&from, &beside).with_context(|| format!("{}", beside.display()))?;
     }
-    match in_logs {
-        // The record is somewhere: a full log folder is no reason to hide the results.
-        Err(error) if args.output.record.is_some() || !args.output.quiet => eprintln!("cosched: {error:#}"),
-        other => other?,
+    // A full log folder takes nothing from how the jobs ended, and the answer is still printed: told, and no more.
+    if let Err(error) = in_logs {
+        eprintln!("cosched: {error:#}");
     }
     Ok(())
 }
