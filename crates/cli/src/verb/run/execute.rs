@@ -103,6 +103,9 @@ impl Files {
         let made = plan::make_logs(&plan.logs)?;
         Files::open_in_logs(args, plan).inspect_err(|_| {
             // Nothing was started: a folder that was made for nothing goes. One that is not empty stays.
+            if !made.is_empty() {
+                let _ = std::fs::remove_file(plan.logs.join("series.jsonl"));
+            }
             for folder in &made {
                 let _ = std::fs::remove_dir(folder);
             }
