@@ -62,14 +62,14 @@ fn mix_files() {
 #[test]
 fn options_of_run() {
     let cases: &[(&[&str], &[&str])] = &[
-        (&["--policy", "nope"], &["--policy", "`nope`", "fifo", "perf-fair"]),
+        (&["--policy", "nope"], &["--policy", "`nope`", "fifo", "perf-fair", "as in --policy fair"]),
         (&["--policy", "fair", "--param", "quantm_s=1"], &["--param", "`quantm_s`", "quantum_s=0.2"]),
         (&["--policy", "fair", "--param", "quantum_s=0"], &["--param", "`0`", "from 0.001", "as in"]),
         (&["--param", "quantum_s"], &["--param", "NAME=VALUE", "quantum_s=0.1"]),
         (&["--halt", "later"], &["--halt", "`later`", "as in `soon,fail=1`"]),
         (&["--timeout", "soon"], &["--timeout", "'soon'", "as in 90s"]),
         (&["--timeout", "0"], &["--timeout", "above zero"]),
-        (&["--cpus", "60000"], &["--cpus", "60000", "not exist"]),
+        (&["--cpus", "60000"], &["--cpus", "60000", "not exist", "can be used, as in --cpus "]),
         (&["--cpus", ""], &["--cpus", "empty", "as in `0-3,8`"]),
         (&["--cpus", "3-1"], &["--cpus", "`3-1`", "as in `0-3,8`"]),
         (&["--event", "nonsense"], &["--event nonsense", "`mm=0x4844`"]),
@@ -107,8 +107,13 @@ fn files_that_options_name() {
 #[test]
 fn sources_of_jobs() {
     check(&[], &["run"], 2, &["no job", "-f FILE", "cosched run gzip"]);
-    check(&[], &["run", "nowhere.toml"], 2, &["nowhere.toml", "can't be read"]);
-    check(&[], &["run", "-f", "nowhere.txt"], 2, &["nowhere.txt", "can't be read"]);
+    check(&[], &["run", "nowhere.toml"], 2, &["nowhere.toml", "can't be read", "as in `cosched run examples"]);
+    check(
+        &[],
+        &["run", "-f", "nowhere.txt"],
+        2,
+        &["nowhere.txt", "can't be read", "as in `cosched run -f commands.txt`"],
+    );
     check(&[("l", "# no job\n\n")], &["run", "-f", "l"], 2, &["no job"]);
     check(&[("l", "touch m\n")], &["run", "-f", "l", "touch", "m"], 2, &["only one of them"]);
     check(&[], &["run", "touch", ":::"], 2, &["`cosched run gzip -k {} ::: a.txt b.txt`"]);

@@ -25,7 +25,10 @@ pub(crate) struct MachineView {
 pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<MachineView> {
     let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
     let topology = topology::read(root, &affinity, args.cpus.as_ref()).map_err(|error| match args.cpus {
-        Some(_) => usage(format!("--cpus: {error}")),
+        Some(_) => usage(format!(
+            "--cpus: {error}; {affinity} can be used, as in --cpus {}",
+            affinity.first().map_or(0, |cpu| cpu.0)
+        )),
         None => anyhow::Error::new(error),
     })?;
     let overrides: Vec<EventOverride> = args
@@ -61,7 +64,10 @@ pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds) -> anyhow::Result<Choice>
         "auto" => auto_policy(feeds),
         name => find_policy(name).ok_or_else(|| {
             let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
-            usage(format!("--policy: there is no policy `{name}`; there are auto, {}", known.join(", ")))
+            usage(format!(
+                "--policy: there is no policy `{name}`; there are auto, {}, as in --policy fair",
+                known.join(", ")
+            ))
         })?,
     };
     let mut settings = match &args.profile {

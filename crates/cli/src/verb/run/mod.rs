@@ -47,9 +47,15 @@ fn collect(args: &RunArgs) -> anyhow::Result<Vec<Job>> {
         return Err(usage("give a mix file, or -f FILE, or a command, and only one of them"));
     }
     let inputs = if let Some(mix) = &args.mix {
-        input::mix::parse(&input::read_text(mix)?, &mix.display().to_string())?
+        let text = input::read_text(mix).map_err(|error| {
+            usage(format!("{error}; give a mix file that is there, as in `cosched run examples/quickstart.toml`"))
+        })?;
+        input::mix::parse(&text, &mix.display().to_string())?
     } else if let Some(list) = &args.list {
-        input::list::parse(&input::read_text(list)?, &list.display().to_string())
+        let text = input::read_text(list).map_err(|error| {
+            usage(format!("{error}; give a file with a command on each line, as in `cosched run -f commands.txt`"))
+        })?;
+        input::list::parse(&text, &list.display().to_string())
     } else if args.command.is_empty() {
         Vec::new()
     } else {
