@@ -1,48 +1,121 @@
-//! The documentation of the command line is complete.
+//! What the documentation of the command line and of mix files says, held against the built binary.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
-fn help(args: &[&str]) -> String {
-    let done = Command::new(env!("CARGO_BIN_EXE_cosched")).args(args).arg("--help").output().unwrap();
-    assert!(done.status.success());
-    String::from_utf8(done.stdout).unwrap()
+fn cosched(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+        command.env_remove(name);
+    }
+    command.args(words).stdin(Stdio::null()).output().expect("the binary runs")
 }
 
-/// The long options that a help text lists.
-fn flags(help: &str) -> Vec<&str> {
-    let words = help.lines().map(str::trim_start).filter(|line| line.starts_with('-')).flat_map(str::split_whitespace);
-    words.filter(|word| word.starts_with("--") && word.len() > 2).map(|word| word.trim_end_matches(',')).collect()
+fn help(words: &[&str]) -> String {
+    let output = cosched(&[words, &["--help"]].concat());
+    assert!(output.status.success(), "{words:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The names in a section of a help text, such as those of its verbs.
+fn names_below(help: &str, heading: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| !line.is_empty());
+    let entries = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    entries
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The long options that a help text defines, and their other names.
+fn long_options(help: &str) -> Vec<String> {
+    let is_option = |line: &&str| line.trim_start().starts_with('-');
+    let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
+    let name = |line: &str| {
+        let start = line.find("--")?;
+        let text = &line[start..];
+        let end = text.find(|c: char| !is_name(c)).unwrap_or(text.len());
+        (end > 2).then(|| text[..end].to_owned())
+    };
+    let defined = help.lines().filter(is_option).filter_map(name);
+    let aliases = help.lines().filter_map(|line| line.trim().strip_prefix("[alias: ")).filter_map(name);
+    defined.chain(aliases).collect()
+}
+
+/// Whether the page has the word, and not only as the beginning of a longer one.
+fn has_word(page: &str, word: &str) -> bool {
+    let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    page.match_indices(word).any(|(at, _)| !page[at + word.len()..].starts_with(goes_on))
 }
 
 #[test]
-fn every_option_and_exit_code_is_documented() {
-    let page = include_str!("../../../docs/command-line.md");
-    for verb in ["run", "decide", "list", "doctor", "thaw", "completions", "man"] {
-        let help = help(&[verb]);
-        for flag in flags(&help).into_iter().filter(|flag| *flag != "--help") {
-            assert!(page.contains(&format!("{flag}`")) || page.contains(&format!("{flag} ")), "{verb} {flag}");
+fn every_option_of_every_verb_is_documented() {
+    let page = page("command-line.md");
+    let verbs = names_below(&help(&[]), "Commands:");
+    assert!(verbs.len() >= 9, "{verbs:?}");
+    let mut found = 0;
+    for verb in &verbs {
+        assert!(page.contains(&format!("`{verb}`")) || page.contains(&format!("[`{verb}`]")), "no verb {verb}");
+        let text = help(&[verb]);
+        let mut texts = vec![(verb.clone(), text.clone())];
+        for heading in ["Commands:", "Kernels:"] {
+            for name in names_below(&text, heading) {
+                assert!(page.contains(&format!("`{name}`")), "no {verb} {name}");
+                texts.push((format!("{verb} {name}"), help(&[verb, &name])));
+            }
+        }
+        for (words, text) in texts {
+            let options = long_options(&text);
+            assert!(options.contains(&"--help".to_owned()), "{words}: {options:?}");
+            for option in &options {
+                assert!(has_word(&page, option), "docs/command-line.md lacks {option} of cosched {words}");
+            }
+            found += options.len();
         }
     }
-    let run = help(&["run"]);
-    let codes = run.split("Exit codes:").nth(1).unwrap().lines().filter_map(|line| line.split_whitespace().next());
-    let codes: Vec<&str> = codes.collect();
-    assert_eq!(codes.len(), 7, "{codes:?}");
+    assert!(found > 60, "only {found} options were found in the help texts");
+    assert!(!has_word(&page, "--polic"), "the beginning of an option is not the option");
+}
+
+#[test]
+fn every_exit_code_and_variable_is_documented() {
+    let page = page("command-line.md");
+    let text = help(&["run"]);
+    let codes = names_below(&text, "Exit codes:");
+    assert!(codes.len() >= 7, "{codes:?}");
     for code in codes {
-        assert!(page.contains(&format!("| {code} |")), "{code}");
+        assert!(page.contains(&format!("| `{code}` |")), "docs/command-line.md lacks exit code {code}");
+    }
+    let variables: Vec<&str> = text.split("[env: ").skip(1).filter_map(|rest| rest.split(['=', ']']).next()).collect();
+    assert!(variables.len() >= 10, "{variables:?}");
+    for variable in variables {
+        assert!(page.contains(&format!("| `{variable}` |")), "docs/command-line.md lacks {variable}");
     }
 }
 
 #[test]
-fn every_verb_is_documented() {
-    let page = include_str!("../../../docs/command-line.md");
-    let help = help(&[]);
-    let verbs = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
-    // Deeper lines go on with a description.
-    let verbs = verbs.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let verbs = verbs.filter_map(|line| line.split_whitespace().next());
-    let verbs: Vec<&str> = verbs.filter(|verb| *verb != "help").collect();
-    assert!(verbs.len() >= 9, "{verbs:?}");
-    for verb in verbs {
-        assert!(page.contains(&format!("| `{verb}")), "{verb}");
+fn every_key_of_the_mix_file_is_documented() {
+    let page = page("mix-file.md");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mix = folder.path().join("mix.toml");
+    let mut keys = Vec::new();
+    for text in ["no_such_key = 1\n", "[[job]]\nno_such_key = 1\n"] {
+        std::fs::write(&mix, text).expect("a file");
+        let output = cosched(&["run", &mix.display().to_string()]);
+        let error = String::from_utf8(output.stderr).expect("UTF-8");
+        let (_, expected) = error.split_once("expected ").unwrap_or_else(|| panic!("no expected keys in: {error}"));
+        let expected = expected.split(';').next().unwrap_or_default();
+        keys.extend(expected.split('`').skip(1).step_by(2).map(str::to_owned));
     }
+    assert!(keys.len() >= 11 && keys.contains(&"command".to_owned()), "{keys:?}");
+    for key in keys.iter().filter(|key| *key != "job") {
+        assert!(page.contains(&format!("| `{key}` |")), "docs/mix-file.md lacks {key}");
+    }
+    assert!(page.contains("[[job]]"));
 }

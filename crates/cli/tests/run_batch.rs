@@ -1,6 +1,7 @@
 //! Batches of real processes, as the user of the built binary meets them.
 
 use serde_json::Value;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tempfile::{TempDir, tempdir};
@@ -205,4 +206,101 @@ fn verbs_that_only_answer() {
     }
     let unknown = command(folder.path(), &["run", "true"]).env("COSCHED_POLICY", "nope").output().expect("it runs");
     assert!(unknown.status.code() == Some(2) && err(&unknown).contains("`nope`"));
+}
+
+#[test]
+fn a_gang_gets_its_cpus() {
+    let folder = tempdir().expect("a folder");
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 {
+        // Not by `eprintln!`, which the test harness keeps to itself.
+        let _ = std::io::stderr().write_all(b"a_gang_gets_its_cpus skipped, because there is one CPU\n");
+        return;
+    }
+    write(
+        &folder,
+        "mix.toml",
+        "[[job]]\nname = \"gang\"\ncpus = 2\ncommand = \"true\"\n[[job]]\ncommand = [\"true\"]\n",
+    );
+    let words = ["run", "mix.toml", "--policy", "fifo", "--logs", "L", "--format", "json"];
+    let record = json(&cosched(&folder, &words));
+    assert_eq!((&record["jobs"][0]["cpus"], &record["totals"]["succeeded"]), (&2.into(), &2.into()), "{record}");
+    let series = read(&folder, "L/series.jsonl");
+    let lines = series.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let placed: Vec<Value> = lines.filter(|line| line[0] == "p" && line[2] == 0).collect();
+    assert!(!placed.is_empty(), "{series}");
+    for line in placed {
+        let width: usize = line[3].as_str().expect("CPUs").split(',').map(list_length).sum();
+        assert_eq!(width, 2, "{line}");
+    }
+}
+
+/// Numbers in an item of a CPU list: `3` or `0-3`.
+fn list_length(item: &str) -> usize {
+    let number = |text: &str| text.parse::<usize>().expect("a CPU");
+    item.split_once('-').map_or(1, |(first, last)| number(last) - number(first) + 1)
+}
+
+#[test]
+fn a_list_from_standard_input() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "-f", "-", "--jobs", "1", "-q", "--output", "group"];
+    let mut child = command(folder.path(), &words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    child.stdin.take().expect("a pipe").write_all(b"echo one\n# no job\necho two\n").expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!(out(&output), "one\ntwo\n");
+}
+
+#[test]
+fn memory_to_keep_that_is_never_there_stops_no_batch() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--mem-keep", "1000000G", "--format", "json", "true", ":::", "a", "b", "c"];
+    let output = cosched(&folder, &words);
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!(json(&output)["totals"]["succeeded"], 3);
+}
+
+#[test]
+fn with_json_the_jobs_output_goes_to_standard_error() {
+    let folder = tempdir().expect("a folder");
+    let output = cosched(&folder, &["run", "--format", "json", "--output", "live", "echo from the job"]);
+    assert!(json(&output)["schema"] == "cosched.run/1" && err(&output).contains("from the job\n"), "{}", err(&output));
+}
+
+#[test]
+fn nobody_left_to_read_is_no_failure() {
+    let folder = tempdir().expect("a folder");
+    for words in [&["list", "policies"][..], &["run", "-q", "--output", "live", "seq", "100000"], &["run", "true"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command(folder.path(), words).stdout(writer).stderr(Stdio::piped()).output().expect("it runs");
+        assert!(output.status.success() && !err(&output).contains("panicked"), "{words:?}: {}", err(&output));
+    }
+}
+
+#[test]
+fn a_job_log_has_the_fields_of_gnu_parallel() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "list", "true\nexit 3\nkill -9 $$\n");
+    cosched(&folder, &["run", "--jobs", "1", "--joblog", "log", "-f", "list"]);
+    let log = read(&folder, "log");
+    let rows: Vec<Vec<&str>> = log.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    let expected = [["1", "0", "0", "true"], ["2", "3", "0", "exit 3"], ["3", "0", "9", "kill -9 $$"]];
+    assert_eq!(rows.len(), expected.len(), "{log}");
+    for (row, expected) in rows.iter().zip(expected) {
+        assert_eq!(row.len(), 9, "{log}");
+        assert_eq!([row[0], row[6], row[7], row[8]], expected, "{log}");
+        assert_eq!([row[1], row[4], row[5]], [":", "0", "0"], "{log}");
+        for (time, decimals) in [(row[2], 3), (row[3].trim_start(), 3)] {
+            assert!(time.parse::<f64>().is_ok_and(|seconds| seconds >= 0.0), "{log}");
+            assert_eq!(time.split_once('.').map(|(_, part)| part.len()), Some(decimals), "{log}");
+        }
+        assert_eq!(row[3].len(), 10, "{log}");
+    }
 }
