@@ -1,0 +1,14 @@
+//! A simulated multicore behind the loop's seam: the same policies, mixes, records and reports as on a real machine,
+//! on one that you do not own.
+//!
+//! Deterministic: the same inputs and seed give the same bytes on every machine, in every build. For this nothing but
+//! `+ - * /` and `sqrt` is computed on floating-point numbers, and nothing is ordered by a hash.
+
+pub mod curve;
+pub mod machine;
+pub mod program;
+mod source;
+
+pub use machine::MachineSpec;
+pub use program::ProgramSpec;
+pub use source::Source;
