@@ -5,10 +5,18 @@
 //! `+ - * /` and `sqrt` is computed on floating-point numbers, and nothing is ordered by a hash.
 
 pub mod curve;
+mod fault;
 pub mod machine;
 pub mod program;
+mod reported;
+mod sim;
+mod solo;
 mod source;
+mod world;
 
+pub use fault::{Fault, FaultKind};
 pub use machine::MachineSpec;
 pub use program::ProgramSpec;
+pub use sim::{DEFAULT_VARIATION, Sim, SimConfig, SimError, SimJob, Work};
+pub use solo::SoloRun;
 pub use source::Source;

@@ -93,6 +93,7 @@ pub fn run<B: Backend>(
         overhead: Overhead::default(),
         policy_faults: 0,
         room_retry: None,
+        displaced: Vec::new(),
     }
     .run()
 }
@@ -162,6 +163,8 @@ struct Loop<'a, B: Backend> {
     overhead: Overhead,
     policy_faults: u64,
     room_retry: Option<Nanos>,
+    /// Tasks placed on CPUs that are gone.
+    displaced: Vec<TaskId>,
 }
 
 impl Book {
@@ -320,8 +323,23 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
+    /// Stops the tasks whose CPUs are gone, so that they are placed anew.
+    fn stop_displaced(&mut self) -> Result<(), RunError<B::Error>> {
+        let mut displaced = std::mem::take(&mut self.displaced);
+        displaced.retain(|&id| self.snap.task(id).is_some_and(|task| task.running.is_some()));
+        if displaced.is_empty() {
+            return Ok(());
+        }
+        self.close(&displaced, false);
+        let changes: Vec<Change> = displaced.into_iter().map(|task| Change::Stop { task }).collect();
+        self.backend.apply(&changes)?;
+        self.enact(Decision { changes, next_wake: self.next_wake, ..Decision::default() });
+        Ok(())
+    }
+
     /// Closes intervals, asks the policy, checks and applies.
     fn decide(&mut self, triggers: Vec<Trigger>) -> Result<(), RunError<B::Error>> {
+        self.stop_displaced()?;
         let watch = self.backend.stopwatch();
         let now = self.snap.now;
         if triggers.contains(&Trigger::QuantumEnd) {
@@ -607,6 +625,7 @@ impl<B: Backend> Loop<'_, B> {
                     }
                 }
             }
+            Event::MachineChanged => self.change_machine(triggers),
             Event::Interrupt { signal } => {
                 let drain = self.drain.get_or_insert(Drain { by: EndedBy::Signal(signal), interrupts: 0 });
                 drain.interrupts += 1;
@@ -616,6 +635,17 @@ impl<B: Backend> Loop<'_, B> {
                 self.end_all(now, again);
             }
         }
+    }
+
+    /// Takes another set of CPUs for the machine. Whoever was placed on one that is gone is placed anew, and with it
+    /// everybody: the plan was made for another machine.
+    fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
+        self.snap.machine = self.backend.machine();
+        let all = self.snap.machine.all_cpus();
+        let lost =
+            |task: &&TaskView| task.running.as_ref().is_some_and(|running| !running.placement.cpus().is_subset(&all));
+        self.displaced.extend(self.snap.tasks.iter().filter(lost).map(|task| task.id));
+        triggers.push(Trigger::QuantumEnd);
     }
 
     fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
