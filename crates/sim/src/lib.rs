@@ -17,6 +17,6 @@ mod world;
 pub use fault::{Fault, FaultKind};
 pub use machine::MachineSpec;
 pub use program::ProgramSpec;
-pub use sim::{DEFAULT_VARIATION, Sim, SimConfig, SimError, SimJob, Work};
+pub use sim::{DEFAULT_STEP, DEFAULT_VARIATION, Sim, SimConfig, SimError, SimJob, Work};
 pub use solo::SoloRun;
 pub use source::Source;

@@ -21,12 +21,12 @@ pub struct SoloRun {
 
 impl SoloRun {
     /// Runs a job alone.
-    pub(crate) fn simulate(machine: &Arc<MachineSpec>, job: &SimJob, instance: Instance) -> SoloRun {
+    pub(crate) fn simulate(machine: &Arc<MachineSpec>, job: &SimJob, instance: Instance, step: f64) -> SoloRun {
         let (work, limit) = match job.work {
             Work::Instructions(instructions) => (instructions as f64, u64::MAX),
             Work::SoloTime(time) => (1e18, time.0),
         };
-        let mut world = World::new(machine.clone(), std::slice::from_ref(&job.program));
+        let mut world = World::new(machine.clone(), std::slice::from_ref(&job.program), step);
         world.add_task(0, instance, job.cpus, work, 0);
         // CPUs are numbered with one of each core first, and the fastest type is the first at each cache.
         let mut order: Vec<usize> = (0..world.cpus.len()).collect();

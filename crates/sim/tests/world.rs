@@ -161,3 +161,48 @@ fn two_sockets_have_two_memories() {
     let (result, _) = run_on(&config, "linux");
     assert!(result.turnaround.as_s() < 1.01, "{}", result.turnaround.as_s());
 }
+
+#[test]
+fn smaller_steps_change_little() {
+    let machine = machine(2, 2);
+    let jobs: Vec<SimJob> = [chase(6.0), stream(), chase(3.0), compute(), chase(7.0), stream()]
+        .iter()
+        .cycle()
+        .take(8)
+        .map(|program| job(program, 1_500))
+        .collect();
+    for policy in POLICIES_HERE {
+        let with = |step| {
+            let (result, _) = run_on(&SimConfig { step, ..config(&machine, jobs.clone()) }, policy);
+            result.tasks.iter().map(|task| task.turnaround().unwrap().as_s()).collect::<Vec<f64>>()
+        };
+        for (coarse, fine) in with(DEFAULT_STEP).iter().zip(with(DEFAULT_STEP / 20.0)) {
+            assert!((coarse - fine).abs() < 0.02 * fine, "{policy}: {coarse} {fine}");
+        }
+    }
+}
+
+#[test]
+fn nothing_that_could_run_is_an_error_and_not_an_endless_run() {
+    // A policy that never places anybody: the loop's stand-in does, so the world goes on.
+    struct Lazy;
+    impl Policy for Lazy {
+        fn decide(&mut self, _: &Snapshot, _: &mut Rng) -> Decision {
+            Decision::default()
+        }
+        fn save(&self) -> serde_json::Value {
+            serde_json::Value::Null
+        }
+        fn load(&mut self, _: &serde_json::Value) -> Result<(), serde_json::Error> {
+            Ok(())
+        }
+    }
+    let config = config(&machine(2, 1), vec![job(&compute(), 300); 3]);
+    let mut sim = Sim::new(config.clone()).unwrap();
+    let result = run(&mut sim, &mut Lazy, &mut NullRecorder, specs(&config), &RunConfig::default()).unwrap();
+    assert!(result.policy_faults > 0);
+    assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+    // Nobody ever placed anything, and nothing is asked for: the world says so.
+    let mut sim = Sim::new(config).unwrap();
+    assert!(matches!(sim.wait(None, &mut Vec::new()), Err(SimError::Stuck(_))));
+}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 const LINES_PER_NS_PER_GB_PER_S: f64 = 1.0 / 64.0;
 
 /// A change of latency by less than this share is not worth telling the cores.
-const TOLERANCE: f64 = 0.001;
+const TOLERANCE: f64 = 0.002;
 
 /// The memory of one socket. What the cores ask of it is kept per core, so that one core's change costs no more than
 /// a sum.

@@ -22,7 +22,7 @@ use crate::program::ProgramSpec;
 use behaviour::{Behaviour, LINES_PER_MB};
 use cosched_core::Machine;
 use memory::Domain;
-use physics::{Core, Llc, STEP, Sibling};
+use physics::{Core, Llc, Sibling};
 use run_queue::{CpuState, Times};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(spec: Arc<MachineSpec>, programs: &[Arc<ProgramSpec>]) -> World {
+    pub(crate) fn new(spec: Arc<MachineSpec>, programs: &[Arc<ProgramSpec>], step: f64) -> World {
         // What is simulated is the whole machine, whatever part of it a run may use.
         let machine = Arc::new(spec.machine());
         let cpus: Vec<CpuState> = machine.cpus.iter().map(|cpu| CpuState::new(cpu.core)).collect();
@@ -133,7 +133,7 @@ impl World {
             dirty: Vec::new(),
             scratch: Vec::new(),
             happened: Vec::new(),
-            step: STEP,
+            step,
             cpus,
             cores,
             spec,

@@ -15,10 +15,8 @@ use super::decay::decay;
 use super::memory::Asks;
 use super::thread::{State, Tally};
 
-/// Rates are solved anew when what a thread holds has changed its cycles per instruction by about this share.
-pub(crate) const STEP: f64 = 0.04;
-/// Not more often than this, in ns.
-const SHORTEST_STEP: f64 = 20_000.0;
+/// Rates are not solved anew more often than this, in ns, for each unit of the step.
+const SHORTEST_STEP: f64 = 500_000.0;
 /// And at least this often, in ns.
 const LONGEST_STEP: f64 = 250_000_000.0;
 /// Rounds of the threads of a core adapting to each other.
@@ -225,7 +223,7 @@ impl World {
             if flow.abs() * step > to_end {
                 step = to_end / flow.abs() + 1.0;
             }
-            let step = after(now, lag + step.max(SHORTEST_STEP * self.step / STEP));
+            let step = after(now, lag + step.max(SHORTEST_STEP * self.step));
             changes = changes.min(thread.ends).min(step);
         }
         core.changes = changes;

@@ -128,3 +128,11 @@ pub fn run_on(config: &SimConfig, policy: &str) -> (RunResult, Sim) {
     let result = run(&mut sim, &mut *policy, &mut NullRecorder, specs(config), &settings).unwrap();
     (result, sim)
 }
+
+/// Whether a policy can work on the machine of these tests.
+pub fn suits(entry: &PolicyEntry) -> bool {
+    let sim = Sim::new(config(&machine(2, 2), vec![job(&compute(), 1)])).unwrap();
+    let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+    let shortfalls = entry.shortfalls(&params, &sim.feeds());
+    shortfalls.iter().all(|shortfall| shortfall.importance != Importance::Required)
+}
