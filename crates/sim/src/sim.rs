@@ -40,7 +40,15 @@ pub const DEFAULT_VARIATION: f64 = 0.02;
 impl SimConfig {
     /// Jobs on a machine, with nothing special.
     pub fn new(machine: Arc<MachineSpec>, jobs: Vec<SimJob>, seed: u64) -> SimConfig {
-        SimConfig { machine, jobs, usable: None, seed, variation: DEFAULT_VARIATION, step: DEFAULT_STEP, faults: Vec::new() }
+        SimConfig {
+            machine,
+            jobs,
+            usable: None,
+            seed,
+            variation: DEFAULT_VARIATION,
+            step: DEFAULT_STEP,
+            faults: Vec::new(),
+        }
     }
 }
 

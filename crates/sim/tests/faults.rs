@@ -76,7 +76,8 @@ fn every_policy_survives_cpus_that_go_and_come_back() {
 fn a_job_that_dies_takes_nobody_with_it() {
     for entry in POLICIES.iter().filter(|entry| suits(entry)) {
         let exit = Exit::Signal { signal: 11, oom: false };
-        let (result, mut sim, _) = with(&[(600, FaultKind::JobDies { task: TaskId(1), exit: exit.clone() })], entry.name);
+        let (result, mut sim, _) =
+            with(&[(600, FaultKind::JobDies { task: TaskId(1), exit: exit.clone() })], entry.name);
         for task in &result.tasks {
             let expected = if task.spec.id == TaskId(1) { exit.clone() } else { Exit::Code(0) };
             assert_eq!(task.exit, Some(expected), "{}: {}", entry.name, task.spec.name);
@@ -94,12 +95,8 @@ fn a_policy_that_asks_for_nonsense_is_stood_in_for() {
             let at = Some(snapshot.now + Nanos::from_ms(rng.below(50) + 1));
             let cpu: CpuSet = [CpuId(rng.below(9) as u32)].into_iter().collect();
             let placement = Placement::Exclusive { cpus: cpu, whole_core: rng.below(2) == 0 };
-            let place = |task| Change::Place {
-                task,
-                placement: placement.clone(),
-                lease_end: None,
-                purpose: Purpose::Run,
-            };
+            let place =
+                |task| Change::Place { task, placement: placement.clone(), lease_end: None, purpose: Purpose::Run };
             let changes = snapshot.tasks.iter().map(|task| task.id).chain([TaskId(99)]).map(place).collect();
             Decision { changes, next_wake: at, ..Decision::default() }
         }

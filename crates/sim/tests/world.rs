@@ -49,7 +49,8 @@ fn no_instruction_is_lost_or_made() {
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_another() {
     let machine = machine(2, 2);
-    let jobs: Vec<SimJob> = (0..6).map(|n| if n % 2 == 0 { job(&stream(), 400) } else { job(&chase(3.0), 500) }).collect();
+    let jobs: Vec<SimJob> =
+        (0..6).map(|n| if n % 2 == 0 { job(&stream(), 400) } else { job(&chase(3.0), 500) }).collect();
     for policy in POLICIES_HERE {
         let with = |seed| {
             let config = SimConfig { seed, variation: 0.02, ..config(&machine, jobs.clone()) };

@@ -10,6 +10,9 @@ use crate::program::{Phase, ProgramSpec, Stall};
 /// Lines of 64 bytes in a MB of 2^20 bytes.
 pub(crate) const LINES_PER_MB: f64 = 16_384.0;
 
+/// The second-level cache, in MB, behind which the profiles' last-level cache was measured.
+const MEASURED_L2_MB: f64 = 1.0;
+
 /// A program on a type of core. Counts are per instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Behaviour {
@@ -23,7 +26,8 @@ pub(crate) struct Behaviour {
     pub(crate) writes: f64,
     /// What a miss costs.
     pub(crate) penalty: Penalty,
-    /// (lines held, lines read per instruction), straight in between; the first is at 0 lines.
+    /// (lines held, lines read per instruction), straight in between; before the first, as at it. The lines held of the
+    /// last-level cache include those that the private caches hold.
     reads: Vec<(f64, f64)>,
     /// Its phases; never empty.
     pub(crate) phases: Vec<Phase>,
@@ -79,24 +83,30 @@ fn log2(x: f64) -> f64 {
 impl Behaviour {
     pub(crate) fn new(program: &ProgramSpec, core: &CoreTypeSpec) -> Behaviour {
         let cache = &program.cache;
-        // Between a core without a second-level cache (its first holds 32 KB) and one of 1 MB.
-        let part = ((log2(core.l2_kb) - log2(32.0)) / (log2(1_024.0) - log2(32.0))).clamp(0.0, 1.0);
+        // Misses of all private and shared cache together, in MB. The last level was measured behind a second level of
+        // 1 MB that holds other lines than it; what gets through the second level is what misses in 1 MB.
+        let mut misses = vec![(MEASURED_L2_MB, cache.llc_accesses_per_ki)];
+        misses.extend(cache.llc_misses_per_ki.iter().map(|&(mb, misses)| (mb + MEASURED_L2_MB, misses)));
+        // What gets through a smaller one lies between that and what misses in the first level, by the doublings.
+        let first_level = 32.0;
+        let doublings = log2(MEASURED_L2_MB * 1_024.0) - log2(first_level);
+        let part = ((log2(core.l2_kb) - log2(first_level)) / doublings).clamp(0.0, 1.0);
         let behind_l2 = cache.l1_misses_per_ki + (cache.llc_accesses_per_ki - cache.l1_misses_per_ki) * part;
-        let first_miss = cache.llc_misses_per_ki.first().map_or(0.0, |&(_, misses)| misses);
-        let llc = behind_l2.max(first_miss);
-        let curve = |accesses: f64| {
-            let mut points = vec![(0.0, accesses)];
-            points.extend(cache.llc_misses_per_ki.iter().filter(|&&(mb, _)| mb > 0.0));
-            points
-        };
-        // As it was measured: behind 1 MB of second level.
-        let measured = interpolate(&curve(cache.llc_accesses_per_ki.max(first_miss)), program.memory.at_mb).0;
+        if core.l2_kb / 1_024.0 < MEASURED_L2_MB {
+            misses.insert(0, (core.l2_kb / 1_024.0, behind_l2));
+        }
+        // A larger cache never misses more: where measurements of different kinds say so, the larger figure holds.
+        for at in (1..misses.len()).rev() {
+            misses[at - 1].1 = misses[at - 1].1.max(misses[at].1);
+        }
+        let llc = misses[0].1;
+        let measured = interpolate(&misses, program.memory.at_mb).0;
         let level = if measured > 0.05 && program.memory.reads_per_ki > 0.0 {
             program.memory.reads_per_ki / measured
         } else {
             1.0
         };
-        let reads = curve(llc).into_iter().map(|(mb, misses)| (mb * LINES_PER_MB, misses * level / 1_000.0));
+        let reads = misses.into_iter().map(|(mb, misses)| (mb * LINES_PER_MB, misses * level / 1_000.0));
         let writes = if program.memory.reads_per_ki > 0.0 {
             program.memory.writes_per_ki / program.memory.reads_per_ki
         } else {

@@ -67,20 +67,16 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
     }
 }
 
-/// A program with a core part, accesses per KI that all miss up to `fits_mb` and then no more, and an overlap.
+/// A program with a core part, accesses per KI that miss ever less often until `fits_mb` are held, and an overlap.
 pub fn program(name: &str, cpi: f64, misses: f64, fits_mb: f64, mlp: f64) -> ProgramSpec {
-    let curve = if fits_mb > 0.0 { vec![(fits_mb, 0.0)] } else { vec![(0.001, misses)] };
+    // The profile is of a cache behind one of 1 MB.
+    let curve = if fits_mb > 1.0 { vec![(fits_mb - 1.0, 0.0)] } else { vec![(1.0, misses)] };
     ProgramSpec {
         name: name.to_owned(),
         title: String::new(),
         core: ProgramCore { cpi, l1_accesses_per_ki: 300.0 },
         cache: ProgramCache { l1_misses_per_ki: misses, llc_accesses_per_ki: misses, llc_misses_per_ki: curve },
-        memory: ProgramMemory {
-            reads_per_ki: misses,
-            writes_per_ki: 0.0,
-            at_mb: 0.0,
-            stall: Stall::Overlap { mlp },
-        },
+        memory: ProgramMemory { reads_per_ki: misses, writes_per_ki: 0.0, at_mb: 0.0, stall: Stall::Overlap { mlp } },
         phases: Vec::new(),
         sources: Vec::new(),
     }
