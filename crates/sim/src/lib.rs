@@ -5,10 +5,14 @@
 //! `+ - * /` and `sqrt` is computed on floating-point numbers, and nothing is ordered by a hash.
 
 pub mod curve;
+pub mod data;
 pub mod machine;
 pub mod program;
 mod source;
 
+pub use data::{
+    BuiltIn, MACHINES, PROGRAMS, SpecError, builtin_machine, builtin_program, parse_machine, parse_program,
+};
 pub use machine::MachineSpec;
 pub use program::ProgramSpec;
 pub use source::Source;
