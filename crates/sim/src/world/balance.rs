@@ -13,9 +13,9 @@ impl World {
     pub(crate) fn choose_cpu(&self, thread_ix: usize) -> Option<usize> {
         let thread = &self.threads[thread_ix];
         let llc_of = |cpu: usize| self.cores[self.cpus[cpu].core].llc;
-        let usable = thread.affinity.iter().copied().filter(|&cpu| self.cpus[cpu].online);
+        let mut usable = thread.affinity.iter().copied().filter(|&cpu| self.cpus[cpu].online);
         if thread.affinity.len() == 1 {
-            return usable.last();
+            return usable.next_back();
         }
         let score = |cpu: usize| {
             let core = &self.cores[self.cpus[cpu].core];
