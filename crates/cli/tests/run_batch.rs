@@ -196,6 +196,8 @@ fn verbs_that_only_answer() {
         "list policies",
         "list metrics",
         "list events",
+        "list machines",
+        "list programs",
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let output = cosched(&folder, &words);

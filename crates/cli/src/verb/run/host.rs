@@ -145,7 +145,8 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     let place = &input.place;
     let Some(command) = &input.command else {
         return Err(usage(format!(
-            "{place}: job `{}` has a program to simulate but no command to run; add one, as in command = [\"gzip\", \"a\"]",
+            "{place}: job `{}` has a program to simulate but no command to run; add one, as in command = [\"gzip\", \"a\"], or \
+             simulate it with --on MACHINE (`cosched list machines`)",
             job.name
         )));
     };
