@@ -87,8 +87,6 @@ fn every_output_says_that_it_is_simulated() {
     let record: Value = serde_json::from_str(&read(&folder, "r.json")).expect("JSON");
     assert_eq!((&record["backend"], &record["machine"]), (&"sim".into(), &MACHINE.into()));
     assert_eq!((&record["started_at"], &record["started_at_absent"]), (&Value::Null, &"simulated".into()));
-    assert_eq!(record["energy"]["source"], "modelled");
-    assert!(record["energy"]["joules"].as_f64().is_some_and(|joules| joules > 0.0), "{record}");
     for times in ["decide_us", "observe_us", "apply_us"] {
         assert_eq!(record["overhead"][times]["p50_absent"], "simulated", "{times}");
     }
@@ -132,6 +130,36 @@ fn jobs_have_their_solo_times_and_slowdowns() {
     assert!(!codes.contains(&&"solo-bandwidth".into()), "{codes:?}");
     let measured = json(&cosched(&folder, &[&words[..], &["--solo", "measure"]].concat()));
     assert_eq!(measured, record);
+}
+
+/// Every machine by its name, and whether it has the counter or meter.
+fn machines_with(folder: &TempDir, what: &str) -> Vec<(String, bool)> {
+    let list = json(&cosched(folder, &["list", "machines", "--format", "json"]));
+    let has = |entry: &Value| {
+        let has = entry["counts"][what].as_bool().unwrap_or_else(|| panic!("{what}: {entry}"));
+        (entry["name"].as_str().expect("a name").to_owned(), has)
+    };
+    list["machines"].as_array().expect("a list").iter().map(has).collect()
+}
+
+#[test]
+fn every_machine_tells_what_it_can_and_no_more() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "mix.toml", "[[job]]\nprogram = \"lbm\"\ncopies = 2\nwork_instructions = 500_000_000\n");
+    let words = |machine: &str| ["run", "mix.toml", "--format", "json", "-q", "--on", machine].map(str::to_owned);
+    let run = |words: &[String]| cosched(&folder, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    for (machine, has) in machines_with(&folder, "energy") {
+        let energy = json(&run(&words(&machine)))["energy"].clone();
+        // Modelled in any case; a meter is what a policy could read.
+        assert!(energy["joules"].as_f64().is_some_and(|joules| joules > 0.0), "{machine}: {energy}");
+        assert_eq!(energy["source"], "modelled", "{machine}");
+        let required = run(&[&words(&machine)[..], &["--require", "energy"].map(str::to_owned)].concat());
+        assert_eq!(required.status.code(), Some(if has { 0 } else { 3 }), "{machine}: {}", err(&required));
+    }
+    for (machine, has) in machines_with(&folder, "mm_reads") {
+        let record = json(&run(&words(&machine)));
+        assert_eq!(record["jobs"][1]["counts"]["mm_reads"].is_u64(), has, "{machine}: {record}");
+    }
 }
 
 #[test]
@@ -239,7 +267,7 @@ fn machines_and_programs_that_are_not_there() {
     check_error(&[], &on("xenon"), &["--on", "`xenon`", "host, ", MACHINE, "as in --on ", "./xenon.toml"]);
     check_error(&[], &on("./xenon"), &["--on", "./xenon", "can't be read"]);
     check_error(&[], &on("xenon.toml"), &["--on", "xenon.toml", "can't be read"]);
-    check_error(&[("bad.toml", "sokets = 1\n")], &on("bad.toml"), &["bad.toml:1", "as in"]);
+    check_error(&[("bad.toml", "sokets = 1\n")], &on("bad.toml"), &["bad.toml:1", "`sokets`"]);
     check_error(&[("bad.toml", "no TOML\n")], &on("./bad.toml"), &["./bad.toml:1"]);
 
     let with_program = |program: &str| {
@@ -255,7 +283,7 @@ fn machines_and_programs_that_are_not_there() {
     };
     job("nope", &["sub/m.toml:5", "`nope`", "mcf", "lbm", "as in program = ", "./nope.toml"]);
     job("./nope.toml", &["sub/m.toml:5", "sub/nope.toml", "can't be read"]);
-    job("bad.toml", &["sub/bad.toml:1", "as in"]);
+    job("bad.toml", &["sub/bad.toml:1", "`cpy`"]);
 }
 
 #[test]
@@ -295,7 +323,7 @@ fn options_without_meaning_are_refused() {
     habits.env("COSCHED_ON", MACHINE).env("COSCHED_FREEZE", "signals").env("COSCHED_MEM_KEEP", "1000000G");
     let output = habits.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-    let met = ["run", "mix.toml", "--on", MACHINE, "-q", "--require", "counters", "--require", "energy"];
+    let met = ["run", "mix.toml", "--on", MACHINE, "-q", "--require", "counters"];
     assert_eq!(cosched(&folder, &met).status.code(), Some(0));
 }
 

@@ -14,8 +14,8 @@ use cosched_core::{
     find_policy,
 };
 use cosched_report::{
-    EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader, SeriesWriter, Solo,
-    SoloSource, ended_line, progress_line, record,
+    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader,
+    SeriesWriter, Solo, SoloSource, ended_line, progress_line, record,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl<W: World> Run<'_, W> {
             quantum: config.quantum,
             started_at,
             jobs: batch.infos,
-            feeds: worth_telling(batch.feeds, batch.policy, batch.params),
+            feeds: worth_telling(batch.feeds, batch.policy, batch.params, view.energy),
             counters: view.counters.clone(),
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotYetMeasured }),
@@ -209,12 +209,17 @@ fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
 }
 
 /// What is off and matters: what every report has, and what this policy wants. That a machine has one type of core is
-/// no defect to anybody else.
-fn worth_telling(feeds: &Feeds, policy: &str, params: &Params) -> Feeds {
+/// no defect to anybody else, nor is a meter that lacks where energy is modelled.
+fn worth_telling(feeds: &Feeds, policy: &str, params: &Params, energy: EnergySource) -> Feeds {
     let needs = find_policy(policy).map(|entry| (entry.needs)(params)).unwrap_or_default();
     let mut told = feeds.clone();
     told.missing.retain(|&feed, _| {
-        feed.is_counter() || matches!(feed, Feed::CpuTime | Feed::Energy) || needs.iter().any(|need| need.feed == feed)
+        let reported = match feed {
+            Feed::Energy => energy != EnergySource::Modelled,
+            Feed::CpuTime => true,
+            feed => feed.is_counter(),
+        };
+        reported || needs.iter().any(|need| need.feed == feed)
     });
     told
 }

@@ -102,14 +102,14 @@ impl SimWorld {
         let counted = [Feed::Ipc, Feed::L1Accesses, Feed::LlcAccesses, Feed::MmReads, Feed::MmWrites];
         let counted: Vec<&str> =
             counted.iter().filter(|&&feed| feeds.why_missing(feed).is_none()).map(|feed| feed.text()).collect();
-        let has_energy = feeds.why_missing(Feed::Energy).is_none();
         let view = View {
             kind: BackendKind::Sim,
             machine: sim.machine(),
             feeds,
             counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
             freezing: "simulated".to_owned(),
-            energy: if has_energy { EnergySource::Modelled } else { EnergySource::Absent },
+            // Also where the machine has no meter that a policy could read.
+            energy: EnergySource::Modelled,
         };
         Ok(SimWorld { view, sim: RefCell::new(Some(sim)) })
     }
