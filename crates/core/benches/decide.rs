@@ -99,7 +99,7 @@ fn decide(bencher: Bencher<'_, '_>, name: &str, snap: Snapshot) {
     bencher.bench_local(|| policy.decide(black_box(&snap), &mut rng));
 }
 
-const POLICY_NAMES: [&str; 6] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair"];
+const POLICY_NAMES: [&str; 7] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "efs"];
 
 #[divan::bench(args = POLICY_NAMES, consts = [0, 1, 2, 3])]
 fn full_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {

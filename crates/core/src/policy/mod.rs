@@ -25,6 +25,7 @@
 
 mod allocate;
 mod bandwidth;
+mod efs;
 mod estimation;
 mod fair;
 mod fifo;
@@ -101,7 +102,7 @@ pub struct PolicyEntry {
 
 /// Every policy.
 pub static POLICIES: &[PolicyEntry] =
-    &[linux::ENTRY, fifo::ENTRY, round_robin::ENTRY, bandwidth::ENTRY, fair::ENTRY, perf_fair::ENTRY];
+    &[linux::ENTRY, fifo::ENTRY, round_robin::ENTRY, bandwidth::ENTRY, fair::ENTRY, perf_fair::ENTRY, efs::ENTRY];
 
 /// The policy of that name.
 pub fn find_policy(name: &str) -> Option<&'static PolicyEntry> {
