@@ -232,7 +232,7 @@ impl Backend for Instant {
 /// Turns of the loop that are measured together, so that its beginning does not count.
 const TURNS: u32 = 200;
 
-#[divan::bench(args = ["round-robin", "bandwidth", "perf-fair"], consts = [0, 3], sample_count = 20, sample_size = 1)]
+#[divan::bench(args = ["round-robin", "bandwidth", "perf-fair", "efs"], consts = [0, 3], sample_count = 20, sample_size = 1)]
 fn two_hundred_turns<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (tasks, cpus) = SIZES[SIZE];
     let specs: Vec<TaskSpec> = (0..tasks).map(|id| TaskSpec::new(id, &format!("task-{id}"))).collect();

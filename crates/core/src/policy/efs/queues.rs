@@ -84,6 +84,12 @@ impl Queues {
         self.most[known.home as usize].saturating_sub(known.vruntime).max(0) as u64
     }
 
+    /// Whether a task could run if all CPUs were given out anew: enough of its own are not held for good.
+    pub(super) fn can_run(&self, machine: &Machine, task: &TaskView) -> bool {
+        let usable = |&cpu: &usize| !self.blocked[cpu] && may_use(machine, task, cpu);
+        (0..self.blocked.len()).filter(usable).take(task.cpus as usize).count() == task.cpus as usize
+    }
+
     /// All tasks that are awake.
     pub(super) fn all(&self) -> u64 {
         self.tasks.iter().map(|&tasks| u64::from(tasks)).sum()
@@ -103,7 +109,7 @@ impl Queues {
             let home = known.home as usize;
             if home >= machine.cpus.len() || self.blocked[home] || !may_use(machine, task, home) {
                 homeless.push(ix);
-            } else if competes(task) {
+            } else if competes(task) && !known.woke {
                 self.count(known, settings.weight(task.nice));
             }
         }
@@ -111,13 +117,14 @@ impl Queues {
             self.settle(settings, table, snap, known, &homeless);
         }
         for (task, known) in snap.tasks.iter().zip(known.iter_mut()).filter(|(_, known)| known.woke) {
-            // Who slept has fallen behind and comes first, but not for longer than a period.
+            // Who slept has fallen behind the others and comes first, but not for longer than a period.
             let home = known.home as usize;
-            let credit = settings.rule.period_ns(u64::from(self.tasks[home])) as i64;
-            let floor = self.base(home).saturating_sub(credit);
-            known.vruntime = known.vruntime.max(floor);
+            if self.tasks[home] > 0 {
+                let credit = settings.rule.period_ns(u64::from(self.tasks[home]) + 1) as i64;
+                known.vruntime = known.vruntime.max(self.least[home].saturating_sub(credit));
+            }
             if competes(task) {
-                self.least[home] = self.least[home].min(known.vruntime);
+                self.count(known, settings.weight(task.nice));
             }
         }
     }
@@ -169,7 +176,7 @@ impl Queues {
             if known.is_unknown() {
                 known.predict(table, Window::initial(cores[machine.cpus[home].memory_domain]));
             }
-            if competes(task) {
+            if competes(task) && !known.woke {
                 self.count(known, settings.weight(task.nice));
             }
         }

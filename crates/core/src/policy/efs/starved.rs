@@ -11,7 +11,8 @@ use crate::policy::round::Round;
 /// A task is starved as EFS has it: it is the first of its queue, and it lags too far behind the last or has not run
 /// for too long. Ours: one that is not the first is starved too when it has not run for the longer of the two factors,
 /// in periods of the machine; with less weight than others it waits as much longer. Without this a task that got
-/// ahead of its queue could wait as long as the queue needs to catch up, which nothing bounds.
+/// ahead of its queue could wait as long as the queue needs to catch up, which nothing bounds. A task for which tasks
+/// that can't be stopped leave no room is passed over, so that it keeps no other from its turn.
 pub(super) fn longest(
     rule: &Starvation,
     settings: &Settings,
@@ -23,6 +24,7 @@ pub(super) fn longest(
     let all = queues.all();
     let not_run = |ix: u32| (now - round.task(ix).waiting_since).0;
     let waits = |ix: u32| round.is_open(ix) && round.task(ix).running.is_none();
+    let can_run = |ix: u32| queues.can_run(&round.snap.machine, round.task(ix));
     let mut longest: Option<(u64, u32)> = None;
     for cpu in 0..queues.tasks.len() {
         // Who runs now, or was just chosen, may be the first: then nobody of this queue is.
@@ -35,6 +37,7 @@ pub(super) fn longest(
         let waited = wait.not_run_ns;
         if longest.is_none_or(|(most, first)| waited > most || (waited == most && ix < first))
             && rule.is_starved(wait, u64::from(queues.tasks[cpu]), all)
+            && can_run(ix)
         {
             longest = Some((waited, ix));
         }
@@ -51,7 +54,7 @@ pub(super) fn longest(
         let weight = u128::from(settings.weight(task.nice));
         let greatest = u128::from(*greatest.get_or_insert_with(heaviest));
         let limit = u128::from(forgotten) * greatest / weight;
-        if waits(ix) && u128::from(not_run(ix)) > limit {
+        if waits(ix) && u128::from(not_run(ix)) > limit && can_run(ix) {
             return Some(ix);
         }
     }

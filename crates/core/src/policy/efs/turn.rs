@@ -27,6 +27,8 @@ pub(super) struct Turn<'a> {
     refused_gang: Option<(u32, DemandClass, usize, Joining)>,
     /// A starved task keeps its CPUs until its slice is over.
     protect: bool,
+    /// A task that woke on its CPUs does not fit.
+    overloaded: bool,
     /// For each task the number of its refusal, from 1; 0 when there is none.
     refusal_of: Vec<u32>,
     refusals: Vec<WaitReason>,
@@ -58,14 +60,22 @@ impl<'a> Turn<'a> {
         let machine = &*snap.machine;
         let queues = Queues::new(settings, table, &round, known);
         let mut chips = Chips::new(settings, table, machine);
-        for (task, known) in snap.tasks.iter().zip(known.iter()) {
-            let keeps = stays(task, round.full) || (protect && is_in_starved_slice(task, snap.now));
-            // A sleeper does not use the bus; when it wakes, this is decided anew.
-            if let Some(running) = task.running.as_ref().filter(|_| keeps && !task.asleep)
-                && let Placement::Exclusive { cpus, .. } = &running.placement
-            {
-                let cpus: Vec<usize> = cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
-                chips.add(known.class(), &cpus);
+        let mut overloaded = false;
+        // Who woke on its CPUs comes last: it is judged by what ran without it.
+        for woken in [false, true] {
+            for (task, known) in snap.tasks.iter().zip(known.iter()).filter(|(_, known)| known.woke == woken) {
+                let keeps = stays(task, round.full) || (protect && is_in_starved_slice(task, snap.now));
+                // A sleeper does not use the bus; when it wakes, this is decided anew.
+                if let Some(running) = task.running.as_ref().filter(|_| keeps && !task.asleep)
+                    && let Placement::Exclusive { cpus, .. } = &running.placement
+                {
+                    let cpus: Vec<usize> = cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
+                    if let Some(&first) = cpus.first().filter(|_| woken && settings.objective != Objective::Throughput)
+                    {
+                        overloaded |= !chips.admits(chips.of(first), chips.joining(&cpus), known.class());
+                    }
+                    chips.add(known.class(), &cpus);
+                }
             }
         }
         let free: Vec<bool> = machine.cpus.iter().map(|cpu| round.is_free(cpu.id)).collect();
@@ -84,6 +94,7 @@ impl<'a> Turn<'a> {
             free_of,
             refused_gang: None,
             protect,
+            overloaded,
             refusal_of,
             refusals: Vec::new(),
             chosen: Vec::new(),
@@ -361,11 +372,11 @@ impl<'a> Turn<'a> {
     }
 
     /// The next decision should not be long in coming: a guess, the first demand of a task, keeps others waiting, or
-    /// somebody woke and waits.
+    /// somebody woke and waits, or runs and does not fit.
     pub(super) fn ends_soon(&self) -> bool {
         let guessed = self.chosen.iter().any(|&ix| self.known[ix as usize].is_unmeasured());
         let waits = |ix: u32| self.round.is_open(ix) && (guessed || self.known[ix as usize].woke);
-        self.round.order.iter().any(|&ix| waits(ix))
+        self.overloaded || self.round.order.iter().any(|&ix| waits(ix))
     }
 
     /// Notes why each of the others waits.
