@@ -18,7 +18,7 @@
 //! so two of them do at least as much as one did above. With masks it is `max_pause` + n q: the longest waiting is
 //! always taken, and that is all that can be said when all want the same CPU. Tasks that may not be frozen keep their
 //! CPUs for good: m counts only the others' CPUs, and a task that may use none of those can wait for ever. `linux` and
-//! `fifo` never stop a task.
+//! `fifo` never stop a task; `efs` has a bound of its own beside this one.
 //!
 //! A task that has not begun is never overdue: it holds nothing. So where `max_pause` is shorter than ⌈n / m⌉ q, as many
 //! tasks take turns as it has room for, and the others begin when one of them ends.
