@@ -153,7 +153,8 @@ pub struct Wait {
 /// back-end needs, where a question at every wake-up would cost too much.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// The greatest demand, in 1/1024 of the bus, that still fits when the total is the index in 1/1024.
+    /// The greatest solo demand, in 1/1024 of the bus, that still fits when the total utilisation of the bus (EFS's `U`)
+    /// is the index in 1/1024: 1,025 entries.
     pub threshold: Vec<u16>,
     /// Per task its demand, weight and class.
     pub tasks: Vec<StandingTask>,
