@@ -119,6 +119,17 @@ fn fill_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     decide(bencher, policy, one_free(snapshot(tasks, cpus, Bandwidth::Distinct)));
 }
 
+/// The bus is hardly used, so that `efs` judges a task for each CPU.
+#[divan::bench(args = ["efs"], consts = [0, 3])]
+fn full_round_calm<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    let mut snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    for task in &mut snap.tasks {
+        task.estimates.mm_reads = Reading::Value(Rate(u64::from(task.id.0) % 97));
+    }
+    decide(bencher, policy, snap);
+}
+
 /// Every task wants two CPUs at once.
 #[divan::bench(args = POLICY_NAMES, consts = [0, 3])]
 fn full_round_gangs<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
