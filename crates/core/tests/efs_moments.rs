@@ -233,3 +233,22 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
         assert!(close(energy_with_mj as f64, energy(&[&beside[..], &[demand]].concat())), "{energy_with_mj}");
     }
 }
+
+#[test]
+fn writes_count_as_reads_do() {
+    let runs = |reads: u64, writes: Reading<Rate>| {
+        let mut tasks: Vec<TaskView> = (0..4).map(|id| view(id, None, Nanos::ZERO)).collect();
+        for task in &mut tasks {
+            task.estimates.mm_reads = Reading::Value(Rate(reads));
+            task.estimates.mm_writes = writes;
+        }
+        let now = Nanos::from_ms(1_000);
+        let snap = Snapshot { machine: Arc::new(four()), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+        decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
+    };
+    let half = BUS * 1_000 / 2;
+    assert_eq!(runs(half, Reading::Absent(Absence::NoSuchEvent)), 2);
+    assert_eq!(runs(half, Reading::Value(Rate(half - 1_000))), 1);
+    assert_eq!(runs(half / 5, Reading::Value(Rate(half * 4 / 5))), 2);
+}
