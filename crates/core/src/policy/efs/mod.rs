@@ -29,6 +29,13 @@
 //! Between two such instants free CPUs are filled, and what runs stays, as under all policies here. The overdue come
 //! first, as under all policies, whether they fit or not.
 //!
+//! # What it depends on
+//!
+//! Near saturation Eq. 9 tells little: with D near 0 every task looks as if it did nothing but use the bus. Where as
+//! much is measured as `mu_trans_per_us` says the bus can serve, or more (taken as all but 1/1024 of it), tasks are run
+//! one at a time until they have been measured with less beside them. So a value that is too low, as the paper's is for
+//! most machines, costs time and energy; so does a bus that serves all comers without delay until it is full.
+//!
 //! # How long a task can wait
 //!
 //! Eq. 24 alone bounds no wait: it counts the slices of the starved before a task and not the time until it is starved
