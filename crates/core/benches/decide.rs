@@ -99,7 +99,7 @@ fn decide(bencher: Bencher<'_, '_>, name: &str, snap: Snapshot) {
     bencher.bench_local(|| policy.decide(black_box(&snap), &mut rng));
 }
 
-const POLICY_NAMES: [&str; 6] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair"];
+const POLICY_NAMES: [&str; 7] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "efs"];
 
 #[divan::bench(args = POLICY_NAMES, consts = [0, 1, 2, 3])]
 fn full_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
@@ -117,6 +117,17 @@ fn full_round_equal<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
 fn fill_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (tasks, cpus) = SIZES[SIZE];
     decide(bencher, policy, one_free(snapshot(tasks, cpus, Bandwidth::Distinct)));
+}
+
+/// The bus is hardly used, so that `efs` judges a task for each CPU.
+#[divan::bench(args = ["efs"], consts = [0, 3])]
+fn full_round_calm<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    let mut snap = snapshot(tasks, cpus, Bandwidth::Distinct);
+    for task in &mut snap.tasks {
+        task.estimates.mm_reads = Reading::Value(Rate(u64::from(task.id.0) % 97));
+    }
+    decide(bencher, policy, snap);
 }
 
 /// Every task wants two CPUs at once.
@@ -232,7 +243,7 @@ impl Backend for Instant {
 /// Turns of the loop that are measured together, so that its beginning does not count.
 const TURNS: u32 = 200;
 
-#[divan::bench(args = ["round-robin", "bandwidth", "perf-fair"], consts = [0, 3], sample_count = 20, sample_size = 1)]
+#[divan::bench(args = ["round-robin", "bandwidth", "perf-fair", "efs"], consts = [0, 3], sample_count = 20, sample_size = 1)]
 fn two_hundred_turns<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (tasks, cpus) = SIZES[SIZE];
     let specs: Vec<TaskSpec> = (0..tasks).map(|id| TaskSpec::new(id, &format!("task-{id}"))).collect();

@@ -126,6 +126,18 @@ pub enum WaitReason {
     },
     /// None of the CPUs that it may use is free.
     Affinity,
+    /// It does not fit the memory bus beside what runs: a piece of work would cost more energy with it than without
+    /// (EFS, Eq. 16).
+    BusFull {
+        /// Its predicted solo demand on the bus in thousandths (EFS, Eq. 20); a gang's for each of its CPUs.
+        demand_milli: u32,
+        /// The greatest demand that still fitted, in thousandths (EFS, Eq. 16); 0 also when nothing fitted.
+        threshold_milli: u32,
+        /// Predicted energy per work with it, in thousandths of a joule for each second of solo progress (EFS, Eq. 14).
+        energy_with_mj: u64,
+        /// The same without it.
+        energy_without_mj: u64,
+    },
 }
 
 /// A waiting task and its reason.
@@ -141,7 +153,8 @@ pub struct Wait {
 /// back-end needs, where a question at every wake-up would cost too much.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// The greatest demand, in 1/1024 of the bus, that still fits when the total is the index in 1/1024.
+    /// The greatest solo demand, in 1/1024 of the bus, that still fits when the total utilisation of the bus (EFS's `U`)
+    /// is the index in 1/1024: 1,025 entries.
     pub threshold: Vec<u16>,
     /// Per task its demand, weight and class.
     pub tasks: Vec<StandingTask>,

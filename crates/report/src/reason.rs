@@ -13,6 +13,7 @@ pub fn wait_code(reason: &WaitReason) -> &'static str {
         WaitReason::Unmeasured => "unmeasured",
         WaitReason::Gang { .. } => "gang",
         WaitReason::Affinity => "affinity",
+        WaitReason::BusFull { .. } => "bus-full",
     }
 }
 
@@ -53,7 +54,19 @@ pub fn wait_text(reason: &WaitReason) -> String {
             format!("It needs {} at once, and {free} {} free.", count(needs.into(), "CPU"), is_are(free))
         }
         WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
+        WaitReason::BusFull { demand_milli, threshold_milli, energy_with_mj, energy_without_mj } => format!(
+            "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time, where \
+             {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",
+            percent(demand_milli),
+            percent(threshold_milli),
+            energy_with_mj as f64 / 1e3,
+            energy_without_mj as f64 / 1e3
+        ),
     }
+}
+
+fn percent(milli: u32) -> String {
+    format!("{:.1}", f64::from(milli) / 10.0)
 }
 
 fn come(jobs: u32) -> String {

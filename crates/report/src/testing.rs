@@ -48,6 +48,12 @@ pub(crate) fn wait_reasons() -> Vec<WaitReason> {
         WaitReason::Unmeasured,
         WaitReason::Gang { needs: 4, free: 1 },
         WaitReason::Affinity,
+        WaitReason::BusFull {
+            demand_milli: 600,
+            threshold_milli: 399,
+            energy_with_mj: 47_900,
+            energy_without_mj: 43_840,
+        },
     ]
 }
 

@@ -436,6 +436,38 @@ impl BusLoad {
         if self.tasks == 0 { 0.0 } else { self.settle(table).throughput as f64 / ONE as f64 }
     }
 
+    /// `T` if `copies` more tasks of this class joined those that run (EFS, Eq. 12), in tasks' worth of solo progress:
+    /// what [`throughput`](Self::throughput) would be after as many additions, without changing anything.
+    ///
+    /// ```
+    /// use cosched_core::model::admission_table::{AdmissionTable, BusLoad};
+    /// let (table, mut load) = (AdmissionTable::new(), BusLoad::new());
+    /// let class = table.class_of(0.6)?;
+    /// let two = load.throughput_with(&table, class, 2);
+    /// load.add(&table, class).unwrap();
+    /// load.add(&table, class).unwrap();
+    /// assert_eq!(two, load.throughput(&table));
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    #[must_use]
+    pub fn throughput_with(&self, table: &AdmissionTable, class: DemandClass, copies: u32) -> f64 {
+        if self.tasks + copies == 0 {
+            return 0.0;
+        }
+        let copies = u64::from(copies);
+        let full = |point: usize| self.busy[point] + copies * shares_of(table, class, point).0 + table.free[point];
+        let point = first(0, POINTS, |point| full(point) <= ONE).min(POINTS - 1);
+        let others =
+            |point: usize| ONE - table.free[point] + self.computing[point] + copies * shares_of(table, class, point).1;
+        let mut throughput = others(point);
+        if point > 0 && full(point) < ONE {
+            let way = fraction(ONE - full(point), full(point - 1) - full(point));
+            let distance = others(point - 1).wrapping_sub(throughput) as i64;
+            throughput = throughput.wrapping_add_signed((distance * way as i64) >> FRACTION_DIGITS);
+        }
+        throughput as f64 / ONE as f64
+    }
+
     #[inline]
     fn change(
         &mut self,
@@ -451,10 +483,7 @@ impl BusLoad {
             }
             return;
         };
-        let steps = usize::from(class.0) - 1;
-        let mantissa = u64::from(table.octave[steps % STEPS]);
-        // u = h 2^octave mantissa; below the last digit nothing is left of it.
-        let shift = (2 * TABLE_DIGITS as i32 - SHARE_DIGITS as i32 - LOWEST - (steps / STEPS) as i32).clamp(0, 63);
+        let (mantissa, shift) = odds_of(table, class);
         let shares = &table.computing[row][column..column + POINTS];
         for ((busy, computing), &h) in self.busy.iter_mut().zip(&mut self.computing).zip(shares) {
             let h = u64::from(h);
@@ -487,6 +516,24 @@ impl BusLoad {
         state.rest = 0;
         Settled { point, throughput: state.others, state }
     }
+}
+
+/// The odds of a class above 0 as a factor and a shift to the right: `u = h` times the factor, shifted. Below the last
+/// digit nothing is left of it.
+#[inline]
+fn odds_of(table: &AdmissionTable, class: DemandClass) -> (u64, u32) {
+    let steps = usize::from(class.0) - 1;
+    let shift = 2 * TABLE_DIGITS as i32 - SHARE_DIGITS as i32 - LOWEST - (steps / STEPS) as i32;
+    (u64::from(table.octave[steps % STEPS]), shift.clamp(0, 63) as u32)
+}
+
+/// `u` and `h` of one task of a class at a point of the grid, in shares.
+#[inline]
+fn shares_of(table: &AdmissionTable, class: DemandClass, point: usize) -> (u64, u64) {
+    let Some((row, column)) = class.position() else { return (0, ONE) };
+    let (mantissa, shift) = odds_of(table, class);
+    let h = u64::from(table.computing[row][column + point]);
+    ((h * mantissa) >> shift, h << (SHARE_DIGITS - TABLE_DIGITS))
 }
 
 /// The first number from `from` to `end - 1` for which `holds`, if it does for all after that too; else `end`. As many

@@ -175,6 +175,18 @@ proptest! {
     }
 
     #[test]
+    fn the_throughput_with_more_is_that_after_adding_them(
+        solo in prop::collection::vec(demand(46, 10), 0..50), more in demand(46, 10), copies in 0u32..5,
+    ) {
+        let table = AdmissionTable::new();
+        let (mut load, ..) = both(&table, &solo);
+        let class = table.class_of(more).unwrap();
+        let with = load.throughput_with(&table, class, copies);
+        (0..copies).for_each(|_| load.add(&table, class).unwrap());
+        prop_assert_eq!(with, load.throughput(&table));
+    }
+
+    #[test]
     fn a_greater_gain_never_raises_the_ceiling(
         solo in prop::collection::vec(demand(20, 9), 1..50), gain in 1.0..2.0, more in 0.01..0.5,
     ) {

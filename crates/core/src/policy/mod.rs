@@ -18,13 +18,14 @@
 //! so two of them do at least as much as one did above. With masks it is `max_pause` + n q: the longest waiting is
 //! always taken, and that is all that can be said when all want the same CPU. Tasks that may not be frozen keep their
 //! CPUs for good: m counts only the others' CPUs, and a task that may use none of those can wait for ever. `linux` and
-//! `fifo` never stop a task.
+//! `fifo` never stop a task; `efs` has a bound of its own beside this one.
 //!
 //! A task that has not begun is never overdue: it holds nothing. So where `max_pause` is shorter than ⌈n / m⌉ q, as many
 //! tasks take turns as it has room for, and the others begin when one of them ends.
 
 mod allocate;
 mod bandwidth;
+mod efs;
 mod estimation;
 mod fair;
 mod fifo;
@@ -101,7 +102,7 @@ pub struct PolicyEntry {
 
 /// Every policy.
 pub static POLICIES: &[PolicyEntry] =
-    &[linux::ENTRY, fifo::ENTRY, round_robin::ENTRY, bandwidth::ENTRY, fair::ENTRY, perf_fair::ENTRY];
+    &[linux::ENTRY, fifo::ENTRY, round_robin::ENTRY, bandwidth::ENTRY, fair::ENTRY, perf_fair::ENTRY, efs::ENTRY];
 
 /// The policy of that name.
 pub fn find_policy(name: &str) -> Option<&'static PolicyEntry> {

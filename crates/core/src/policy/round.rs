@@ -46,25 +46,35 @@ pub(super) fn stays(task: &TaskView, full: bool) -> bool {
     task.running.is_some() && !(full && task.control.place && task.control.freeze)
 }
 
+/// Whether all CPUs are given out anew: at the end of a quantum, and when nothing runs.
+pub(super) fn is_full(snap: &Snapshot) -> bool {
+    snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none())
+}
+
 impl<'a> Round<'a> {
     /// A round over what became free, or over everything at the end of a quantum.
     pub(super) fn new(snap: &'a Snapshot) -> Round<'a> {
-        let full = snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none());
-        Round::over(snap, full)
+        Round::over(snap, is_full(snap), |_| false)
+    }
+
+    /// The same; tasks for which `keep` holds stay where they run also at the end of a quantum.
+    pub(super) fn keeping(snap: &'a Snapshot, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
+        Round::over(snap, is_full(snap), keep)
     }
 
     /// A round over what is free; what runs stays, even at the end of a quantum.
     pub(super) fn between_quanta(snap: &'a Snapshot) -> Round<'a> {
-        Round::over(snap, false)
+        Round::over(snap, false, |_| false)
     }
 
     /// A round over everything.
     pub(super) fn everything(snap: &'a Snapshot) -> Round<'a> {
-        Round::over(snap, true)
+        Round::over(snap, true, |_| false)
     }
 
-    fn over(snap: &'a Snapshot, full: bool) -> Round<'a> {
+    fn over(snap: &'a Snapshot, full: bool, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
         let machine = &*snap.machine;
+        let stays = |task: &TaskView, full: bool| stays(task, full) || (task.running.is_some() && keep(task));
         let mut free = machine.all_cpus();
         for task in snap.tasks.iter().filter(|task| stays(task, full)) {
             if let Some(Running { placement: Placement::Exclusive { cpus, whole_core }, .. }) = &task.running {
@@ -165,6 +175,16 @@ impl<'a> Round<'a> {
         };
         self.commit(ix, purpose, reserved, false);
         Ok(())
+    }
+
+    /// Chooses a task for these CPUs, which must be free, as many as it needs and among those that it may use.
+    pub(super) fn choose_on(&mut self, ix: u32, cpus: CpuSet, purpose: Purpose) {
+        self.commit(ix, purpose, Some(cpus), false);
+    }
+
+    /// Whether nobody has the CPU.
+    pub(super) fn is_free(&self, cpu: CpuId) -> bool {
+        self.free.contains(cpu)
     }
 
     /// Chooses a task for whole cores, whose other CPUs stay idle; or says why it can't be had now.

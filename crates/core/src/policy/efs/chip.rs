@@ -1,0 +1,152 @@
+//! Admission: may one more task run beside those that do (EFS, Eqs. 15 and 16)?
+//!
+//! Each memory domain counts as a chip of its own, with one bus and the power of its active cores (ours). A gang counts
+//! as so many tasks as it has CPUs.
+
+use super::settings::Settings;
+use crate::decision::WaitReason;
+use crate::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
+use crate::model::power::energy_per_work;
+use crate::topology::Machine;
+
+/// What runs on one memory domain, as far as it is settled.
+struct Chip {
+    load: BusLoad,
+    /// Cores on which something runs.
+    active: usize,
+    /// Highest classes that fit now, by the number of tasks and of cores that they wake.
+    limits: Vec<(Joining, Option<DemandClass>)>,
+    throughput: Option<f64>,
+}
+
+/// What would join those that run: so many alike tasks, which wake so many cores.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Joining {
+    pub(super) tasks: u32,
+    pub(super) cores: u32,
+}
+
+/// All memory domains.
+pub(super) struct Chips<'a> {
+    settings: &'a Settings,
+    table: &'a AdmissionTable,
+    machine: &'a Machine,
+    chips: Vec<Chip>,
+    /// Tasks on each core.
+    on_core: Vec<u32>,
+}
+
+impl<'a> Chips<'a> {
+    /// With nothing running.
+    pub(super) fn new(settings: &'a Settings, table: &'a AdmissionTable, machine: &'a Machine) -> Chips<'a> {
+        let chip = || Chip { load: BusLoad::new(), active: 0, limits: Vec::new(), throughput: None };
+        let chips = machine.memory_domains.iter().map(|_| chip()).collect();
+        Chips { settings, table, machine, chips, on_core: vec![0; machine.cores.len()] }
+    }
+
+    /// The chip of a CPU, given by its position.
+    pub(super) fn of(&self, cpu: usize) -> usize {
+        self.machine.cpus[cpu].memory_domain
+    }
+
+    /// Whether nothing runs on the core of a CPU, given by its position.
+    pub(super) fn core_is_idle(&self, cpu: usize) -> bool {
+        self.on_core[self.machine.cpus[cpu].core] == 0
+    }
+
+    /// What a task would be to a chip on these CPUs, given by their positions.
+    pub(super) fn joining(&self, cpus: &[usize]) -> Joining {
+        let idle = |&cpu: &usize| self.core_is_idle(cpu).then_some(self.machine.cpus[cpu].core);
+        let cores = match cpus {
+            [cpu] => u32::from(self.core_is_idle(*cpu)),
+            _ => {
+                let mut cores: Vec<usize> = cpus.iter().filter_map(idle).collect();
+                cores.sort_unstable();
+                cores.dedup();
+                cores.len() as u32
+            }
+        };
+        Joining { tasks: cpus.len() as u32, cores }
+    }
+
+    /// Adds a task that runs on these CPUs, whether it fits or not.
+    pub(super) fn add(&mut self, class: DemandClass, cpus: &[usize]) {
+        for &cpu in cpus {
+            let of = &self.machine.cpus[cpu];
+            let chip = &mut self.chips[of.memory_domain];
+            // Beyond the most tasks that the table can hold nothing more is counted.
+            let _ = chip.load.add(self.table, class);
+            chip.active += usize::from(self.on_core[of.core] == 0);
+            self.on_core[of.core] += 1;
+            chip.limits.clear();
+            chip.throughput = None;
+        }
+    }
+
+    /// Whether a task of this class may join.
+    pub(super) fn admits(&mut self, chip: usize, joining: Joining, class: DemandClass) -> bool {
+        self.limit(chip, joining).is_some_and(|limit| class <= limit)
+    }
+
+    /// Why a task of this class may not.
+    pub(super) fn refusal(&mut self, chip: usize, joining: Joining, class: DemandClass) -> WaitReason {
+        let milli = |class: DemandClass| (self.table.demand(class) * 1e3 + 0.5) as u32;
+        let demand_milli = milli(class);
+        let threshold_milli = self.limit(chip, joining).map_or(0, |limit| (self.table.demand(limit) * 1e3) as u32);
+        let throughput = self.throughput(chip);
+        let chip = &self.chips[chip];
+        let energy = |cores: usize, throughput: f64| {
+            energy_per_work(self.settings.power.watts(cores), throughput).map_or(u64::MAX, |j| (j * 1e3 + 0.5) as u64)
+        };
+        let with = chip.load.throughput_with(self.table, class, joining.tasks);
+        WaitReason::BusFull {
+            demand_milli,
+            threshold_milli,
+            energy_with_mj: energy(chip.active + joining.cores as usize, with),
+            energy_without_mj: energy(chip.active, throughput),
+        }
+    }
+
+    fn throughput(&mut self, chip: usize) -> f64 {
+        let chip = &mut self.chips[chip];
+        *chip.throughput.get_or_insert_with(|| chip.load.throughput(self.table))
+    }
+
+    /// The highest class that may join; `None` when nothing may.
+    fn limit(&mut self, chip: usize, joining: Joining) -> Option<DemandClass> {
+        if let Some(&(_, limit)) = self.chips[chip].limits.iter().find(|(known, _)| *known == joining) {
+            return limit;
+        }
+        let limit = self.find_limit(chip, joining);
+        self.chips[chip].limits.push((joining, limit));
+        limit
+    }
+
+    fn find_limit(&mut self, chip: usize, joining: Joining) -> Option<DemandClass> {
+        if self.chips[chip].load.tasks() == 0 {
+            return Some(DemandClass::HIGHEST);
+        }
+        let (power, active) = (&self.settings.power, self.chips[chip].active);
+        let gain = self.settings.objective.gain(power.watts(active), power.watts(active + joining.cores as usize));
+        // Power with an active core is above 0, so there is a gain.
+        let Ok(gain) = gain else { return None };
+        if joining.tasks == 1 {
+            return Gain::of(gain).ok().and_then(|gain| self.table.ceiling(&self.chips[chip].load, gain));
+        }
+        let needed = self.throughput(chip) * gain;
+        let load = &self.chips[chip].load;
+        let fits = |class: DemandClass| load.throughput_with(self.table, class, joining.tasks) >= needed;
+        // Throughput falls with demand: the last class that fits.
+        let (mut below, mut above) = (-1, i32::from(DemandClass::HIGHEST.number()) + 1);
+        while above - below > 1 {
+            let middle = (below + above) / 2;
+            let class = DemandClass::from_number(middle as u16).unwrap_or(DemandClass::HIGHEST);
+            if fits(class) {
+                below = middle;
+            } else {
+                above = middle;
+            }
+        }
+        u16::try_from(below).ok().and_then(DemandClass::from_number)
+    }
+}

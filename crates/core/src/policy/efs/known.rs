@@ -1,0 +1,174 @@
+//! What `efs` remembers of each task from decision to decision: its place in a queue, what it has had, and what it is
+//! predicted to ask of the memory bus.
+
+use super::settings::Settings;
+use crate::model::admission_table::{AdmissionTable, DemandClass};
+use crate::model::bus::solo_utilisation;
+use crate::policy::QuantumEnd;
+use crate::snapshot::{Snapshot, TaskView, Trigger};
+use crate::task::TaskId;
+use crate::units::{Nanos, Rate};
+use serde::{Deserialize, Serialize};
+
+/// A home that is not settled yet.
+pub(super) const NOWHERE: u32 = u32::MAX;
+/// A demand that nothing is known of.
+const UNKNOWN: u32 = u32::MAX;
+/// Demands are kept in units of 2^-31, so that a saved state is exact.
+const DEMAND_ONE: f64 = (1_u64 << 31) as f64;
+/// The least free share of the bus that a measurement can show. A measured total above 1 is an error of the counters
+/// or of the service rate; taken as 1 it would make every task that uses the bus at all look like one that does nothing
+/// else. It matches the highest demand that the admission table tells apart.
+const LEAST_FREE: f64 = 1.0 / 1024.0;
+
+/// What is remembered of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Known {
+    id: TaskId,
+    /// The CPU in whose queue it is, by its position in the machine.
+    pub(super) home: u32,
+    /// Time on CPUs, weighted by its nice value (ns).
+    pub(super) vruntime: i64,
+    /// Predicted solo demand on the bus, for each of its CPUs (EFS, Eq. 20).
+    demand: u32,
+    /// The class of that demand.
+    class: u16,
+    /// The class as it was published last; none was for a number beyond all classes.
+    pub(super) published: u16,
+    executed: u32,
+    ran: Nanos,
+    asleep: bool,
+    /// It woke with this decision.
+    pub(super) woke: bool,
+}
+
+impl Known {
+    fn new(id: TaskId) -> Known {
+        Known {
+            id,
+            home: NOWHERE,
+            vruntime: 0,
+            demand: UNKNOWN,
+            class: 0,
+            published: u16::MAX,
+            executed: 0,
+            ran: Nanos::ZERO,
+            asleep: false,
+            woke: false,
+        }
+    }
+
+    /// Its predicted solo demand on the bus, for each of its CPUs, from 0 to 1.
+    fn demand(&self) -> f64 {
+        f64::from(self.demand) / DEMAND_ONE
+    }
+
+    /// The class of its demand.
+    pub(super) fn class(&self) -> DemandClass {
+        DemandClass::from_number(self.class).unwrap_or(DemandClass::HIGHEST)
+    }
+
+    /// Takes a new prediction.
+    pub(super) fn predict(&mut self, table: &AdmissionTable, demand: f64) {
+        self.demand = (demand * DEMAND_ONE + 0.5) as u32;
+        self.class = table.class_of(self.demand()).unwrap_or(DemandClass::HIGHEST).number();
+    }
+
+    /// No demand was measured or assumed yet.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.demand == UNKNOWN
+    }
+
+    /// It has not run for as much as an interval.
+    pub(super) fn is_unmeasured(&self) -> bool {
+        self.executed == 0
+    }
+}
+
+/// What the next decision depends on, beside the snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct State {
+    pub(super) quantum: QuantumEnd,
+    /// When the last decision was made.
+    seen: Nanos,
+    /// In ascending order of their numbers; after [`State::take_in`] one for each task of the snapshot.
+    pub(super) tasks: Vec<Known>,
+}
+
+impl State {
+    /// Brings what is remembered up to date: who came and went, who ran, and what was measured.
+    pub(super) fn take_in(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
+        let elapsed = snap.now - std::mem::replace(&mut self.seen, snap.now);
+        let mut woke: Vec<TaskId> = Vec::new();
+        woke.extend(snap.triggers.iter().filter_map(|trigger| match trigger {
+            Trigger::Woke(id) => Some(*id),
+            _ => None,
+        }));
+        woke.sort_unstable();
+        let mut old = std::mem::take(&mut self.tasks).into_iter().peekable();
+        let mut measured = false;
+        self.tasks.reserve_exact(snap.tasks.len());
+        for task in &snap.tasks {
+            while old.peek().is_some_and(|known| known.id < task.id) {
+                old.next();
+            }
+            let mut known = match old.next_if(|known| known.id == task.id) {
+                Some(mut known) => {
+                    known.woke = !task.asleep && (known.asleep || woke.binary_search(&task.id).is_ok());
+                    // What it slept, it did not have; when it fell asleep is not known.
+                    if task.running.is_some() && !known.asleep && !task.asleep && !known.woke {
+                        let weight = u64::from(settings.weight(task.nice));
+                        known.vruntime = known.vruntime.saturating_add((elapsed.0 * 1024 / weight) as i64);
+                    }
+                    known
+                }
+                None => Known::new(task.id),
+            };
+            known.asleep = task.asleep;
+            measured |= known.executed != task.estimates.executed;
+            self.tasks.push(known);
+        }
+        if measured {
+            self.measure(settings, table, snap);
+        }
+    }
+
+    /// Turns what was measured since the last decision into solo demands (EFS, Eqs. 9 and 20).
+    fn measure(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
+        let chip_of = |task: &TaskView| {
+            let cpu = task.running.as_ref()?.placement.cpus().first()?;
+            Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain)
+        };
+        let use_of = |task: &TaskView| {
+            let reads = task.estimates.mm_reads.value()?;
+            let writes = task.estimates.mm_writes.value().unwrap_or(Rate(0));
+            Some((reads.0 as f64 + writes.0 as f64) / settings.mu_per_ms)
+        };
+        // What ran side by side used the bus together; a gang's figure is that of all its CPUs.
+        let mut totals = vec![0.0; snap.machine.memory_domains.len()];
+        for task in snap.tasks.iter().filter(|task| !task.asleep) {
+            if let (Some(chip), Some(used)) = (chip_of(task), use_of(task)) {
+                totals[chip] += used;
+            }
+        }
+        for (known, task) in self.tasks.iter_mut().zip(&snap.tasks) {
+            if known.executed == task.estimates.executed {
+                continue;
+            }
+            let first = known.is_unmeasured();
+            let interval = task.estimates.ran - std::mem::replace(&mut known.ran, task.estimates.ran);
+            known.executed = task.estimates.executed;
+            // An interval that is too short to tell something leaves the estimates as they were.
+            if !first && interval.0.saturating_mul(10) < settings.quantum.0 {
+                continue;
+            }
+            let Some(used) = use_of(task) else { continue };
+            let total = chip_of(task).map_or(used, |chip| totals[chip]).max(used);
+            let share = (used / f64::from(task.cpus.max(1))).min(1.0);
+            let free = (1.0 - total).max(LEAST_FREE);
+            let Ok(demand) = solo_utilisation(share, free) else { continue };
+            let before = if known.is_unknown() { demand } else { known.demand() };
+            known.predict(table, settings.window.next(before, demand, interval.0).unwrap_or(demand));
+        }
+    }
+}

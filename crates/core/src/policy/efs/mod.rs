@@ -1,0 +1,152 @@
+//! `efs`: runs only what fits the memory bus (EFS, section 4). A CPU idles where one more task would cost more energy
+//! for a piece of work than it saves.
+//!
+//! # What it does
+//!
+//! - **Demand.** From what each task used of the bus while others ran beside it follows what it would use alone
+//!   (Eq. 9); this predicts its next interval (Eq. 20). A new task starts at one over the number of cores. See `known`.
+//! - **Queues.** Every task has a home CPU. In a CPU's queue the least vruntime comes first: time on a CPU, divided by
+//!   the weight of the nice value. Time asleep is not charged, so that who wakes comes first, but for a period at most.
+//!   Queues are balanced by weight, and a CPU that finds nothing for itself takes what waits for others. See `queues`.
+//! - **Admission.** A free CPU takes the first of its queue whose demand is at most the threshold beside what runs
+//!   already (Eq. 16); if none is, it idles. When a task ends, idle CPUs look again. See `chip` and `turn`.
+//! - **Starvation.** The longest starved task runs at once whatever the load, for a slice as long as its lag, at most
+//!   a period (section 4.3); all others are judged again beside it. See `starved`.
+//!
+//! # Ours
+//!
+//! EFS runs in the kernel and decides on each CPU for itself. Here all CPUs are decided on at common instants, so that
+//! what ran together was also measured over the same interval, as Eq. 9 wants it. Among CPUs the one comes first whose
+//! first task has waited longest: tasks that exclude each other take turns, a slice each, and rarely starve. A slice is
+//! the CPU's period (Eq. 21), of which a quantum is the least, times the task's part of its queue's weight; the next
+//! common instant is the end of the shortest slice, between the least slice (4/18 of a quantum) and a quantum.
+//!
+//! As long as a first guess keeps somebody waiting, and when somebody wakes who waits or does not fit, the next instant
+//! comes after a least slice. Each memory domain has its own bus and power; cores count, not their threads; a gang
+//! counts as so many tasks as it has CPUs, and needs all of them at once. With the objective `throughput` a task that
+//! does not fit comes after all that do, and runs before a CPU idles.
+//!
+//! Between two such instants free CPUs are filled, and what runs stays, as under all policies here. The overdue come
+//! first, as under all policies, whether they fit or not.
+//!
+//! # What it depends on
+//!
+//! Near saturation Eq. 9 tells little: with D near 0 every task looks as if it did nothing but use the bus. Where as
+//! much is measured as `mu_trans_per_us` says the bus can serve, or more (taken as all but 1/1024 of it), tasks are run
+//! one at a time until they have been measured with less beside them. So a value that is too low, as the paper's is for
+//! most machines, costs time and energy; so does a bus that serves all comers without delay until it is full.
+//!
+//! # How long a task can wait
+//!
+//! Eq. 24 alone bounds no wait: it counts the slices of the starved before a task and not the time until it is starved
+//! itself. With q the quantum, n the most tasks that are live at once while it waits, P = t_period(n) (Eq. 21), which is
+//! at least q, c the greater of `c_local` and `c_global`, and r the greatest weight of a task over its own, nobody waits
+//! longer than
+//!
+//! ```text
+//! (c r + n) P + q
+//! ```
+//!
+//! Full rounds, in which all CPUs are given out anew, are at most q apart, since none lasts longer and what fills CPUs
+//! between them never puts the next one off. A task that has not run for c r P is starved at the latest (`starved`, the
+//! third rule), so a full round finds it starved within c r P + q. From there on let a turn be a full round in which no
+//! starved slice is in force. A slice is at most P long and a full round comes when it ends, so that the first turn
+//! comes within P, and after each turn another one within P. In each turn a task starts that has waited at least as
+//! long as ours: the longest overdue, and where nobody is overdue the longest starved, for it is tried before all
+//! others, when all CPUs are free. Who has started waits anew, and so not longer than ours; hence at most n - 1 turns
+//! go to others, and ours comes within n P. This n P is t_max of Eq. 24.
+//!
+//! This holds for gangs and masks as well. CPUs of tasks that can't be stopped count for nobody else: who finds no
+//! room beside them can wait for ever. For a task that has not begun, which is never overdue, it holds as long as
+//! nobody else is. And as under all policies nobody who has begun waits longer than `max_pause` allows (see the parent
+//! module); the lesser of the two holds.
+
+mod chip;
+mod known;
+mod queues;
+mod settings;
+mod standing;
+mod starved;
+mod turn;
+
+use super::round::Round;
+use super::{Need, Params, Policy, PolicyEntry, required, sharing_needs, state_is_a_field, wanted};
+use crate::decision::{Basis, Change, Decision, WaitReason};
+use crate::model::admission_table::AdmissionTable;
+use crate::rng::Rng;
+use crate::run::Feed;
+use crate::snapshot::Snapshot;
+use crate::units::Nanos;
+use known::State;
+use settings::Settings;
+use turn::{Turn, is_in_starved_slice};
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "efs",
+    gist: "runs only what fits the memory bus; a CPU idles where one more job would cost more energy than it brings",
+    source: "EFS (2016)",
+    time_shares: true,
+    params: settings::PARAMS,
+    needs,
+    build: |params| {
+        Box::new(Efs {
+            settings: Settings::new(params),
+            table: AdmissionTable::new(),
+            state: State::default(),
+            thresholds: standing::Thresholds::default(),
+        })
+    },
+};
+
+fn needs(_: &Params) -> Vec<Need> {
+    let mut needs = sharing_needs();
+    needs.push(required(Feed::MmReads));
+    needs.push(wanted(Feed::MmWrites, "reads alone count as use of the memory bus"));
+    needs
+}
+
+struct Efs {
+    settings: Settings,
+    table: AdmissionTable,
+    state: State,
+    thresholds: standing::Thresholds,
+}
+
+impl Policy for Efs {
+    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        self.state.take_in(&self.settings, &self.table, snap);
+        // Nobody keeps a CPU from the overdue.
+        let protect = !snap.tasks.iter().any(|task| task.overdue);
+        let round = Round::keeping(snap, |task| protect && is_in_starved_slice(task, snap.now));
+        let full = round.full;
+        let mut turn = Turn::new(&self.settings, &self.table, round, &mut self.state.tasks, protect);
+        turn.give_out();
+        let length = turn.length();
+        let soon = turn.ends_soon();
+        turn.explain();
+        let (round, starved) = (turn.round, turn.starved);
+        let mut end = self.state.quantum.of_round(&round, length);
+        if !full && soon {
+            end = end.min(snap.now + Nanos(self.settings.rule.least_slice_ns.max(1)));
+            self.state.quantum.end = end;
+        }
+        let mut decision = round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead });
+        if let Some((ix, until)) = starved {
+            let id = snap.tasks[ix as usize].id;
+            for change in &mut decision.changes {
+                if let Change::Place { task, lease_end, .. } = change
+                    && *task == id
+                {
+                    *lease_end = Some(until);
+                }
+            }
+        }
+        if full {
+            decision.standing =
+                standing::changed(&mut self.thresholds, &self.settings, &self.table, snap, &mut self.state);
+        }
+        decision
+    }
+
+    state_is_a_field!();
+}

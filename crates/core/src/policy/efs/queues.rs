@@ -1,0 +1,285 @@
+//! The queue of each CPU: who belongs to it, in which order, and how tasks move between queues.
+
+use super::known::{Known, NOWHERE};
+use super::settings::Settings;
+use crate::model::admission_table::AdmissionTable;
+use crate::model::window::Window;
+use crate::policy::round::Round;
+use crate::snapshot::{Snapshot, TaskView};
+use crate::topology::Machine;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Most tasks that change their queue for balance in one decision.
+const MOST_MOVES: usize = 16;
+
+/// The queues of all CPUs; a CPU is given by its position in the machine.
+pub(super) struct Queues {
+    /// Tasks of each queue that are awake, those that run included.
+    pub(super) tasks: Vec<u32>,
+    /// Their weights together.
+    pub(super) weight: Vec<u64>,
+    /// Their least and greatest vruntimes (ns).
+    least: Vec<i64>,
+    most: Vec<i64>,
+    /// Tasks hold these CPUs that can't be stopped.
+    blocked: Vec<bool>,
+    /// Where the queue of each CPU begins in `members`; one more at the end.
+    start: Vec<u32>,
+    /// Those that may be chosen, by queue and, within it, by vruntime, the longest waiting first.
+    members: Vec<u32>,
+}
+
+/// A task that has its CPUs for good once it runs.
+fn is_fixed(task: &TaskView) -> bool {
+    task.running.is_some() && !(task.control.freeze && task.control.place)
+}
+
+/// Whether it is one of those who want a CPU of their queue.
+fn competes(task: &TaskView) -> bool {
+    !task.asleep && task.control.place && !is_fixed(task)
+}
+
+fn may_use(machine: &Machine, task: &TaskView, cpu: usize) -> bool {
+    task.allowed.as_ref().is_none_or(|mask| mask.contains(machine.cpus[cpu].id))
+}
+
+impl Queues {
+    /// Gives every task a home, moves some for balance at the end of a quantum, and puts each queue in order.
+    pub(super) fn new(settings: &Settings, table: &AdmissionTable, round: &Round<'_>, known: &mut [Known]) -> Queues {
+        let snap = round.snap;
+        let cpus = snap.machine.cpus.len();
+        let mut queues = Queues {
+            tasks: vec![0; cpus],
+            weight: vec![0; cpus],
+            least: vec![i64::MAX; cpus],
+            most: vec![i64::MIN; cpus],
+            blocked: vec![false; cpus],
+            start: vec![0; cpus + 1],
+            members: vec![0; round.order.len()],
+        };
+        queues.find_homes(settings, table, snap, known);
+        if round.full {
+            queues.balance(settings, snap, known);
+        }
+        queues.put_in_order(round, known);
+        queues
+    }
+
+    fn count(&mut self, known: &Known, weight: u32) {
+        let home = known.home as usize;
+        self.tasks[home] += 1;
+        self.weight[home] += u64::from(weight);
+        self.least[home] = self.least[home].min(known.vruntime);
+        self.most[home] = self.most[home].max(known.vruntime);
+    }
+
+    /// The vruntime at which a task joins a queue with no claim of its own.
+    fn base(&self, cpu: usize) -> i64 {
+        if self.tasks[cpu] == 0 { 0 } else { self.least[cpu] }
+    }
+
+    /// How far a task is behind the greatest vruntime of its queue (ns).
+    pub(super) fn lag(&self, known: &Known) -> u64 {
+        self.most[known.home as usize].saturating_sub(known.vruntime).max(0) as u64
+    }
+
+    /// Whether a task could run if all CPUs were given out anew: enough of its own are not held for good.
+    pub(super) fn can_run(&self, machine: &Machine, task: &TaskView) -> bool {
+        let usable = |&cpu: &usize| !self.blocked[cpu] && may_use(machine, task, cpu);
+        (0..self.blocked.len()).filter(usable).take(task.cpus as usize).count() == task.cpus as usize
+    }
+
+    /// All tasks that are awake.
+    pub(super) fn all(&self) -> u64 {
+        self.tasks.iter().map(|&tasks| u64::from(tasks)).sum()
+    }
+
+    fn find_homes(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot, known: &mut [Known]) {
+        let machine = &*snap.machine;
+        for task in snap.tasks.iter().filter(|task| is_fixed(task)) {
+            for cpu in task.running.iter().flat_map(|running| running.placement.cpus().iter()) {
+                if let Some(cpu) = machine.index_of(cpu) {
+                    self.blocked[cpu] = true;
+                }
+            }
+        }
+        let mut homeless: Vec<u32> = Vec::new();
+        for ((task, known), ix) in snap.tasks.iter().zip(known.iter()).zip(0u32..) {
+            let home = known.home as usize;
+            if home >= machine.cpus.len() || self.blocked[home] || !may_use(machine, task, home) {
+                homeless.push(ix);
+            } else if competes(task) && !known.woke {
+                self.count(known, settings.weight(task.nice));
+            }
+        }
+        if !homeless.is_empty() {
+            self.settle(settings, table, snap, known, &homeless);
+        }
+        for (task, known) in snap.tasks.iter().zip(known.iter_mut()).filter(|(_, known)| known.woke) {
+            // Who slept has fallen behind the others and comes first, but not for longer than a period.
+            let home = known.home as usize;
+            if self.tasks[home] > 0 {
+                let credit = settings.rule.period_ns(u64::from(self.tasks[home]) + 1) as i64;
+                known.vruntime = known.vruntime.max(self.least[home].saturating_sub(credit));
+            }
+            if competes(task) {
+                self.count(known, settings.weight(task.nice));
+            }
+        }
+    }
+
+    /// Homes for new tasks, and for those who lost theirs: where they ran last, else the queue with the least weight.
+    fn settle(
+        &mut self,
+        settings: &Settings,
+        table: &AdmissionTable,
+        snap: &Snapshot,
+        known: &mut [Known],
+        homeless: &[u32],
+    ) {
+        let machine = &*snap.machine;
+        let cores = cores_of_chips(machine);
+        let places = spread(machine);
+        let mut heap: BinaryHeap<Reverse<(bool, u64, usize)>> = (0..places.len())
+            .map(|place| Reverse((self.blocked[places[place]], self.weight[places[place]], place)))
+            .collect();
+        for &ix in homeless {
+            let (task, known) = (&snap.tasks[ix as usize], &mut known[ix as usize]);
+            let is_new = known.home == NOWHERE;
+            let last = task.last_cpus.first().filter(|_| is_new).and_then(|cpu| machine.index_of(cpu));
+            let last = last.filter(|&cpu| !self.blocked[cpu] && may_use(machine, task, cpu));
+            let home = last.unwrap_or_else(|| match task.allowed {
+                Some(_) => {
+                    let allowed = places.iter().copied().filter(|&cpu| may_use(machine, task, cpu));
+                    allowed.min_by_key(|&cpu| (self.blocked[cpu], self.weight[cpu])).unwrap_or(places[0])
+                }
+                None => loop {
+                    // Entries are outdated when somebody has joined the queue since: they come back with its weight.
+                    let Some(Reverse((blocked, weight, place))) = heap.pop() else { break places[0] };
+                    let cpu = places[place];
+                    heap.push(Reverse((blocked, self.weight[cpu], place)));
+                    if self.weight[cpu] == weight {
+                        break cpu;
+                    }
+                },
+            });
+            let base = self.base(home);
+            if is_new {
+                known.vruntime = base;
+            } else {
+                let own = (known.home as usize) < machine.cpus.len();
+                let ahead = if own { known.vruntime.saturating_sub(self.base(known.home as usize)) } else { 0 };
+                known.vruntime = base.saturating_add(ahead.max(0));
+            }
+            known.home = home as u32;
+            if known.is_unknown() {
+                known.predict(table, Window::initial(cores[machine.cpus[home].memory_domain]));
+            }
+            if competes(task) && !known.woke {
+                self.count(known, settings.weight(task.nice));
+            }
+        }
+    }
+
+    /// Moves waiting tasks from the queue with the greatest weight to that with the least, as long as that evens them
+    /// out.
+    fn balance(&mut self, settings: &Settings, snap: &Snapshot, known: &mut [Known]) {
+        let mut stuck: Vec<usize> = Vec::new();
+        for _ in 0..MOST_MOVES {
+            let cpus = || (0..self.weight.len()).filter(|&cpu| !self.blocked[cpu]);
+            let Some(to) = cpus().min_by_key(|&cpu| self.weight[cpu]) else { return };
+            let busiest = cpus().filter(|cpu| !stuck.contains(cpu)).max_by_key(|&cpu| (self.weight[cpu], Reverse(cpu)));
+            let Some(from) = busiest else { return };
+            let gap = self.weight[from] - self.weight[to];
+            if gap <= 1 || self.tasks[from] < 2 {
+                return;
+            }
+            let fits = |ix: &usize| {
+                let (task, known) = (&snap.tasks[*ix], &known[*ix]);
+                known.home as usize == from
+                    && competes(task)
+                    && task.running.is_none()
+                    && task.allowed.is_none()
+                    && u64::from(settings.weight(task.nice)) < gap
+            };
+            match (0..known.len()).find(fits) {
+                Some(ix) => self.rehome(&mut known[ix], settings.weight(snap.tasks[ix].nice), to),
+                None => stuck.push(from),
+            }
+        }
+    }
+
+    /// Moves a task to another queue, where it keeps its distance from the one that is next in line.
+    pub(super) fn rehome(&mut self, known: &mut Known, weight: u32, to: usize) {
+        let from = known.home as usize;
+        let ahead = known.vruntime.saturating_sub(self.base(from));
+        known.vruntime = self.base(to).saturating_add(ahead);
+        self.tasks[from] -= 1;
+        self.weight[from] -= u64::from(weight);
+        known.home = to as u32;
+        self.count(known, weight);
+    }
+
+    fn put_in_order(&mut self, round: &Round<'_>, known: &[Known]) {
+        for &ix in &round.order {
+            self.start[known[ix as usize].home as usize + 1] += 1;
+        }
+        for cpu in 1..self.start.len() {
+            self.start[cpu] += self.start[cpu - 1];
+        }
+        // The round's order is kept among equals: the longest waiting first.
+        let mut next = self.start.clone();
+        for &ix in &round.order {
+            let home = known[ix as usize].home as usize;
+            self.members[next[home] as usize] = ix;
+            next[home] += 1;
+        }
+        for cpu in 0..self.tasks.len() {
+            let queue = self.start[cpu] as usize..self.start[cpu + 1] as usize;
+            self.members[queue].sort_by_key(|&ix| known[ix as usize].vruntime);
+        }
+    }
+
+    /// Those of a queue that may be chosen in this round, in its order.
+    pub(super) fn members(&self, cpu: usize) -> std::ops::Range<usize> {
+        self.start[cpu] as usize..self.start[cpu + 1] as usize
+    }
+
+    /// The member at a position.
+    pub(super) fn member(&self, position: usize) -> u32 {
+        self.members[position]
+    }
+}
+
+/// Cores of each memory domain.
+fn cores_of_chips(machine: &Machine) -> Vec<usize> {
+    let mut cores = vec![0; machine.memory_domains.len()];
+    for core in &machine.cores {
+        if let Some(cpu) = core.first().and_then(|cpu| machine.index_of(cpu)) {
+            cores[machine.cpus[cpu].memory_domain] += 1;
+        }
+    }
+    cores
+}
+
+/// The CPUs in the order in which new tasks take them: first one of each core, and in turn from each memory domain.
+fn spread(machine: &Machine) -> Vec<usize> {
+    let mut on_core = vec![0u32; machine.cores.len()];
+    let mut in_domain = vec![Vec::<u32>::new(); machine.memory_domains.len()];
+    let key = |cpu: usize| {
+        let of = &machine.cpus[cpu];
+        let thread = on_core[of.core];
+        on_core[of.core] += 1;
+        let seen = &mut in_domain[of.memory_domain];
+        if seen.len() <= thread as usize {
+            seen.resize(thread as usize + 1, 0);
+        }
+        let turn = seen[thread as usize];
+        seen[thread as usize] += 1;
+        (thread, turn, of.memory_domain, cpu)
+    };
+    let mut keys: Vec<_> = (0..machine.cpus.len()).map(key).collect();
+    keys.sort_unstable();
+    keys.into_iter().map(|key| key.3).collect()
+}

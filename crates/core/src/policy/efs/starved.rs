@@ -1,0 +1,62 @@
+//! Who is starved, and the longest of them (EFS, section 4.3).
+
+use super::known::Known;
+use super::queues::Queues;
+use super::settings::Settings;
+use crate::model::starvation::{Starvation, Wait};
+use crate::policy::round::Round;
+
+/// The starved task of the machine that has not run for the longest time, if there is one.
+///
+/// A task is starved as EFS has it: it is the first of its queue, and it lags too far behind the last or has not run
+/// for too long. Ours: one that is not the first is starved too when it has not run for the longer of the two factors,
+/// in periods of the machine; with less weight than others it waits as much longer. Without this a task that got
+/// ahead of its queue could wait as long as the queue needs to catch up, which nothing bounds. A task for which tasks
+/// that can't be stopped leave no room is passed over, so that it keeps no other from its turn.
+pub(super) fn longest(
+    rule: &Starvation,
+    settings: &Settings,
+    round: &Round<'_>,
+    queues: &Queues,
+    known: &[Known],
+) -> Option<u32> {
+    let now = round.snap.now;
+    let all = queues.all();
+    let not_run = |ix: u32| (now - round.task(ix).waiting_since).0;
+    let waits = |ix: u32| round.is_open(ix) && round.task(ix).running.is_none();
+    let can_run = |ix: u32| queues.can_run(&round.snap.machine, round.task(ix));
+    let mut longest: Option<(u64, u32)> = None;
+    for cpu in 0..queues.tasks.len() {
+        // Who runs now, or was just chosen, may be the first: then nobody of this queue is.
+        let Some(position) = queues.members(cpu).next() else { continue };
+        let ix = queues.member(position);
+        if !waits(ix) {
+            continue;
+        }
+        let wait = Wait { lag_ns: queues.lag(&known[ix as usize]), not_run_ns: not_run(ix) };
+        let waited = wait.not_run_ns;
+        if longest.is_none_or(|(most, first)| waited > most || (waited == most && ix < first))
+            && rule.is_starved(wait, u64::from(queues.tasks[cpu]), all)
+            && can_run(ix)
+        {
+            longest = Some((waited, ix));
+        }
+    }
+    let forgotten = rule.local_factor.max(rule.global_factor).saturating_mul(rule.period_ns(all));
+    let heaviest = || round.snap.tasks.iter().map(|task| settings.weight(task.nice)).max().unwrap_or(1024);
+    let mut greatest = None;
+    for &ix in &round.order {
+        // The rest has waited less still, except for the overdue, which are first in the order.
+        let task = round.task(ix);
+        if !task.overdue && (not_run(ix) <= forgotten || longest.is_some_and(|(most, _)| not_run(ix) <= most)) {
+            break;
+        }
+        let weight = u128::from(settings.weight(task.nice));
+        let greatest = u128::from(*greatest.get_or_insert_with(heaviest));
+        let limit = u128::from(forgotten) * greatest / weight;
+        if waits(ix) && u128::from(not_run(ix)) > limit && can_run(ix) {
+            return Some(ix);
+        }
+    }
+    longest.map(|(_, ix)| ix)
+}

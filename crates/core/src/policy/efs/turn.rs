@@ -1,0 +1,410 @@
+//! One decision: the overdue, the longest starved, then each free CPU from its queue, then what is left.
+
+use super::chip::{Chips, Joining};
+use super::known::Known;
+use super::queues::Queues;
+use super::settings::Settings;
+use super::starved;
+use crate::decision::{Placement, Purpose, WaitReason};
+use crate::model::admission_table::{AdmissionTable, DemandClass};
+use crate::model::threshold::Objective;
+use crate::policy::round::{Round, stays};
+use crate::snapshot::TaskView;
+use crate::topology::CpuSet;
+use crate::units::Nanos;
+
+/// A decision in the making. CPUs are given by their positions in the machine.
+pub(super) struct Turn<'a> {
+    settings: &'a Settings,
+    pub(super) round: Round<'a>,
+    known: &'a mut [Known],
+    queues: Queues,
+    chips: Chips<'a>,
+    free: Vec<bool>,
+    /// Free CPUs of each chip: those on cores where something runs, and those on idle ones.
+    free_of: Vec<[u32; 2]>,
+    /// A gang that was refused since something was chosen last: its CPUs, its class, and how it was judged.
+    refused_gang: Option<(u32, DemandClass, usize, Joining)>,
+    /// A starved task keeps its CPUs until its slice is over.
+    protect: bool,
+    /// A task that woke on its CPUs does not fit.
+    overloaded: bool,
+    /// For each task the number of its refusal, from 1; 0 when there is none.
+    refusal_of: Vec<u32>,
+    refusals: Vec<WaitReason>,
+    /// Tasks that were chosen.
+    chosen: Vec<u32>,
+    /// The longest starved task, which runs until then.
+    pub(super) starved: Option<(u32, Nanos)>,
+}
+
+/// Whether a placement has to fit the bus.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// Only if it does.
+    Must,
+    /// It runs in any case.
+    NeedNot,
+}
+
+impl<'a> Turn<'a> {
+    /// Everything that stays where it runs is counted in.
+    pub(super) fn new(
+        settings: &'a Settings,
+        table: &'a AdmissionTable,
+        round: Round<'a>,
+        known: &'a mut [Known],
+        protect: bool,
+    ) -> Turn<'a> {
+        let snap = round.snap;
+        let machine = &*snap.machine;
+        let queues = Queues::new(settings, table, &round, known);
+        let mut chips = Chips::new(settings, table, machine);
+        let mut overloaded = false;
+        // Who woke on its CPUs comes last: it is judged by what ran without it.
+        for woken in [false, true] {
+            for (task, known) in snap.tasks.iter().zip(known.iter()).filter(|(_, known)| known.woke == woken) {
+                let keeps = stays(task, round.full) || (protect && is_in_starved_slice(task, snap.now));
+                // A sleeper does not use the bus; when it wakes, this is decided anew.
+                if let Some(running) = task.running.as_ref().filter(|_| keeps && !task.asleep)
+                    && let Placement::Exclusive { cpus, .. } = &running.placement
+                {
+                    let cpus: Vec<usize> = cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
+                    if let Some(&first) = cpus.first().filter(|_| woken && settings.objective != Objective::Throughput)
+                    {
+                        overloaded |= !chips.admits(chips.of(first), chips.joining(&cpus), known.class());
+                    }
+                    chips.add(known.class(), &cpus);
+                }
+            }
+        }
+        let free: Vec<bool> = machine.cpus.iter().map(|cpu| round.is_free(cpu.id)).collect();
+        let mut free_of = vec![[0; 2]; machine.memory_domains.len()];
+        for cpu in (0..free.len()).filter(|&cpu| free[cpu]) {
+            free_of[chips.of(cpu)][usize::from(chips.core_is_idle(cpu))] += 1;
+        }
+        let refusal_of = vec![0; snap.tasks.len()];
+        Turn {
+            settings,
+            round,
+            known,
+            queues,
+            chips,
+            free,
+            free_of,
+            refused_gang: None,
+            protect,
+            overloaded,
+            refusal_of,
+            refusals: Vec::new(),
+            chosen: Vec::new(),
+            starved: None,
+        }
+    }
+
+    /// Gives out all free CPUs, or those that are worth it.
+    pub(super) fn give_out(&mut self) {
+        for position in 0..self.round.overdue() {
+            self.try_anywhere(self.round.order[position], Fit::NeedNot);
+        }
+        if self.round.full && !self.in_starved_slice() {
+            self.run_starved();
+        }
+        self.run_queues();
+        self.run_rest(Fit::Must);
+        if self.settings.objective == Objective::Throughput {
+            self.run_rest(Fit::NeedNot);
+        }
+        self.keep_sleepers();
+    }
+
+    fn in_starved_slice(&self) -> bool {
+        self.protect && self.round.snap.tasks.iter().any(|task| is_in_starved_slice(task, self.round.snap.now))
+    }
+
+    /// The longest starved task of the machine runs at once, whatever the load.
+    fn run_starved(&mut self) {
+        let chosen = starved::longest(&self.settings.rule, self.settings, &self.round, &self.queues, self.known);
+        let Some(ix) = chosen else { return };
+        let known = &self.known[ix as usize];
+        let slice =
+            self.settings.rule.slice_ns(self.queues.lag(known), u64::from(self.queues.tasks[known.home as usize]));
+        if self.try_anywhere(ix, Fit::NeedNot) {
+            self.starved = Some((ix, self.round.snap.now + Nanos(slice)));
+        }
+    }
+
+    /// Each free CPU takes the first of its queue that fits; the CPU whose first has waited longest comes first.
+    fn run_queues(&mut self) {
+        let first = |turn: &Turn<'_>, cpu: usize| {
+            turn.queues.members(cpu).map(|position| turn.queues.member(position)).find(|&ix| turn.round.is_open(ix))
+        };
+        let mut turns: Vec<(Nanos, u32, u32)> = Vec::new();
+        for cpu in 0..self.free.len() {
+            if self.free[cpu]
+                && let Some(ix) = first(self, cpu)
+            {
+                turns.push((self.round.task(ix).waiting_since, ix, cpu as u32));
+            }
+        }
+        turns.sort_unstable();
+        for (_, _, cpu) in turns {
+            let cpu = cpu as usize;
+            for position in self.queues.members(cpu) {
+                if !self.free[cpu] {
+                    break;
+                }
+                let ix = self.queues.member(position);
+                if self.round.is_open(ix) {
+                    self.try_on_home(ix, cpu);
+                }
+            }
+        }
+    }
+
+    fn try_on_home(&mut self, ix: u32, home: usize) {
+        if self.round.task(ix).cpus == 1 {
+            self.try_on(ix, &[home], Fit::Must);
+        } else {
+            self.try_anywhere(ix, Fit::Must);
+        }
+    }
+
+    /// CPUs whose own queue has nothing that fits take what waits for others, the longest waiting first.
+    fn run_rest(&mut self, fit: Fit) {
+        for position in 0..self.round.order.len() {
+            if self.round.left() == 0 {
+                return;
+            }
+            let ix = self.round.order[position];
+            if self.round.is_open(ix) {
+                self.try_anywhere(ix, fit);
+            }
+        }
+    }
+
+    /// Runs a task on any free CPUs that it may use, if it fits or need not.
+    fn try_anywhere(&mut self, ix: u32, fit: Fit) -> bool {
+        let task = self.round.task(ix);
+        if task.cpus > self.round.left() {
+            return false;
+        }
+        let home = self.known[ix as usize].home as usize;
+        if task.cpus > 1 {
+            return self.try_gang(ix, home, fit);
+        }
+        if self.free[home] && self.try_on(ix, &[home], fit) {
+            return true;
+        }
+        // All free CPUs of a chip are alike, but for whether their cores are idle. Idle ones are the faster.
+        let (class, own) = (self.known[ix as usize].class(), self.chips.of(home));
+        for chip in std::iter::once(own).chain((0..self.free_of.len()).filter(|&chip| chip != own)) {
+            for idle in [true, false] {
+                if self.free_of[chip][usize::from(idle)] == 0 {
+                    continue;
+                }
+                let joining = Joining { tasks: 1, cores: u32::from(idle) };
+                if fit == Fit::Must && !self.chips.admits(chip, joining, class) {
+                    self.refuse(ix, chip, joining);
+                } else if let Some(cpu) = self.free_cpu(task, home, chip, idle) {
+                    self.run_on(ix, &[cpu]);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// A free CPU of a chip that a task may use, on an idle core or on one where something runs; from its home on.
+    fn free_cpu(&self, task: &TaskView, home: usize, chip: usize, idle: bool) -> Option<usize> {
+        let cpus = self.free.len();
+        (0..cpus).map(|step| (home + step) % cpus).find(|&cpu| {
+            self.free[cpu]
+                && self.chips.of(cpu) == chip
+                && self.chips.core_is_idle(cpu) == idle
+                && self.may_use(task, cpu)
+        })
+    }
+
+    fn may_use(&self, task: &TaskView, cpu: usize) -> bool {
+        task.allowed.as_ref().is_none_or(|mask| mask.contains(self.round.snap.machine.cpus[cpu].id))
+    }
+
+    fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
+        let task = self.round.task(ix);
+        if fit == Fit::Must
+            && let Some((cpus, class, chip, joining)) = self.refused_gang
+            && task.allowed.is_none()
+            && cpus == task.cpus
+            && class <= self.known[ix as usize].class()
+        {
+            self.refuse(ix, chip, joining);
+            return false;
+        }
+        match self.gang_cpus(task, home) {
+            Some(cpus) => self.try_on(ix, &cpus, fit),
+            None => false,
+        }
+    }
+
+    /// Free CPUs for a gang: where it ran last, then on the chip of its home, then elsewhere.
+    fn gang_cpus(&self, task: &TaskView, home: usize) -> Option<Vec<usize>> {
+        let (all, needs) = (self.free.len(), task.cpus as usize);
+        let own = self.chips.of(home);
+        let last = task.last_cpus.iter().filter_map(|cpu| self.round.snap.machine.index_of(cpu));
+        let near = (0..all).map(|step| (home + step) % all);
+        let mut cpus: Vec<usize> = Vec::with_capacity(needs);
+        let there = near.clone().filter(|&cpu| self.chips.of(cpu) == own);
+        let elsewhere = near.filter(|&cpu| self.chips.of(cpu) != own);
+        for cpu in last.chain(there).chain(elsewhere) {
+            if self.free[cpu] && self.may_use(task, cpu) && !cpus.contains(&cpu) {
+                cpus.push(cpu);
+                if cpus.len() == needs {
+                    return Some(cpus);
+                }
+            }
+        }
+        None
+    }
+
+    /// Runs a task on these free CPUs, if it fits or need not.
+    fn try_on(&mut self, ix: u32, cpus: &[usize], fit: Fit) -> bool {
+        if fit == Fit::Must {
+            // A gang across chips is judged where it begins.
+            let class = self.known[ix as usize].class();
+            let (chip, joining) = (self.chips.of(cpus[0]), self.chips.joining(cpus));
+            if !self.chips.admits(chip, joining, class) {
+                self.refuse(ix, chip, joining);
+                if cpus.len() > 1 && self.round.task(ix).allowed.is_none() {
+                    self.refused_gang = Some((cpus.len() as u32, class, chip, joining));
+                }
+                return false;
+            }
+        }
+        self.run_on(ix, cpus);
+        true
+    }
+
+    /// Notes the numbers of a task's first refusal.
+    fn refuse(&mut self, ix: u32, chip: usize, joining: Joining) {
+        if self.refusal_of[ix as usize] == 0 {
+            self.refusals.push(self.chips.refusal(chip, joining, self.known[ix as usize].class()));
+            self.refusal_of[ix as usize] = self.refusals.len() as u32;
+        }
+    }
+
+    fn run_on(&mut self, ix: u32, cpus: &[usize]) {
+        let task = self.round.task(ix);
+        let known = &mut self.known[ix as usize];
+        let machine = &*self.round.snap.machine;
+        for &cpu in cpus {
+            let chip = self.chips.of(cpu);
+            self.free[cpu] = false;
+            self.free_of[chip][usize::from(self.chips.core_is_idle(cpu))] -= 1;
+            if self.chips.core_is_idle(cpu) {
+                // The core's other CPUs are no longer those of an idle one.
+                for sibling in machine.cores[machine.cpus[cpu].core].iter().filter_map(|cpu| machine.index_of(cpu)) {
+                    if self.free[sibling] {
+                        let of = &mut self.free_of[self.chips.of(sibling)];
+                        of[1] -= 1;
+                        of[0] += 1;
+                    }
+                }
+            }
+            self.chips.add(known.class(), &[cpu]);
+        }
+        if !cpus.contains(&(known.home as usize)) {
+            self.queues.rehome(known, self.settings.weight(task.nice), cpus[0]);
+        }
+        let set: CpuSet = cpus.iter().map(|&cpu| machine.cpus[cpu].id).collect();
+        self.round.choose_on(ix, set, Purpose::Run);
+        self.chosen.push(ix);
+        self.refused_gang = None;
+    }
+
+    /// A sleeper keeps its CPUs when nobody wants them.
+    fn keep_sleepers(&mut self) {
+        let awake = self.round.order.len();
+        self.round.consider_sleepers();
+        for position in awake..self.round.order.len() {
+            let ix = self.round.order[position];
+            let Some(running) = &self.round.task(ix).running else { continue };
+            let cpus = running.placement.cpus();
+            let exclusive = matches!(running.placement, Placement::Exclusive { .. });
+            if exclusive && cpus.iter().all(|cpu| self.round.is_free(cpu)) {
+                self.round.choose_on(ix, cpus.clone(), Purpose::Run);
+            }
+        }
+    }
+
+    /// How long what was chosen may run before all is decided again: the shortest slice of a task for whose CPU others
+    /// wait, at most a quantum.
+    pub(super) fn length(&self) -> Nanos {
+        let rule = &self.settings.rule;
+        let mut length = self.settings.quantum.0;
+        if self.someone_waits() {
+            for &ix in &self.chosen {
+                let home = self.known[ix as usize].home as usize;
+                let (tasks, weight) = (u64::from(self.queues.tasks[home]), self.queues.weight[home].max(1));
+                if tasks > 1 {
+                    let own = u64::from(self.settings.weight(self.round.task(ix).nice));
+                    let slice = u128::from(rule.period_ns(tasks)) * u128::from(own) / u128::from(weight);
+                    length = length.min(u64::try_from(slice).unwrap_or(u64::MAX));
+                }
+            }
+        }
+        let mut length = length.max(rule.least_slice_ns);
+        if self.ends_soon() {
+            length = length.min(rule.least_slice_ns);
+        }
+        // The end of a starved slice is one that all CPUs look at.
+        let snap = self.round.snap;
+        let in_slice = snap.tasks.iter().filter(|task| self.protect && is_in_starved_slice(task, snap.now));
+        let ends = in_slice.filter_map(|task| task.running.as_ref()?.lease_end);
+        for end in ends.chain(self.starved.map(|(_, end)| end)) {
+            length = length.min((end - snap.now).0);
+        }
+        Nanos(length.max(1))
+    }
+
+    fn someone_waits(&self) -> bool {
+        self.round.order.iter().any(|&ix| self.round.is_open(ix))
+    }
+
+    /// The next decision should not be long in coming: a guess, the first demand of a task, keeps others waiting, or
+    /// somebody woke and waits, or runs and does not fit.
+    pub(super) fn ends_soon(&self) -> bool {
+        let guessed = self.chosen.iter().any(|&ix| self.known[ix as usize].is_unmeasured());
+        let waits = |ix: u32| self.round.is_open(ix) && (guessed || self.known[ix as usize].woke);
+        self.overloaded || self.round.order.iter().any(|&ix| waits(ix))
+    }
+
+    /// Notes why each of the others waits.
+    pub(super) fn explain(&mut self) {
+        for cpu in 0..self.free.len() {
+            let mut ahead = 0;
+            for position in self.queues.members(cpu) {
+                let ix = self.queues.member(position);
+                if !self.round.is_open(ix) {
+                    continue;
+                }
+                let task = self.round.task(ix);
+                let reason = match self.refusal_of[ix as usize] {
+                    0 if task.cpus > self.round.left() && task.cpus > 1 => {
+                        WaitReason::Gang { needs: task.cpus, free: self.round.left() }
+                    }
+                    0 if self.round.left() > 0 => WaitReason::Affinity,
+                    0 => WaitReason::Order { ahead },
+                    number => self.refusals[number as usize - 1],
+                };
+                self.round.wait(ix, reason);
+                ahead += 1;
+            }
+        }
+    }
+}
+
+/// Whether a task was starved and its slice is not over. Nobody else has a lease.
+pub(super) fn is_in_starved_slice(task: &TaskView, now: Nanos) -> bool {
+    !task.asleep && task.running.as_ref().is_some_and(|running| running.lease_end.is_some_and(|end| end > now))
+}

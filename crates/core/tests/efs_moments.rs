@@ -1,0 +1,254 @@
+//! `efs` at single moments: what its decision is made of.
+
+use cosched_core::model::bus;
+use cosched_core::model::power::PowerModel;
+use cosched_core::model::threshold::{Objective, threshold};
+use cosched_core::*;
+use std::sync::Arc;
+
+const QUANTUM: Nanos = Nanos::from_ms(200);
+/// 4 ms of the kernel's 18 ms.
+const LEAST_SLICE: Nanos = Nanos(44_444_444);
+/// What `efs` assumes that the bus serves per microsecond.
+const BUS: u64 = 150;
+
+fn four() -> Machine {
+    Machine::uniform("four", 4, 1)
+}
+
+fn policy(settings: &[(&str, &str)]) -> Box<dyn Policy> {
+    let entry = find_policy("efs").unwrap();
+    let settings: Vec<(String, String)> = settings.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    (entry.build)(&Params::resolve("efs", entry.params, &settings).unwrap())
+}
+
+/// One task at a moment.
+fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
+    let cpus: CpuSet = runs_on.map(CpuId).into_iter().collect();
+    TaskView {
+        id: TaskId(id),
+        name: "t".into(),
+        cpus: 1,
+        allowed: None,
+        nice: 0,
+        origin: Origin::Spawned,
+        control: Control::FULL,
+        arrived: Nanos::ZERO,
+        running: runs_on.map(|_| Running {
+            placement: Placement::Exclusive { cpus: cpus.clone(), whole_core: false },
+            purpose: Purpose::Run,
+            since: Nanos::ZERO,
+            lease_end: None,
+        }),
+        asleep: false,
+        waiting_since,
+        overdue: false,
+        last_cpus: cpus,
+        estimates: Estimates { executed: 1, mm_reads: Reading::Value(Rate(1_000)), ..Estimates::default() },
+    }
+}
+
+/// How many of so many waiting tasks, each with this demand, run on a machine.
+fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
+    machine.validate().unwrap();
+    let mut tasks: Vec<TaskView> = (0..tasks).map(|id| view(id, None, Nanos::ZERO)).collect();
+    let rate = Rate((BUS as f64 * 1e3 * demand) as u64);
+    tasks.iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(rate));
+    let now = Nanos::from_ms(1_000);
+    let snap = Snapshot { machine: Arc::new(machine), now, triggers: vec![Trigger::QuantumEnd], tasks };
+    let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+    assert_eq!(check(&snap, &decision), Ok(()));
+    decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
+}
+
+#[test]
+fn the_objective_decides_between_energy_and_speed() {
+    // Eight tasks that need a third of the bus each, measured earlier.
+    let machine = Arc::new(Machine::uniform("eight", 8, 1));
+    let runs = |settings: &[(&str, &str)]| {
+        let mut tasks: Vec<TaskView> = (0..8).map(|id| view(id, None, Nanos::ZERO)).collect();
+        tasks.iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000 / 3)));
+        let now = Nanos::from_ms(1_000);
+        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        let decision = policy(settings).decide(&snap, &mut Rng::new(1));
+        decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
+    };
+    let [energy, edp, throughput] = ["energy", "edp", "throughput"].map(|objective| runs(&[("objective", objective)]));
+    assert!(energy > 1 && energy < edp && edp < throughput && throughput == 8, "{energy} {edp} {throughput}");
+    // Where the first core costs little against the others, fewer run; where the others cost little, more.
+    assert!(runs(&[("p0_w", "0")]) < energy && runs(&[("p2_w", "1"), ("p_more_w", "1")]) > energy);
+}
+
+#[test]
+fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
+    let mut policy = policy(&[]);
+    let machine = Arc::new(Machine::uniform("one", 1, 1));
+    let mut decide = |now: Nanos, trigger: Trigger, tasks: Vec<TaskView>| {
+        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![trigger], tasks };
+        let decision = policy.decide(&snap, &mut Rng::new(1));
+        assert_eq!(check(&snap, &decision), Ok(()));
+        let placed = decision.changes.iter().find(|change| matches!(change, Change::Place { .. })).map(Change::task);
+        (placed, decision.next_wake.unwrap())
+    };
+    // Tasks 0 and 1 take turns for a minute, and task 2 sleeps.
+    let (mut now, mut runs, mut since) = (Nanos::ZERO, None, [Nanos::ZERO; 3]);
+    let sleeping = |now: Nanos, runs: Option<u32>, since: [Nanos; 3]| {
+        let mut tasks: Vec<TaskView> =
+            (0..3).map(|id| view(id, runs.filter(|&r| r == id).map(|_| 0), since[id as usize])).collect();
+        tasks[2].asleep = true;
+        tasks.iter_mut().filter(|task| task.running.is_some()).for_each(|task| task.waiting_since = now);
+        tasks
+    };
+    while now < Nanos::from_ms(60_000) {
+        let (next, wake) = decide(now, Trigger::QuantumEnd, sleeping(now, runs, since));
+        if let Some(last) = runs.filter(|&last| Some(TaskId(last)) != next) {
+            since[last as usize] = now;
+        }
+        runs = next.map(|id| id.0);
+        assert!(runs.is_some_and(|id| id < 2));
+        now = wake;
+    }
+    // It wakes in the middle of a slice: nobody is stopped at once, but soon.
+    now = now - Nanos::from_ms(50);
+    let awake = |now: Nanos, runs: Option<u32>, since: [Nanos; 3]| {
+        let mut tasks = sleeping(now, runs, since);
+        tasks[2].asleep = false;
+        tasks
+    };
+    since[2] = now;
+    let (placed, wake) = decide(now, Trigger::Woke(TaskId(2)), awake(now, runs, since));
+    assert_eq!(placed, None);
+    assert_eq!(wake, now + LEAST_SLICE);
+    // Then it is the first in line, though one of the others has waited longer ...
+    let mut turns = Vec::new();
+    now = wake;
+    for _ in 0..12 {
+        let (next, wake) = decide(now, Trigger::QuantumEnd, awake(now, runs, since));
+        if let Some(last) = runs.filter(|&last| Some(TaskId(last)) != next) {
+            since[last as usize] = now;
+        }
+        runs = next.map(|id| id.0);
+        turns.extend(runs);
+        now = wake;
+    }
+    // ... for a period at most, however long it slept; from then on it is one of three.
+    assert_eq!(turns[0], 2, "{turns:?}");
+    let in_a_row = turns.iter().take_while(|&&id| id == 2).count();
+    assert!((2..=5).contains(&in_a_row), "{turns:?}");
+    assert!(turns[in_a_row..].iter().filter(|&&id| id == 2).count() <= 3, "{turns:?}");
+}
+
+#[test]
+fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue() {
+    let machine = Arc::new(Machine::uniform("two", 2, 1));
+    let now = Nanos::from_ms(10_000);
+    let end = now + Nanos::from_ms(120);
+    for (overdue, kept) in [(false, true), (true, false)] {
+        // A hog in its slice, and two hogs and a light task that have waited longer.
+        let mut tasks = vec![view(0, Some(0), now)];
+        tasks.extend((1..4).map(|id| view(id, None, now - Nanos::from_ms(1_000))));
+        tasks[..3].iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000)));
+        tasks[0].running.as_mut().unwrap().lease_end = Some(end);
+        tasks[1..3].iter_mut().for_each(|task| task.overdue = overdue);
+        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+        assert_eq!(check(&snap, &decision), Ok(()));
+        let stopped = decision.changes.contains(&Change::Stop { task: TaskId(0) });
+        assert_eq!(stopped, !kept);
+        let placed = |id| decision.changes.iter().any(|c| c.task() == TaskId(id) && matches!(c, Change::Place { .. }));
+        if kept {
+            // The bus is its; who does not need it runs beside it, and all is decided anew when the slice is over.
+            assert_eq!([0, 1, 2, 3].map(placed), [false, false, false, true]);
+            assert!(decision.next_wake.unwrap() <= end);
+        } else {
+            assert_eq!([0, 1, 2, 3].map(placed), [false, true, true, false]);
+        }
+    }
+}
+
+#[test]
+fn time_asleep_on_a_cpu_is_not_charged() {
+    let mut policy = policy(&[]);
+    let machine = Arc::new(Machine::uniform("two", 2, 1));
+    let mut vruntimes = Vec::new();
+    for quantum in 0..4 {
+        let now = Nanos(QUANTUM.0 * quantum);
+        let mut tasks = vec![view(0, Some(0), now), view(1, Some(1), now)];
+        tasks[1].asleep = quantum >= 1;
+        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        policy.decide(&snap, &mut Rng::new(1));
+        let state = policy.save();
+        vruntimes.push([0, 1].map(|task| state["tasks"][task]["vruntime"].as_u64().unwrap()));
+    }
+    assert_eq!(vruntimes, [[0, 0], [QUANTUM.0, 0], [2 * QUANTUM.0, 0], [3 * QUANTUM.0, 0]]);
+}
+
+#[test]
+fn a_second_thread_costs_no_core_and_each_memory_domain_has_its_bus() {
+    // The third of four that need half of the bus each is not worth a core, but it is worth a thread.
+    assert_eq!(admitted(four(), 4, 0.5), 2);
+    assert_eq!(admitted(Machine::uniform("two by two", 2, 2), 4, 0.5), 4);
+    // One hog to each bus.
+    assert_eq!(admitted(four(), 4, 0.95), 1);
+    let mut two = four();
+    two.cpus[2..].iter_mut().for_each(|cpu| cpu.memory_domain = 1);
+    two.memory_domains = vec!["0-1".parse().unwrap(), "2-3".parse().unwrap()];
+    assert_eq!(admitted(two, 4, 0.95), 2);
+}
+
+#[test]
+fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
+    // Demands from the least to the greatest, all waiting alike: taken in the order of their numbers.
+    let machine = four();
+    let demands = [0.3, 0.55, 0.7, 0.2, 0.45];
+    let mut tasks: Vec<TaskView> = (0..5).map(|id| view(id, None, Nanos::ZERO)).collect();
+    for (task, demand) in tasks.iter_mut().zip(demands) {
+        task.estimates.mm_reads = Reading::Value(Rate((BUS as f64 * 1e3 * demand) as u64));
+    }
+    let now = Nanos::from_ms(1_000);
+    let snap = Snapshot { machine: Arc::new(machine), now, triggers: vec![Trigger::QuantumEnd], tasks };
+    let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+    let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap();
+    let (mut running, mut refused) = (Vec::new(), Vec::new());
+    for (id, demand) in demands.into_iter().enumerate() {
+        let admission = threshold(&running, &power, Objective::Energy).unwrap();
+        if running.len() < 4 && admission.admits(demand) {
+            running.push(demand);
+        } else {
+            refused.push((id as u32, running.clone(), admission.threshold()));
+        }
+    }
+    assert!(running.len() > 1 && refused.len() > 1, "{running:?}");
+    for (id, beside, exact) in refused {
+        let wait = decision.waits.iter().find(|wait| wait.task == TaskId(id)).unwrap();
+        let WaitReason::BusFull { demand_milli, threshold_milli, energy_with_mj, energy_without_mj } = wait.reason
+        else {
+            panic!("{wait:?}")
+        };
+        let close = |ours: f64, exact: f64| (ours - exact).abs() < 0.02 * exact;
+        let demand = demands[id as usize];
+        let energy = |tasks: &[f64]| 1e3 * power.watts(tasks.len()) / bus::throughput(tasks).unwrap();
+        assert!(close(f64::from(demand_milli) / 1e3, demand) && close(f64::from(threshold_milli) / 1e3, exact));
+        assert!(close(energy_without_mj as f64, energy(&beside)), "{energy_without_mj}");
+        assert!(close(energy_with_mj as f64, energy(&[&beside[..], &[demand]].concat())), "{energy_with_mj}");
+    }
+}
+
+#[test]
+fn writes_count_as_reads_do() {
+    let runs = |reads: u64, writes: Reading<Rate>| {
+        let mut tasks: Vec<TaskView> = (0..4).map(|id| view(id, None, Nanos::ZERO)).collect();
+        for task in &mut tasks {
+            task.estimates.mm_reads = Reading::Value(Rate(reads));
+            task.estimates.mm_writes = writes;
+        }
+        let now = Nanos::from_ms(1_000);
+        let snap = Snapshot { machine: Arc::new(four()), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+        decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
+    };
+    let half = BUS * 1_000 / 2;
+    assert_eq!(runs(half, Reading::Absent(Absence::NoSuchEvent)), 2);
+    assert_eq!(runs(half, Reading::Value(Rate(half - 1_000))), 1);
+    assert_eq!(runs(half / 5, Reading::Value(Rate(half * 4 / 5))), 2);
+}
