@@ -56,6 +56,13 @@ pub struct Estimates {
     pub l1: Reading<Rate>,
     /// Instructions per cycle in the last executed quantum.
     pub ipc: Reading<f64>,
+    /// Instructions retired per millisecond of CPU time in the last executed quantum; a thousandth of that is MIPS. It
+    /// says what the task does while it has a core, also where the kernel shares the core out among several tasks.
+    #[serde(default = "not_yet")]
+    pub cpu_instructions: Reading<u64>,
+    /// Lines read from memory per millisecond of CPU time in the last executed quantum.
+    #[serde(default = "not_yet")]
+    pub cpu_mm_reads: Reading<Rate>,
     /// Instructions per cycle when alone, as last estimated.
     pub solo_ipc: Reading<f64>,
     /// Executed quanta since that estimate.
@@ -72,9 +79,14 @@ pub struct Estimates {
     pub ran: Nanos,
 }
 
+/// What an event that was written before there was such a value says of it.
+fn not_yet<T>() -> Reading<T> {
+    Reading::Absent(Absence::NotYetMeasured)
+}
+
 impl Default for Estimates {
     fn default() -> Estimates {
-        let not_yet = Reading::Absent(Absence::NotYetMeasured);
+        let not_yet = not_yet();
         Estimates {
             mm_reads: not_yet,
             mm_reads_mean: not_yet,
@@ -82,6 +94,8 @@ impl Default for Estimates {
             llc: not_yet,
             l1: not_yet,
             ipc: Reading::Absent(Absence::NotYetMeasured),
+            cpu_instructions: Reading::Absent(Absence::NotYetMeasured),
+            cpu_mm_reads: not_yet,
             solo_ipc: Reading::Absent(Absence::NoSoloEstimate),
             solo_age: 0,
             solo_mm_reads: Reading::Absent(Absence::NoSoloEstimate),

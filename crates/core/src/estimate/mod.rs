@@ -7,6 +7,7 @@ mod progress;
 use crate::sample::Sample;
 use crate::snapshot::Estimates;
 use crate::task::SoloProfile;
+use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Reading};
 use bandwidth::MeanRate;
 use progress::Progress;
@@ -17,6 +18,8 @@ pub struct TaskEstimator {
     quantum: Nanos,
     reads: MeanRate,
     progress: Progress,
+    /// Where the task ran when its rates on a CPU were measured.
+    rated_on: CpuSet,
 }
 
 impl TaskEstimator {
@@ -25,7 +28,12 @@ impl TaskEstimator {
     /// A task that arrives late starts at the least progress of the live tasks, or it would have the machine to itself
     /// until it has caught up with what they did before it came.
     pub fn new(quantum: Nanos, progress: f64) -> TaskEstimator {
-        TaskEstimator { quantum, reads: MeanRate::default(), progress: Progress::new(progress) }
+        TaskEstimator {
+            quantum,
+            reads: MeanRate::default(),
+            progress: Progress::new(progress),
+            rated_on: CpuSet::new(),
+        }
     }
 
     /// What is known before the first sample.
@@ -55,11 +63,23 @@ impl TaskEstimator {
             estimates.l1 = sample.rate(sample.counts.l1_accesses);
             estimates.ipc = sample.counts.ipc();
         }
+        self.rate_on_cpu(sample, estimates);
         self.progress.add(sample, self.quantum);
         estimates.solo_ipc = self.progress.solo_ipc();
         estimates.solo_age = self.progress.solo_age();
         estimates.progress = Reading::Value(self.progress.total());
         estimates.progress_basis = self.progress.basis();
+    }
+
+    /// The rates while the task has a CPU. A task that hardly used one keeps those of before, as long as it may still
+    /// run on the same CPUs: a core of another type may do otherwise.
+    fn rate_on_cpu(&mut self, sample: &Sample, estimates: &mut Estimates) {
+        let telling = sample.cpu_time.value().is_none_or(|time| time.0 * 100 >= self.quantum.0);
+        if telling || self.rated_on != sample.cpus {
+            estimates.cpu_instructions = sample.rate_on_cpu(sample.counts.instructions).map(|rate| rate.0);
+            estimates.cpu_mm_reads = sample.rate_on_cpu(sample.counts.mm_reads);
+            self.rated_on.clone_from(&sample.cpus);
+        }
     }
 
     /// Progress earned in this run, without what a late task was credited with at its start.
