@@ -59,6 +59,9 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                     solo_age: random(39) as u32,
                     progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
                     progress_basis: ProgressBasis::Ipc,
+                    solo_mm_reads: value(reads / 2 + random(15_000)),
+                    trace_ipc: Reading::Value(1.1),
+                    trace_progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
                     executed: 150,
                     ran: Nanos::from_ms(30_000),
                     ..Estimates::default()
@@ -127,7 +130,7 @@ fn core_type_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     decide(bencher, policy, two_types(snapshot(tasks, cpus, Bandwidth::Distinct)));
 }
 
-const POLICY_NAMES: [&str; 6] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair"];
+const POLICY_NAMES: [&str; 7] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle"];
 
 #[divan::bench(args = POLICY_NAMES, consts = [0, 1, 2, 3])]
 fn full_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {

@@ -11,6 +11,7 @@ mod rng;
 mod run;
 mod sample;
 mod snapshot;
+mod solo_trace;
 mod task;
 mod topology;
 mod units;
@@ -30,6 +31,7 @@ pub use run::{
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};
+pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, signal_name};
 pub use topology::{CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError};
 pub use units::{Absence, Nanos, Rate, Reading};

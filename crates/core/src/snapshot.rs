@@ -33,6 +33,8 @@ pub enum Trigger {
 pub enum ProgressBasis {
     /// Measured against solo IPC (Perf&Fair, Eq. 1).
     Ipc,
+    /// Measured against a trace of a solo run, instruction by instruction.
+    Trace,
     /// Solo IPC is not known yet: the time run, as if no co-runner slowed the task. It is replaced by the measured
     /// progress as soon as the first solo IPC is there.
     #[default]
@@ -73,6 +75,13 @@ pub struct Estimates {
     pub progress: Reading<f64>,
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
+    /// Instructions per cycle when alone over the instructions of the last executed interval, by a trace of a solo run
+    /// made before this run.
+    #[serde(default = "no_trace")]
+    pub trace_ipc: Reading<f64>,
+    /// Quanta' worth of solo execution done so far, by that trace.
+    #[serde(default = "no_trace")]
+    pub trace_progress: Reading<f64>,
     /// Executed intervals so far, however short.
     pub executed: u32,
     /// Time that the task has been placed.
@@ -82,6 +91,10 @@ pub struct Estimates {
 /// What an event that was written before there was such a value says of it.
 fn not_yet<T>() -> Reading<T> {
     Reading::Absent(Absence::NotYetMeasured)
+}
+
+fn no_trace<T>() -> Reading<T> {
+    Reading::Absent(Absence::NoSoloTrace)
 }
 
 impl Default for Estimates {
@@ -101,6 +114,8 @@ impl Default for Estimates {
             solo_mm_reads: Reading::Absent(Absence::NoSoloEstimate),
             progress: Reading::Absent(Absence::NotYetMeasured),
             progress_basis: ProgressBasis::Provisional,
+            trace_ipc: no_trace(),
+            trace_progress: no_trace(),
             executed: 0,
             ran: Nanos::ZERO,
         }

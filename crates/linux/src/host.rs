@@ -545,7 +545,8 @@ impl Host {
     }
 }
 
-/// What this machine can't feed, and why. Solo bandwidths come from elsewhere, and count as missing.
+/// What this machine can't feed, and why. Solo bandwidths and traces come from elsewhere, and
+/// count as missing.
 pub fn feeds(root: &Root, machine: &Machine, counters: &CounterSupport, freezing: Freezing) -> Feeds {
     let mut feeds = Feeds::default();
     let both = |a: Reading<()>, b: Reading<()>| a.and_then(|()| b);
@@ -571,6 +572,7 @@ pub fn feeds(root: &Root, machine: &Machine, counters: &CounterSupport, freezing
         feeds.missing.insert(Feed::CoreTypes, Absence::OneCoreType);
     }
     feeds.missing.insert(Feed::SoloBandwidth, Absence::NoSoloEstimate);
+    feeds.missing.insert(Feed::SoloTrace, Absence::NoSoloTrace);
     feeds
 }
 

@@ -6,7 +6,7 @@ use crate::joblog::{Entry, JobLogWriter};
 use crate::progress::{LiveProgress, ProgressTracker};
 use crate::reason::warning_text;
 use crate::series::SeriesWriter;
-use cosched_core::{DecisionRecord, Nanos, Recorder, Snapshot, TaskId, TaskResult, TaskSpec, Warning};
+use cosched_core::{DecisionRecord, Nanos, Recorder, Sample, Snapshot, TaskId, TaskResult, TaskSpec, Warning};
 use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -188,6 +188,13 @@ impl Recorder for FileRecorder<'_> {
         }
         if let Some(listener) = &mut self.listener {
             listener(Notice::Ended { result, info, progress: self.tracker.progress() });
+        }
+        self.check_files();
+    }
+
+    fn left(&mut self, samples: &[Sample]) {
+        if let Some(series) = &mut self.series {
+            series.left(samples);
         }
         self.check_files();
     }

@@ -3,6 +3,7 @@
 
 mod bandwidth;
 mod progress;
+mod trace;
 
 use crate::sample::Sample;
 use crate::snapshot::Estimates;
@@ -11,6 +12,7 @@ use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Reading};
 use bandwidth::MeanRate;
 use progress::Progress;
+use trace::TraceProgress;
 
 /// The estimators of one task.
 #[derive(Clone, Debug)]
@@ -18,6 +20,7 @@ pub struct TaskEstimator {
     quantum: Nanos,
     reads: MeanRate,
     progress: Progress,
+    trace: Option<TraceProgress>,
     /// Where the task ran when its rates on a CPU were measured.
     rated_on: CpuSet,
 }
@@ -32,8 +35,15 @@ impl TaskEstimator {
             quantum,
             reads: MeanRate::default(),
             progress: Progress::new(progress),
+            trace: None,
             rated_on: CpuSet::new(),
         }
+    }
+
+    /// Measures progress also against the trace of a solo run, if there is one, from `progress` quanta.
+    pub fn with_trace(mut self, solo: &SoloProfile, progress: f64) -> TaskEstimator {
+        self.trace = solo.trace.clone().map(|trace| TraceProgress::new(trace, progress));
+        self
     }
 
     /// What is known before the first sample.
@@ -41,6 +51,11 @@ impl TaskEstimator {
         Estimates {
             progress: Reading::Value(self.progress.total()),
             solo_mm_reads: Reading::from_option(solo.mm_reads, Absence::NoSoloEstimate),
+            trace_ipc: match self.trace {
+                Some(_) => Reading::Absent(Absence::NotYetMeasured),
+                None => Reading::Absent(Absence::NoSoloTrace),
+            },
+            trace_progress: self.trace_progress(),
             ..Estimates::default()
         }
     }
@@ -69,6 +84,14 @@ impl TaskEstimator {
         estimates.solo_age = self.progress.solo_age();
         estimates.progress = Reading::Value(self.progress.total());
         estimates.progress_basis = self.progress.basis();
+        if let Some(trace) = &mut self.trace {
+            estimates.trace_ipc = trace.add(sample, self.quantum);
+            estimates.trace_progress = self.trace_progress();
+        }
+    }
+
+    fn trace_progress(&self) -> Reading<f64> {
+        Reading::from_option(self.trace.as_ref().map(TraceProgress::total), Absence::NoSoloTrace)
     }
 
     /// The rates while the task has a CPU. A task that hardly used one keeps those of before, as long as it may still
@@ -85,5 +108,10 @@ impl TaskEstimator {
     /// Progress earned in this run, without what a late task was credited with at its start.
     pub fn earned(&self) -> f64 {
         self.progress.earned()
+    }
+
+    /// The same by the trace of a solo run; `None` without one, or when counters failed on the way.
+    pub fn earned_by_trace(&self) -> Option<f64> {
+        self.trace.as_ref().filter(|trace| trace.is_whole()).map(TraceProgress::earned)
     }
 }

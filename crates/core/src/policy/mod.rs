@@ -34,6 +34,7 @@ mod fifo;
 mod fitness;
 mod linux;
 mod lucky;
+mod oracle;
 mod params;
 mod perf_fair;
 mod round;
@@ -111,6 +112,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     bandwidth::ENTRY,
     fair::ENTRY,
     perf_fair::ENTRY,
+    oracle::ENTRY,
     bias::ENTRY,
     big_fair::ENTRY,
     lucky::ENTRY,

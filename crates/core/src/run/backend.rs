@@ -33,6 +33,8 @@ pub enum Feed {
     Energy,
     /// Bandwidth of each task when alone, from a run before this one.
     SoloBandwidth,
+    /// What each task does alone, instruction by instruction, from a run before this one.
+    SoloTrace,
     /// The machine has at least two types of core.
     CoreTypes,
 }
@@ -51,6 +53,7 @@ impl Feed {
             Feed::Affinity => "binding of jobs to CPUs",
             Feed::Energy => "package energy",
             Feed::SoloBandwidth => "solo bandwidth of each job",
+            Feed::SoloTrace => "solo trace of each job",
             Feed::CoreTypes => "cores of two types",
         }
     }

@@ -187,10 +187,14 @@ impl Book {
 
     fn result(&self) -> TaskResult {
         let started = self.started.is_some();
-        let progress = match self.progress_basis {
+        let traced = self.estimator.earned_by_trace();
+        let progress = match (traced, self.progress_basis) {
             _ if !started => Reading::Absent(Absence::NotStarted),
-            ProgressBasis::Provisional => Reading::Absent(self.last_solo.absence().unwrap_or(Absence::NoSoloEstimate)),
-            ProgressBasis::Ipc | ProgressBasis::CpuTime => Reading::Value(self.estimator.earned()),
+            (Some(progress), _) => Reading::Value(progress),
+            (_, ProgressBasis::Provisional) => {
+                Reading::Absent(self.last_solo.absence().unwrap_or(Absence::NoSoloEstimate))
+            }
+            (_, _) => Reading::Value(self.estimator.earned()),
         };
         TaskResult {
             spec: self.spec.clone(),
@@ -204,7 +208,7 @@ impl Book {
             counts: self.used.counts,
             multiplexed: self.used.multiplexed,
             progress,
-            progress_basis: self.progress_basis,
+            progress_basis: if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis },
         }
     }
 }
@@ -239,6 +243,9 @@ impl<B: Backend> Loop<'_, B> {
             self.police(now, &mut triggers);
             self.recorder.tick(&self.snap, self.pending.len());
         }
+        if !self.samples.is_empty() {
+            self.recorder.left(&self.samples);
+        }
         let turnaround = self.books.iter().filter_map(|book| book.finished).max().unwrap_or_default();
         Ok(RunResult {
             tasks: self.books.iter().map(Book::result).collect(),
@@ -265,9 +272,12 @@ impl<B: Backend> Loop<'_, B> {
                 break;
             }
             self.pending.pop_front();
-            let late = self.snap.tasks.iter().filter_map(|task| task.estimates.progress.value()).reduce(f64::min);
+            let least = |of: fn(&TaskView) -> Reading<f64>| {
+                self.snap.tasks.iter().filter_map(|task| of(task).value()).reduce(f64::min).unwrap_or(0.0)
+            };
+            let late = (least(|task| task.estimates.progress), least(|task| task.estimates.trace_progress));
             let book = &mut self.books[id.0 as usize];
-            book.estimator = TaskEstimator::new(self.config.quantum, late.unwrap_or(0.0));
+            book.estimator = TaskEstimator::new(self.config.quantum, late.0).with_trace(&book.spec.solo, late.1);
             let view = TaskView {
                 id,
                 name: book.spec.name.as_str().into(),

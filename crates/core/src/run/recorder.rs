@@ -60,6 +60,8 @@ pub trait Recorder {
     fn decided(&mut self, _record: DecisionRecord<'_>) {}
     /// A task ended.
     fn ended(&mut self, _now: Nanos, _result: &TaskResult) {}
+    /// The run is over, and these samples are newer than the last decision.
+    fn left(&mut self, _samples: &[Sample]) {}
     /// Time has passed; called after every wait, at least once a quantum.
     fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
     /// Something that the user should know.

@@ -111,6 +111,10 @@ fn estimates() -> impl Strategy<Value = Estimates> {
                 solo_age,
                 solo_mm_reads: solo_reads,
                 progress: Reading::Value(f64::from(progress) / 2.0),
+                trace_progress: match solo_ipc {
+                    Reading::Value(_) => Reading::Value(f64::from(progress) / 3.0),
+                    Reading::Absent(_) => Reading::Absent(Absence::NoSoloTrace),
+                },
                 executed,
                 ran: Nanos::from_ms(u64::from(executed) * 200),
                 ..Estimates::default()

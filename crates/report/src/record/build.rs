@@ -89,11 +89,15 @@ fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nan
 fn outcomes_estimated(result: &RunResult, solos: &[Option<Solo>], quantum: Nanos) -> Outcomes {
     outcomes(result, |ix, task| match (solos[ix], task.progress) {
         (Some(solo), _) => Reading::Value(solo.time),
-        (None, Reading::Value(progress)) if task.progress_basis == ProgressBasis::Ipc && progress > 0.0 => {
+        (None, Reading::Value(progress)) if is_measured(task.progress_basis) && progress > 0.0 => {
             Reading::Value(Nanos::from_s(progress * quantum.as_s()))
         }
         _ => Reading::Absent(Absence::NoSoloTime),
     })
+}
+
+fn is_measured(basis: ProgressBasis) -> bool {
+    matches!(basis, ProgressBasis::Ipc | ProgressBasis::Trace)
 }
 
 fn metrics_estimated(outcomes: &Outcomes, estimated: &Outcomes, absent: &mut Absences) -> Option<Figures<f64>> {

@@ -38,7 +38,7 @@ pub(crate) struct RunArgs {
     pub(crate) output: OutputArgs,
 
     /// Solo times for slowdowns: `measure` runs each distinct job alone first; a FILE is an earlier run record, or the
-    /// solo.json of an earlier run's log folder
+    /// solo-profiles.json of an earlier run's log folder, which `oracle` needs
     #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO")]
     pub(crate) solo: Option<String>,
 

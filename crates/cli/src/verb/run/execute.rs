@@ -16,7 +16,8 @@ use cosched_linux::root::Root;
 use cosched_linux::{Freezing, Host, HostConfig, HostError, HostJob, Notice as HostNotice};
 use cosched_report::{
     BackendKind, EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, Notice, Record, RunInfo, SeriesHeader,
-    SeriesWriter, Solo, SoloSource, SummaryOptions, append_joblog, ended_line, progress_line, record, summary,
+    SeriesReader, SeriesWriter, Solo, SoloFile, SoloSource, SummaryOptions, append_joblog, ended_line, progress_line,
+    record, summary,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ pub(crate) fn execute(args: &RunArgs, view: &MachineView, mut plan: Plan) -> any
         .collect();
     match &plan.solo {
         SoloWish::Nothing => {}
-        SoloWish::Known(times) => {
+        SoloWish::Known(times) | SoloWish::Profiles(times, _) => {
             for info in &mut infos {
                 let time = times.get(&info.name, info.command.as_deref());
                 info.solo = time.map(|s| Solo { time: Nanos::from_s(s), source: SoloSource::Record });
@@ -60,6 +61,7 @@ pub(crate) fn execute(args: &RunArgs, view: &MachineView, mut plan: Plan) -> any
             if let Some(exit) = measure_solo(args, view, &mut plan, &mut infos, &screen)? {
                 return Ok(exit);
             }
+            plan::require_solo(&plan.choice, &plan.specs)?;
         }
     }
     for (spec, info) in plan.specs.iter_mut().zip(&infos) {
@@ -74,6 +76,9 @@ pub(crate) fn execute(args: &RunArgs, view: &MachineView, mut plan: Plan) -> any
     };
     let (result, mut info) =
         run_once(args, view, &setup, &mut *policy, plan.host_jobs(), &plan.specs, infos, files, &screen)?;
+    for odd in odd_traces(&result) {
+        screen.warn(&odd);
+    }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
     keep(args, &plan, &record)?;
@@ -332,10 +337,14 @@ fn measure_solo(
     let config = RunConfig { jobs: 1, halt: cosched_core::Halt::default(), ..plan.config.clone() };
     let setup = Setup { name: fifo.name, params: &params, config: &config, started_at: std::time::SystemTime::now() };
     let mut policy = (fifo.build)(&params);
-    let (result, info) =
-        run_once(args, view, &setup, &mut *policy, jobs, &specs, solo_infos, Files::default(), screen)?;
+    let series = plan.logs.join("solo.series.jsonl");
+    let file = File::create(&series).with_context(|| format!("{}", series.display()))?;
+    let files = Files { series: Some(file), ..Files::default() };
+    let (result, info) = run_once(args, view, &setup, &mut *policy, jobs, &specs, solo_infos, files, screen)?;
     let record = record(&result, &info);
     write_whole(&plan.logs.join("solo.json"), &record.to_json())?;
+    let profiles = solo_profiles(&record, &series)?;
+    write_whole(&plan.logs.join("solo-profiles.json"), &profiles.to_json())?;
     if let EndedBy::Signal(_) = result.ended_by {
         return Ok(Some(exit_of(&result)));
     }
@@ -353,9 +362,30 @@ fn measure_solo(
         let time = finished - started;
         infos[ix].solo = Some(Solo { time, source: SoloSource::Measured });
         let reads = task.counts.mm_reads.value().and_then(|reads| Rate::from_count(reads, time));
-        plan.specs[ix].solo = SoloProfile { time: Some(time), mm_reads: reads };
+        let found = profiles.jobs.iter().find(|job| job.name == infos[first].name);
+        let trace = found.and_then(|job| job.trace.clone()).map(std::sync::Arc::new);
+        plan.specs[ix].solo = SoloProfile { time: Some(time), mm_reads: reads, trace };
     }
     Ok(None)
+}
+
+/// Jobs whose solo trace can't be of the work that they did: its length is another by more than a tenth.
+fn odd_traces(result: &RunResult) -> Vec<String> {
+    let odd = |task: &cosched_core::TaskResult| {
+        let (trace, did) = (task.spec.solo.trace.as_ref()?.instructions(), task.counts.instructions.value()?);
+        let ended_well = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+        (ended_well && trace.abs_diff(did) > trace / 10).then(|| {
+            format!("job {} retired {did} instructions, alone {trace}: its solo trace is of other work", task.spec.name)
+        })
+    };
+    result.tasks.iter().filter_map(odd).collect()
+}
+
+/// What each job did alone, from the series of the solo runs.
+fn solo_profiles(record: &Record, series: &Path) -> anyhow::Result<SoloFile> {
+    let name = series.display().to_string();
+    let file = File::open(series).with_context(|| name.clone())?;
+    Ok(SoloFile::of_run(record, SeriesReader::new(std::io::BufReader::new(file), &name)?)?)
 }
 
 fn host_notice(notice: &HostNotice) -> String {

@@ -4,9 +4,12 @@ use super::args::RunArgs;
 use super::machine::{Choice, MachineView, choose};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
-use cosched_core::{Change, CpuSet, Nanos, RunConfig, Snapshot, SoloProfile, TaskId, TaskSpec, TaskView, Trigger};
+use cosched_core::{
+    Change, CpuSet, Feed, Feeds, Importance, Nanos, RunConfig, Snapshot, SoloProfile, TaskId, TaskSpec, TaskView,
+    Trigger,
+};
 use cosched_linux::{Freezing, HostJob, Program, find_program};
-use cosched_report::{Record, SoloTimes, solo_times, wait_text};
+use cosched_report::{Record, SoloFile, SoloTimes, solo_times, wait_text};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +33,74 @@ pub(crate) enum SoloWish {
     Nothing,
     Measure,
     Known(SoloTimes),
+    /// A file of solo profiles, and the times in it.
+    Profiles(SoloTimes, SoloFile),
+}
+
+impl SoloWish {
+    /// What is known of a job beforehand.
+    fn profile(&self, job: &Job) -> SoloProfile {
+        let SoloWish::Profiles(_, file) = self else { return SoloProfile::default() };
+        let command = job.input.command.as_ref().map(Command::line);
+        file.profile(&job.name, command.as_deref()).unwrap_or_default()
+    }
+}
+
+/// What an earlier record, or a file of solo profiles, says.
+fn known_solo(file: &str) -> anyhow::Result<SoloWish> {
+    let text = crate::input::read_text(Path::new(file))?;
+    if SoloFile::is_one(&text) {
+        let profiles = SoloFile::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
+        return Ok(SoloWish::Profiles(profiles.times(), profiles));
+    }
+    let record = Record::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
+    let times = solo_times(&record);
+    if times.is_empty() {
+        return Err(usage(format!(
+            "--solo {file}: the record has no solo time; make one with `cosched run --solo measure`, or by running the \
+             jobs with `--policy fifo --jobs 1`"
+        )));
+    }
+    Ok(SoloWish::Known(times))
+}
+
+/// What solo runs will feed, or a file does: whether it does so for every job is seen later.
+fn solo_feeds(solo: &SoloWish, feeds: &mut Feeds) {
+    for (feed, counted) in [(Feed::SoloBandwidth, Feed::MmReads), (Feed::SoloTrace, Feed::Ipc)] {
+        match (solo, feeds.why_missing(counted)) {
+            (SoloWish::Nothing | SoloWish::Known(_), _) => {}
+            (SoloWish::Measure, Some(why)) => {
+                feeds.missing.insert(feed, why);
+            }
+            (SoloWish::Measure, None) | (SoloWish::Profiles(..), _) => {
+                feeds.missing.remove(&feed);
+            }
+        }
+    }
+}
+
+/// Holds what is known of each job alone against what the policy needs.
+pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Result<()> {
+    for need in (choice.entry.needs)(&choice.params) {
+        let lacks = |spec: &&TaskSpec| match need.feed {
+            Feed::SoloBandwidth => spec.solo.mm_reads.is_none(),
+            Feed::SoloTrace => spec.solo.trace.is_none(),
+            _ => false,
+        };
+        let lacking: Vec<&str> = specs.iter().filter(lacks).map(|spec| spec.name.as_str()).collect();
+        if need.importance == Importance::Required && !lacking.is_empty() {
+            let shown = lacking[..lacking.len().min(5)].join(", ");
+            let more = if lacking.len() > 5 { format!(" and {} more", lacking.len() - 5) } else { String::new() };
+            return Err(incapable(format!(
+                "policy {} needs the {}, and {shown}{more} {} none; make them with `cosched run --solo measure`, or give a \
+                 solo-profiles.json of an earlier run, as in --solo cosched-logs/RUN/solo-profiles.json",
+                choice.entry.name,
+                need.feed.text(),
+                if lacking.len() == 1 { "has" } else { "have" }
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl Plan {
@@ -42,23 +113,10 @@ impl Plan {
         let solo = match args.solo.as_deref() {
             None => SoloWish::Nothing,
             Some("measure") => SoloWish::Measure,
-            Some(file) => {
-                let text = crate::input::read_text(Path::new(file))?;
-                let record = Record::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
-                let times = solo_times(&record);
-                if times.is_empty() {
-                    return Err(usage(format!(
-                        "--solo {file}: the record has no solo time; make one with `cosched run --solo measure`, or by \
-                         running the jobs with `--policy fifo --jobs 1`"
-                    )));
-                }
-                SoloWish::Known(times)
-            }
+            Some(file) => known_solo(file)?,
         };
         let mut feeds = view.feeds.clone();
-        if matches!(solo, SoloWish::Measure) && feeds.why_missing(cosched_core::Feed::MmReads).is_none() {
-            feeds.missing.remove(&cosched_core::Feed::SoloBandwidth);
-        }
+        solo_feeds(&solo, &mut feeds);
         let choice = choose(&args.policy, &feeds)?;
         let machine = &view.topology.machine;
         let started_at = SystemTime::now();
@@ -82,9 +140,12 @@ impl Plan {
             specs.push(TaskSpec {
                 cpus: input.cpus,
                 arrives: Nanos::from_s(input.start_s),
-                solo: SoloProfile::default(),
+                solo: solo.profile(job),
                 ..TaskSpec::new(ix as u32, &job.name)
             });
+        }
+        if !matches!(solo, SoloWish::Measure) {
+            require_solo(&choice, &specs)?;
         }
         let cpus = machine.cpus.len();
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
@@ -267,4 +328,50 @@ pub(crate) fn explain(args: &RunArgs, view: &MachineView, plan: &Plan) -> anyhow
     }
     println!("nothing was started");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::{Absence, Params, Rate, SoloTrace, find_policy};
+
+    fn choice(policy: &str) -> Choice {
+        let entry = find_policy(policy).expect("a policy of the table");
+        let params = Params::resolve(entry.name, entry.params, &[]).expect("its defaults");
+        Choice { entry, params, shortfalls: Vec::new() }
+    }
+
+    #[test]
+    fn jobs_without_a_solo_trace_are_named() {
+        let trace = SoloTrace::new(vec![(1_000, 1.0)]).expect("a trace");
+        let known = SoloProfile { time: None, mm_reads: Some(Rate(1)), trace: Some(trace.into()) };
+        let mut specs: Vec<TaskSpec> = (0..8).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
+        specs.iter_mut().for_each(|spec| spec.solo = known.clone());
+        assert!(require_solo(&choice("oracle"), &specs).is_ok());
+        specs[5].solo.trace = None;
+        let error = require_solo(&choice("oracle"), &specs).expect_err("job-5 lacks it").to_string();
+        assert!(error.contains("solo trace of each job, and job-5 has none"), "{error}");
+        specs.iter_mut().for_each(|spec| spec.solo.trace = None);
+        let error = require_solo(&choice("oracle"), &specs).expect_err("all lack it").to_string();
+        assert!(error.contains("job-4 and 3 more have none"), "{error}");
+        // Who does not need it does not ask.
+        assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
+    }
+
+    #[test]
+    fn solo_runs_feed_what_can_be_counted() {
+        let feeds = |missing: &[Feed], solo: &SoloWish| {
+            let mut feeds = Feeds::default();
+            for &feed in missing.iter().chain(&[Feed::SoloTrace, Feed::SoloBandwidth]) {
+                feeds.missing.insert(feed, Absence::NoCounters);
+            }
+            solo_feeds(solo, &mut feeds);
+            (feeds.why_missing(Feed::SoloTrace), feeds.why_missing(Feed::SoloBandwidth))
+        };
+        let no = Some(Absence::NoCounters);
+        assert_eq!(feeds(&[], &SoloWish::Nothing), (no, no));
+        assert_eq!(feeds(&[], &SoloWish::Measure), (None, None));
+        assert_eq!(feeds(&[Feed::Ipc], &SoloWish::Measure), (no, None));
+        assert_eq!(feeds(&[Feed::MmReads], &SoloWish::Measure), (None, no));
+    }
 }
