@@ -27,7 +27,7 @@ pub use policy::{
 pub use rng::{Rng, RngState};
 pub use run::{
     Backend, DecisionRecord, EndedBy, Event, Feed, Feeds, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
-    NullRecorder, Overhead, Recorder, RunConfig, RunError, RunResult, TaskResult, Warning, run,
+    NullRecorder, Overhead, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, Warning, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};

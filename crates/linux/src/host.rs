@@ -702,6 +702,12 @@ impl Backend for Host {
         }
     }
 
+    fn restart(&mut self, task: TaskId) -> bool {
+        // Its program is spawned again when it is placed, and appends to its files.
+        let job = self.jobs.get_mut(task.0 as usize).filter(|job| job.live.is_none());
+        job.map(|job| job.last = None).is_some()
+    }
+
     fn may_start(&mut self) -> bool {
         let Some(keep) = self.mem_keep else { return true };
         // A machine that does not say how much is left has not said that it is too little.

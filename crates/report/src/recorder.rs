@@ -163,6 +163,13 @@ impl Recorder for FileRecorder<'_> {
         self.check_files();
     }
 
+    fn restarted(&mut self, now: Nanos, task: &TaskSpec, _run: u32) {
+        if let Some(series) = &mut self.series {
+            series.started(now, task.id);
+        }
+        self.check_files();
+    }
+
     fn decided(&mut self, record: DecisionRecord<'_>) {
         if let Some(series) = &mut self.series {
             series.decided(&record);

@@ -69,6 +69,8 @@ impl SoloFile {
             let why = job.counts.why("mm_reads").unwrap_or(Absence::NotYetMeasured.text()).to_owned();
             let command = job.command.clone();
             let (trace, no_trace) = match tracer.finish() {
+                // The samples of later runs would go on where the first ended.
+                _ if job.runs > 1 => (None, "it was started several times"),
                 Ok(trace) => (Some(trace), ""),
                 Err(why) => (None, why),
             };

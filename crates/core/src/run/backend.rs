@@ -147,6 +147,12 @@ pub trait Backend {
     /// Ends a task; that it has ended is told by `wait`.
     fn kill(&mut self, task: TaskId, how: Kill);
 
+    /// Makes a task that has ended well ready to be started anew: its next placement starts it from its beginning, and its
+    /// usage counts from zero again. Says whether it can; a world that can't start a task twice need not.
+    fn restart(&mut self, _task: TaskId) -> bool {
+        false
+    }
+
     /// Whether one more task may be started now (memory, say); if not, the loop asks again later.
     fn may_start(&mut self) -> bool {
         true

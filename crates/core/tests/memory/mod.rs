@@ -25,6 +25,10 @@ pub struct Work {
     pub ignores_term: bool,
     /// It can't be started.
     pub broken: bool,
+    /// It can't be started a second time.
+    pub once: bool,
+    /// What it does when it is started again; the same, if nothing is said.
+    pub second: Option<Box<Work>>,
 }
 
 impl Work {
@@ -38,6 +42,8 @@ impl Work {
             exit: Exit::Code(0),
             ignores_term: false,
             broken: false,
+            once: false,
+            second: None,
         }
     }
     pub fn reads(mut self, per_us: u64) -> Work {
@@ -73,6 +79,12 @@ struct State {
     /// Clock cycles; at 1 GHz on the fastest cores.
     cycles: u64,
     ended: Option<Exit>,
+}
+
+impl State {
+    fn new(work: Work) -> State {
+        State { work, started: false, placement: None, done: Nanos::ZERO, used: Nanos::ZERO, cycles: 0, ended: None }
+    }
 }
 
 /// What happened, for assertions.
@@ -120,18 +132,7 @@ impl Memory {
             machine: Arc::new(machine),
             feeds: Feeds::default(),
             now: Nanos::ZERO,
-            tasks: work
-                .into_iter()
-                .map(|work| State {
-                    work,
-                    started: false,
-                    placement: None,
-                    done: Nanos::ZERO,
-                    used: Nanos::ZERO,
-                    cycles: 0,
-                    ended: None,
-                })
-                .collect(),
+            tasks: work.into_iter().map(State::new).collect(),
             queued: Vec::new(),
             interrupts: Vec::new(),
             bus_per_us: None,
@@ -349,6 +350,16 @@ impl Backend for Memory {
             state.ended = Some(exit.clone());
             self.queued.push(Event::Ended { task, exit });
         }
+    }
+
+    fn restart(&mut self, task: TaskId) -> bool {
+        let state = &mut self.tasks[task.0 as usize];
+        assert!(state.ended.is_some(), "only what has ended is started again");
+        let second = state.work.second.clone();
+        let work = second.map_or_else(|| state.work.clone(), |second| (*second).clone());
+        let can = !work.once;
+        *state = State::new(work);
+        can
     }
 
     fn may_start(&mut self) -> bool {

@@ -9,8 +9,8 @@ use crate::exit::{Exit, usage};
 use crate::input::Command;
 use anyhow::Context as _;
 use cosched_core::{
-    EndedBy, Feed, Feeds, Nanos, Params, Policy, Rate, Reading, RunConfig, RunError, RunResult, SoloProfile, TaskSpec,
-    find_policy,
+    EndedBy, Feed, Feeds, Halt, Nanos, Params, Policy, Rate, Reading, Restart, RunConfig, RunError, RunResult,
+    SoloProfile, TaskSpec, find_policy,
 };
 use cosched_linux::root::Root;
 use cosched_linux::{Freezing, Host, HostConfig, HostError, HostJob, Notice as HostNotice};
@@ -334,7 +334,7 @@ fn measure_solo(
         specs.push(TaskSpec { cpus: plan.specs[ix].cpus, ..TaskSpec::new(number as u32, &job.name) });
         jobs.push(job);
     }
-    let config = RunConfig { jobs: 1, halt: cosched_core::Halt::default(), ..plan.config.clone() };
+    let config = RunConfig { jobs: 1, halt: Halt::default(), restart: Restart::Never, ..plan.config.clone() };
     let setup = Setup { name: fifo.name, params: &params, config: &config, started_at: std::time::SystemTime::now() };
     let mut policy = (fifo.build)(&params);
     let series = plan.logs.join("solo.series.jsonl");

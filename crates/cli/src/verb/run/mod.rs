@@ -16,17 +16,18 @@ use machine::{MachineView, look};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{self, Job};
 use args::Requirement;
-use cosched_core::{Absence, Feed};
+use cosched_core::{Absence, Feed, Restart};
 use cosched_linux::root::Root;
 use cosched_report::read_joblog;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let jobs = collect(&args)?;
+    let (jobs, restart) = collect(&args)?;
     let view = look(&Root::default(), &args.policy)?;
     require(&args, &view)?;
     let (jobs, skipped) = resume(&args, jobs)?;
-    let plan = plan::Plan::new(&args, &view, jobs, skipped)?;
+    let mut plan = plan::Plan::new(&args, &view, jobs, skipped)?;
+    plan.config.restart = restart;
     if args.dry_run {
         plan::explain(&args, &view, &plan)?;
         return Ok(Exit::Success.into());
@@ -40,17 +41,20 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     execute::execute(&args, &view, plan).map(ExitCode::from)
 }
 
-/// The jobs, from the one place where they are given.
-fn collect(args: &RunArgs) -> anyhow::Result<Vec<Job>> {
+/// The jobs, from the one place where they are given, and what becomes of them when they have ended.
+fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
     let given = [args.mix.is_some(), args.list.is_some(), !args.command.is_empty()];
     if given.iter().filter(|&&given| given).count() > 1 {
         return Err(usage("give a mix file, or -f FILE, or a command, and only one of them"));
     }
+    let mut restart = Restart::Never;
     let inputs = if let Some(mix) = &args.mix {
         let text = input::read_text(mix).map_err(|error| {
             usage(format!("{error}; give a mix file that is there, as in `cosched run examples/quickstart.toml`"))
         })?;
-        input::mix::parse(&text, &mix.display().to_string())?
+        let mix = input::mix::parse(&text, &mix.display().to_string())?;
+        restart = mix.restart;
+        mix.jobs
     } else if let Some(list) = &args.list {
         let text = input::read_text(list).map_err(|error| {
             usage(format!("{error}; give a file with a command on each line, as in `cosched run -f commands.txt`"))
@@ -61,7 +65,7 @@ fn collect(args: &RunArgs) -> anyhow::Result<Vec<Job>> {
     } else {
         input::template::parse(&args.command)?
     };
-    input::expand(inputs)
+    Ok((input::expand(inputs)?, restart))
 }
 
 /// Holds the machine against `--require`.

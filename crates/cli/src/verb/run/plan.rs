@@ -157,6 +157,7 @@ impl Plan {
             timeout: args.limits.timeout,
             grace: args.limits.grace,
             seed: args.policy.seed,
+            ..RunConfig::default()
         };
         Ok(Plan { choice, config, jobs, programs, specs, logs, solo, skipped })
     }
