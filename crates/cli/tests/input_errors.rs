@@ -72,6 +72,7 @@ fn options_of_run() {
         (&["--cpus", "60000"], &["--cpus", "60000", "not exist", "can be used, as in --cpus "]),
         (&["--cpus", ""], &["--cpus", "empty", "as in `0-3,8`"]),
         (&["--cpus", "3-1"], &["--cpus", "`3-1`", "as in `0-3,8`"]),
+        (&["--emulate-small", "1"], &["--emulate-small", "CPUS:SHARE", "2-3:0.25"]),
         (&["--event", "nonsense"], &["--event nonsense", "`mm=0x4844`"]),
         (&["--event", "foo=0x12"], &["--event foo=0x12", "`instructions`", "as in"]),
         (&["--jobs", "0"], &["--jobs", "1.."]),

@@ -3,6 +3,7 @@
 use crate::exit;
 use clap::{Args, ValueEnum};
 use cosched_core::{CpuSet, Halt, Nanos};
+use cosched_linux::emulate::SmallCores;
 use std::path::PathBuf;
 
 /// Run a batch of jobs under a policy
@@ -74,6 +75,10 @@ pub(crate) struct PolicyArgs {
     /// Use only these CPUs, as in 0-3,8
     #[arg(long, value_name = "LIST", env = "COSCHED_CPUS")]
     pub(crate) cpus: Option<CpuSet>,
+
+    /// Let these CPUs stand for small cores by pausing the jobs on them, as in 2-3:0.25 for a quarter of the speed
+    #[arg(long, value_name = "CPUS:SHARE")]
+    pub(crate) emulate_small: Option<SmallCores>,
 
     /// Count another event than the table's, as in mm=0x4844; can be given several times
     #[arg(id = "event", long = "event", value_name = "NAME=RAW")]

@@ -175,6 +175,7 @@ fn run_once(
         counters: view.counters.clone(),
         mem_keep: args.limits.mem_keep,
         max_pause: args.limits.max_pause,
+        small: view.small.clone(),
         notice: Box::new(move |notice| tell.warn(&host_notice(&notice))),
     })?;
     let counted: Vec<&str> =

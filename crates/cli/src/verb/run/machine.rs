@@ -3,8 +3,9 @@
 use super::args::{FreezeArg, PolicyArgs};
 use crate::exit::{incapable, usage};
 use anyhow::Context as _;
-use cosched_core::{Feeds, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
+use cosched_core::{Feeds, Importance, Machine, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
 use cosched_linux::counters::{CounterSupport, probe};
+use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
@@ -19,6 +20,8 @@ pub(crate) struct MachineView {
     /// Why the cgroup freezer can't be used.
     pub(crate) freezer_problem: Option<GroupError>,
     pub(crate) freezing: Freezing,
+    /// Small cores that are emulated.
+    pub(crate) small: Option<SmallCores>,
 }
 
 /// Looks at the machine.
@@ -46,8 +49,38 @@ pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<MachineView
             return Err(incapable(format!("--freeze cgroup: {why}; --freeze signals works everywhere")));
         }
     };
+    let mut topology = topology;
+    if let Some(small) = &args.emulate_small {
+        topology.machine = emulated(small, &topology.machine, freezing, freezer_problem.as_ref())?;
+    }
     let feeds = cosched_linux::feeds(root, &topology.machine, &counters, freezing);
-    Ok(MachineView { topology, counters, feeds, freezer_problem, freezing })
+    let small = args.emulate_small.clone();
+    Ok(MachineView { topology, counters, feeds, freezer_problem, freezing, small })
+}
+
+/// The machine with small cores that are emulated.
+fn emulated(
+    small: &SmallCores,
+    machine: &Machine,
+    freezing: Freezing,
+    freezer_problem: Option<&GroupError>,
+) -> anyhow::Result<Machine> {
+    if freezing != Freezing::Cgroup {
+        let why = freezer_problem.map_or_else(|| "--freeze signals was given".to_owned(), ToString::to_string);
+        return Err(incapable(format!("--emulate-small needs the cgroup freezer: {why}")));
+    }
+    small.on(machine).map_err(|error| usage(format!("--emulate-small: {error}, as in --emulate-small 1:0.25")))
+}
+
+/// Refuses a policy that lets the kernel choose the CPU, so that nobody would know when a job is on an emulated core.
+pub(crate) fn check_emulation(view: &MachineView, choice: &Choice) -> anyhow::Result<()> {
+    if view.small.is_some() && choice.entry.name == "linux" {
+        return Err(usage(
+            "--emulate-small: under policy linux nobody knows which jobs are on these CPUs; use another, as in --policy \
+             big-fair",
+        ));
+    }
+    Ok(())
 }
 
 /// The policy of a run.

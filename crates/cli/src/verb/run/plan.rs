@@ -1,7 +1,7 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
 use super::args::RunArgs;
-use super::machine::{Choice, MachineView, choose};
+use super::machine::{Choice, MachineView, check_emulation, choose};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use cosched_core::{
@@ -118,6 +118,7 @@ impl Plan {
         let mut feeds = view.feeds.clone();
         solo_feeds(&solo, &mut feeds);
         let choice = choose(&args.policy, &feeds)?;
+        check_emulation(view, &choice)?;
         let machine = &view.topology.machine;
         let started_at = SystemTime::now();
         let logs = args.output.logs.clone().unwrap_or_else(|| default_logs(started_at));
