@@ -112,6 +112,20 @@ fn lucky_gives_the_big_core_in_proportion_to_tickets() {
 }
 
 #[test]
+fn by_default_lucky_favours_who_computes_and_shuts_nobody_out() {
+    // At the paper's clocks: 5,000 MIPS without a miss, and 1,400 with 28 million a second, more than half of the time.
+    let computes = || Work::ms(900_000).ipc(5_000).reads(0);
+    let misses = || Work::ms(900_000).ipc(1_400).reads(28).stalls(0.56);
+    let mut world = world(1, 3, vec![misses(), computes(), misses(), computes()]);
+    world.interrupts = vec![Nanos::from_ms(400_000)];
+    let (watch, _) = watched(&mut world, "lucky", &[], 9);
+    // From the model's equations and the default coefficients: about 182 tickets and 54 on the small core, 75 on the big.
+    for (task, share) in [(0, 0.125), (1, 0.375), (2, 0.125), (3, 0.375)] {
+        assert!((watch.share(task) - share).abs() < 0.04, "task {task}: {}", watch.share(task));
+    }
+}
+
+#[test]
 fn a_swap_keeps_the_load_of_each_type() {
     for policy in HETEROGENEOUS {
         for (big, small, tasks) in [(1, 3, 4), (1, 3, 8), (2, 2, 9), (2, 6, 3), (4, 4, 24)] {
