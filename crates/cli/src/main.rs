@@ -36,7 +36,13 @@ enum Verb {
 fn main() -> ExitCode {
     let mut cli = Cli::command();
     let words = words::mark_command(&cli, std::env::args_os().collect());
-    let parsed = cli.try_get_matches_from_mut(words).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = cli.try_get_matches_from_mut(words).and_then(|matches| {
+        let mut parsed = Cli::from_arg_matches(&matches)?;
+        if let (Verb::Run(args), Some(matches)) = (&mut parsed.verb, matches.subcommand_matches("run")) {
+            args.forget_habits(matches);
+        }
+        Ok(parsed)
+    });
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {

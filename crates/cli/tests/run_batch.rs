@@ -250,6 +250,8 @@ fn verbs_that_only_answer() {
         "list policies",
         "list metrics",
         "list events",
+        "list machines",
+        "list programs",
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let output = cosched(&folder, &words);
@@ -330,7 +332,12 @@ fn with_json_the_jobs_output_goes_to_standard_error() {
 #[test]
 fn nobody_left_to_read_is_no_failure() {
     let folder = tempdir().expect("a folder");
-    for words in [&["list", "policies"][..], &["run", "-q", "--output", "live", "seq", "100000"], &["run", "true"]] {
+    for words in [
+        &["list", "policies"][..],
+        &["run", "-q", "--output", "live", "seq", "100000"],
+        &["run", "true"],
+        &["run", "--dry-run", "true"],
+    ] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let output = command(folder.path(), words).stdout(writer).stderr(Stdio::piped()).output().expect("it runs");

@@ -8,6 +8,7 @@ use crate::emulate::{SlowClock, SmallCores};
 use crate::energy::{EnergyMeter, NoEnergy};
 use crate::events::EventKind;
 use crate::guardian::{Charge, Guardian};
+use crate::interrupts::ENDING;
 use crate::meminfo;
 use crate::mend::{self, Mended, Reach};
 use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE};
@@ -133,9 +134,6 @@ pub enum HostError {
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> HostError {
     move |source| HostError::System { what, source }
 }
-
-/// Signals that end the run.
-const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// This machine.
 pub struct Host {

@@ -12,6 +12,7 @@ pub mod energy;
 pub mod events;
 mod guardian;
 mod host;
+mod interrupts;
 pub mod meminfo;
 pub mod mend;
 mod process;
@@ -24,5 +25,6 @@ mod tree;
 
 pub use cgroup::{GroupError, freezer_problem};
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, feeds};
+pub use interrupts::Interrupts;
 pub use spawn::{Program, find_program};
 pub use sys::affinity;

@@ -37,6 +37,8 @@ pub enum SoloSource {
     Record,
     /// A program profile.
     Profile,
+    /// A simulation of the job alone on the simulated machine.
+    Simulated,
 }
 
 impl SoloSource {
@@ -46,6 +48,7 @@ impl SoloSource {
             SoloSource::Measured => "measured alone",
             SoloSource::Record => "from an earlier record",
             SoloSource::Profile => "from a profile",
+            SoloSource::Simulated => "simulated alone",
         }
     }
 }

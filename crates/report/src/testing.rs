@@ -140,6 +140,10 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     info.cpu_share = Reading::Absent(Absence::Simulated);
     info.warnings.clear();
     info.feeds = Feeds::default();
+    for job in &mut info.jobs {
+        (job.program, job.log) = (Some("mcf".to_owned()), None);
+    }
+    info.jobs[0].solo = Some(Solo { time: Nanos::from_s(10.0), source: SoloSource::Simulated });
     (result, info)
 }
 

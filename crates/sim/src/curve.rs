@@ -16,3 +16,54 @@ pub struct LatencyLine {
     /// (bandwidth / peak, latency / idle latency), both ascending; the first latency is 1.
     pub points: Vec<(f64, f64)>,
 }
+
+/// Beyond the last point latency grows by this many idle latencies for a bandwidth as large as the peak: so steeply
+/// that the bandwidth is as good as capped there.
+const WALL: f64 = 1_000.0;
+
+impl LatencyCurve {
+    /// Latency relative to the idle latency, at least 1, with `bandwidth` of the peak in use, of which a share of
+    /// `reads` are reads. Straight between points and between lines.
+    pub fn latency(&self, bandwidth: f64, reads: f64) -> f64 {
+        let above = self.lines.partition_point(|line| line.reads < reads);
+        match (above.checked_sub(1).and_then(|below| self.lines.get(below)), self.lines.get(above)) {
+            (Some(low), Some(high)) => {
+                let part = (reads - low.reads) / (high.reads - low.reads);
+                let (a, b) = (low.latency(bandwidth), high.latency(bandwidth));
+                a + (b - a) * part
+            }
+            (Some(line), None) | (None, Some(line)) => line.latency(bandwidth),
+            (None, None) => 1.0,
+        }
+    }
+}
+
+impl LatencyLine {
+    /// Latency relative to the idle latency.
+    fn latency(&self, bandwidth: f64) -> f64 {
+        let above = self.points.partition_point(|&(x, _)| x < bandwidth);
+        match (above.checked_sub(1).and_then(|below| self.points.get(below)), self.points.get(above)) {
+            (Some(&(x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * ((bandwidth - x0) / (x1 - x0)),
+            (Some(&(x, y)), None) => y + (bandwidth - x) * WALL,
+            (None, Some(&(_, y))) => y,
+            (None, None) => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn straight_between_points_and_lines_and_a_wall_at_the_end() {
+        let line = |reads, top| LatencyLine { reads, points: vec![(0.1, 1.0), (0.5, top), (0.9, 2.0 * top)] };
+        let curve = LatencyCurve { lines: vec![line(0.5, 2.0), line(1.0, 1.5)] };
+        assert_eq!(curve.latency(0.0, 0.5), 1.0);
+        assert_eq!(curve.latency(0.3, 0.5), 1.5);
+        assert_eq!(curve.latency(0.3, 0.2), 1.5);
+        assert_eq!(curve.latency(0.5, 0.75), 1.75);
+        assert_eq!(curve.latency(0.9, 1.0), 3.0);
+        assert!(curve.latency(0.91, 1.0) > 12.0);
+    }
+}

@@ -5,10 +5,22 @@
 //! `+ - * /` and `sqrt` is computed on floating-point numbers, and nothing is ordered by a hash.
 
 pub mod curve;
+pub mod data;
+mod fault;
 pub mod machine;
 pub mod program;
+mod reported;
+mod sim;
+mod solo;
 mod source;
+mod world;
 
+pub use data::{
+    BuiltIn, MACHINES, PROGRAMS, SpecError, builtin_machine, builtin_program, parse_machine, parse_program,
+};
+pub use fault::{Fault, FaultKind};
 pub use machine::MachineSpec;
 pub use program::ProgramSpec;
+pub use sim::{DEFAULT_STEP, DEFAULT_VARIATION, Sim, SimConfig, SimError, SimJob, Work};
+pub use solo::SoloRun;
 pub use source::Source;

@@ -2,6 +2,7 @@
 
 pub(crate) mod list;
 pub(crate) mod mix;
+pub(crate) mod spec;
 pub(crate) mod template;
 
 use crate::exit::usage;
@@ -35,10 +36,15 @@ impl Command {
                 words.next().unwrap_or("job")
             }
         };
-        let name = first.rsplit('/').next().unwrap_or(first);
-        let clean: String = name.chars().filter(|&c| c.is_ascii_alphanumeric() || "._+-".contains(c)).collect();
-        if clean.trim_matches('.').is_empty() { "job".to_owned() } else { clean }
+        name_in_file(first)
     }
+}
+
+/// The last part of a path with what can stand in a job's name.
+fn name_in_file(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let clean: String = name.chars().filter(|&c| c.is_ascii_alphanumeric() || "._+-".contains(c)).collect();
+    if clean.trim_matches('.').is_empty() { "job".to_owned() } else { clean }
 }
 
 /// Quotes a word for the shell if it needs it.
@@ -169,7 +175,7 @@ fn jobs_named(name: &str, jobs: &[Job]) -> bool {
 fn default_name(input: &JobInput) -> String {
     match (&input.command, &input.program) {
         (Some(command), _) => command.program_name(),
-        (None, Some(program)) => program.clone(),
+        (None, Some(program)) => name_in_file(program.strip_suffix(".toml").unwrap_or(program)),
         (None, None) => "job".to_owned(),
     }
 }
@@ -211,6 +217,17 @@ mod tests {
             names(vec![("A=1 ./run.sh", None, 1), ("(:)", None, 1), ("...", None, 1)]),
             ["run.sh", "job-1", "job-2"]
         );
+    }
+
+    #[test]
+    fn jobs_that_are_only_simulated_are_called_after_their_program() {
+        let job = |program: &str| JobInput {
+            command: None,
+            program: Some(program.to_owned()),
+            ..JobInput::command(Command::Shell(String::new()), "mix.toml:3".to_owned())
+        };
+        let jobs = expand(["mcf", "../own/mcf-2.toml", "/a b.toml", ".toml"].map(job).to_vec()).unwrap();
+        assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["mcf", "mcf-2", "ab", "job"]);
     }
 
     #[test]

@@ -92,6 +92,9 @@ pub enum Event {
     Slept(TaskId),
     /// A sleeping task woke.
     Woke(TaskId),
+    /// CPUs went offline or came back: [`Backend::machine`] answers otherwise than before. What ran on a CPU that is
+    /// gone runs elsewhere.
+    MachineChanged,
     /// The user wants the run to end: the first time in good order, the second time at once.
     Interrupt {
         /// The signal that said so.

@@ -94,6 +94,7 @@ pub fn run<B: Backend>(
         policy_faults: 0,
         room_retry: None,
         energy_j: None,
+        displaced: Vec::new(),
     }
     .run()
 }
@@ -168,6 +169,8 @@ struct Loop<'a, B: Backend> {
     room_retry: Option<Nanos>,
     /// Energy when every task had ended once, if others went on then.
     energy_j: Option<Reading<f64>>,
+    /// Tasks placed on CPUs that are gone.
+    displaced: Vec<TaskId>,
 }
 
 impl Book {
@@ -352,8 +355,23 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
+    /// Stops the tasks whose CPUs are gone, so that they are placed anew.
+    fn stop_displaced(&mut self) -> Result<(), RunError<B::Error>> {
+        let mut displaced = std::mem::take(&mut self.displaced);
+        displaced.retain(|&id| self.snap.task(id).is_some_and(|task| task.running.is_some()));
+        if displaced.is_empty() {
+            return Ok(());
+        }
+        self.close(&displaced, false);
+        let changes: Vec<Change> = displaced.into_iter().map(|task| Change::Stop { task }).collect();
+        self.backend.apply(&changes)?;
+        self.enact(Decision { changes, next_wake: self.next_wake, ..Decision::default() });
+        Ok(())
+    }
+
     /// Closes intervals, asks the policy, checks and applies.
     fn decide(&mut self, triggers: Vec<Trigger>) -> Result<(), RunError<B::Error>> {
+        self.stop_displaced()?;
         let watch = self.backend.stopwatch();
         let now = self.snap.now;
         if triggers.contains(&Trigger::QuantumEnd) {
@@ -643,6 +661,7 @@ impl<B: Backend> Loop<'_, B> {
                     }
                 }
             }
+            Event::MachineChanged => self.change_machine(triggers),
             Event::Interrupt { signal } => {
                 let drain = self.drain.get_or_insert(Drain { by: EndedBy::Signal(signal), interrupts: 0 });
                 drain.interrupts += 1;
@@ -652,6 +671,17 @@ impl<B: Backend> Loop<'_, B> {
                 self.end_all(now, again);
             }
         }
+    }
+
+    /// Takes another set of CPUs for the machine. Whoever was placed on one that is gone is placed anew, and with it
+    /// everybody: the plan was made for another machine.
+    fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
+        self.snap.machine = self.backend.machine();
+        let all = self.snap.machine.all_cpus();
+        let lost =
+            |task: &&TaskView| task.running.as_ref().is_some_and(|running| !running.placement.cpus().is_subset(&all));
+        self.displaced.extend(self.snap.tasks.iter().filter(lost).map(|task| task.id));
+        triggers.push(Trigger::QuantumEnd);
     }
 
     fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {

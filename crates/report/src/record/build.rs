@@ -35,8 +35,10 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     let solos: Vec<Option<Solo>> = result.tasks.iter().zip(&infos).map(|(task, info)| solo(task, info)).collect();
     let outcomes = outcomes(result, |ix, _| Reading::from_option(solos[ix].map(|solo| solo.time), Absence::NoSoloTime));
     let estimated = outcomes_estimated(result, &solos, info.quantum);
+    // A simulated job writes nothing.
+    let no_log = if simulated { Absence::Simulated.text() } else { NOT_GIVEN };
     let jobs = (result.tasks.iter().enumerate())
-        .map(|(ix, task)| job(task, infos[ix], solos[ix], &outcomes.tasks[ix], &estimated.tasks[ix]))
+        .map(|(ix, task)| job(task, infos[ix], solos[ix], &outcomes.tasks[ix], &estimated.tasks[ix], no_log))
         .collect();
 
     let mut absent = Absences::default();
@@ -115,7 +117,14 @@ fn metrics_estimated(outcomes: &Outcomes, estimated: &Outcomes, absent: &mut Abs
     absent.note_option("metrics_estimated", value, why)
 }
 
-fn job(task: &TaskResult, info: &JobInfo, solo: Option<Solo>, outcome: &Outcome, estimated: &Outcome) -> Job {
+fn job(
+    task: &TaskResult,
+    info: &JobInfo,
+    solo: Option<Solo>,
+    outcome: &Outcome,
+    estimated: &Outcome,
+    no_log: &str,
+) -> Job {
     let mut absent = Absences::default();
     let not_ended = if task.started.is_some() { Absence::NotEnded } else { Absence::NotStarted }.text();
     let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
@@ -158,8 +167,8 @@ fn job(task: &TaskResult, info: &JobInfo, solo: Option<Solo>, outcome: &Outcome,
         slowdown_estimate: absent.note_option("slowdown_estimate", estimate.ok(), estimate.err().unwrap_or_default()),
         counts: Figures::of(counts),
         multiplexed: task.multiplexed,
-        log: absent.note_option("log", info.log.clone(), NOT_GIVEN),
-        log_stderr: absent.note_option("log_stderr", info.log_stderr.clone(), NOT_GIVEN),
+        log: absent.note_option("log", info.log.clone(), no_log),
+        log_stderr: absent.note_option("log_stderr", info.log_stderr.clone(), no_log),
         absent,
     }
 }

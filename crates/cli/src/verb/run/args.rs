@@ -1,7 +1,9 @@
 //! What `cosched run` takes on the command line.
 
 use crate::exit;
-use clap::{Args, ValueEnum};
+use crate::input::spec::MachineNames;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, ValueEnum};
 use cosched_core::{CpuSet, Halt, Nanos};
 use cosched_linux::emulate::SmallCores;
 use std::path::PathBuf;
@@ -15,6 +17,7 @@ use std::path::PathBuf;
 ///   cosched run -f commands.txt --policy bandwidth
 ///   cosched run -- make -C project test
 ///   cosched run gzip -k {} ::: *.txt
+///   cosched run mix.toml --on xeon-e5645
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, after_help = exit::TABLE)]
 pub(crate) struct RunArgs {
@@ -38,8 +41,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
-    /// Solo times for slowdowns: `measure` runs each distinct job alone first; a FILE is an earlier run record, or the
-    /// solo-profiles.json of an earlier run's log folder, which `oracle` needs
+    /// Solo times for slowdowns: `measure` runs each distinct job alone first (a simulation always does); a FILE is an
+    /// earlier run record, or the solo-profiles.json of an earlier run's log folder, which `oracle` needs
     #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO")]
     pub(crate) solo: Option<String>,
 
@@ -56,6 +59,12 @@ pub(crate) struct RunArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Policy and machine")]
 pub(crate) struct PolicyArgs {
+    /// Machine: `host` runs real processes on this one; the name of a built-in machine (see `cosched list machines`) or
+    /// a machine file (with `/` or `.toml` in its name) simulates the jobs' programs on that machine
+    #[arg(long, default_value = "host", env = "COSCHED_ON", value_name = "NAME|FILE")]
+    #[arg(value_parser = MachineNames, hide_possible_values = true)]
+    pub(crate) on: String,
+
     /// Policy; `auto` takes the best that this machine can feed (see `cosched list policies`)
     #[arg(short, long, default_value = "auto", env = "COSCHED_POLICY", value_name = "P")]
     pub(crate) policy: String,
@@ -199,6 +208,27 @@ pub(crate) enum Format {
     Text,
     /// One JSON object
     Json,
+}
+
+impl RunArgs {
+    /// Whether the machine is simulated.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.policy.on != "host"
+    }
+
+    /// Forgets what only the environment says and a simulation has no use for: a habit of the host is no mistake there.
+    pub(crate) fn forget_habits(&mut self, matches: &ArgMatches) {
+        if !self.is_simulated() {
+            return;
+        }
+        let habit = |id: &str| matches.value_source(id) == Some(ValueSource::EnvVariable);
+        if habit("freeze") {
+            self.policy.freeze = FreezeArg::Auto;
+        }
+        if habit("mem_keep") {
+            self.limits.mem_keep = None;
+        }
+    }
 }
 
 /// Reads `NAME=VALUE`.

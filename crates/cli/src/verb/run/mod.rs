@@ -1,35 +1,54 @@
-//! `cosched run`: a batch of real programs under a policy.
+//! `cosched run`: a batch under a policy, of real programs on this machine or of simulated ones on a simulated machine.
 //!
 //! The steps, in this order: collect the jobs, look at the machine, choose the policy, check everything that can be
 //! checked before anything is started, measure solo times if asked, run, report.
 
+mod answer;
 mod args;
 mod execute;
-mod machine;
+mod explain;
+mod files;
+mod host;
+mod interruptible;
 mod plan;
+mod policy;
 mod screen;
 mod show;
+mod simulated;
+mod solo;
+mod world;
 
 pub(crate) use args::{Format, RunArgs, name_value};
-use machine::{MachineView, look};
 
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{self, Job};
 use args::Requirement;
-use cosched_core::{Absence, Feed, Restart};
+use cosched_core::Restart;
 use cosched_linux::root::Root;
 use cosched_report::read_joblog;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    if args.is_simulated() {
+        simulated::check_options(&args)?;
+    }
     let (jobs, restart) = collect(&args)?;
-    let view = look(&Root::default(), &args.policy)?;
-    require(&args, &view)?;
-    let (jobs, skipped) = resume(&args, jobs)?;
-    let mut plan = plan::Plan::new(&args, &view, jobs, skipped)?;
+    if args.is_simulated() {
+        let world = simulated::SimWorld::open(&args, &jobs)?;
+        return go(&args, &world, jobs, restart);
+    }
+    let world = host::HostWorld::look(&Root::default(), &args.policy)?;
+    go(&args, &world, jobs, restart)
+}
+
+/// Runs the jobs in a world.
+fn go<W: world::World>(args: &RunArgs, world: &W, jobs: Vec<Job>, restart: Restart) -> anyhow::Result<ExitCode> {
+    require(args, world)?;
+    let (jobs, skipped) = resume(args, jobs)?;
+    let mut plan = plan::Plan::new(args, world, jobs, skipped)?;
     plan.config.restart = restart;
     if args.dry_run {
-        plan::explain(&args, &view, &plan)?;
+        explain::explain(args, world, &plan)?;
         return Ok(Exit::Success.into());
     }
     if plan.jobs.is_empty() {
@@ -38,7 +57,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(Exit::Success.into());
     }
-    execute::execute(&args, &view, plan).map(ExitCode::from)
+    execute::execute(args, world, plan).map(ExitCode::from)
 }
 
 /// The jobs, from the one place where they are given, and what becomes of them when they have ended.
@@ -69,23 +88,17 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
 }
 
 /// Holds the machine against `--require`.
-fn require(args: &RunArgs, view: &MachineView) -> anyhow::Result<()> {
-    let missing = |feed| view.feeds.why_missing(feed).map(|why| (why == Absence::NoPermission, why.to_string()));
-    for requirement in &args.policy.require {
-        let (what, problem) = match requirement {
-            Requirement::Counters => ("counters", missing(Feed::Ipc).or_else(|| missing(Feed::MmReads))),
-            Requirement::Energy => ("energy", missing(Feed::Energy)),
-            Requirement::Freezer => {
-                let problem = view.freezer_problem.as_ref();
-                ("freezer", problem.map(|problem| (problem.is_permission(), problem.to_string())))
-            }
+fn require<W: world::World>(args: &RunArgs, world: &W) -> anyhow::Result<()> {
+    for &requirement in &args.policy.require {
+        let Some(problem) = world.lacks(requirement) else { continue };
+        let what = match requirement {
+            Requirement::Counters => "counters",
+            Requirement::Energy => "energy",
+            Requirement::Freezer => "freezer",
         };
-        if let Some((is_permission, why)) = problem {
-            let exit = if is_permission { Exit::Permission } else { Exit::Incapable };
-            let message =
-                format!("--require {what}: {why}; nothing was started (`cosched doctor` tells what would mend it)");
-            return Err(Failure { exit, message }.into());
-        }
+        let exit = if problem.is_permission { Exit::Permission } else { Exit::Incapable };
+        let message = format!("--require {what}: {}; nothing was started{}", problem.why, problem.hint);
+        return Err(Failure { exit, message }.into());
     }
     Ok(())
 }

@@ -1,27 +1,25 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
 use super::args::RunArgs;
-use super::machine::{Choice, MachineView, check_emulation, choose};
+use super::policy::{Choice, choose};
+use super::world::{World, check_width};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
-use cosched_core::{
-    Change, CpuSet, Feed, Feeds, Importance, Nanos, RunConfig, Snapshot, SoloProfile, TaskId, TaskSpec, TaskView,
-    Trigger,
-};
-use cosched_linux::{Freezing, HostJob, Program, find_program};
-use cosched_report::{Record, SoloFile, SoloTimes, solo_times, wait_text};
-use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use cosched_core::{Absence, Feed, Feeds, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
+use cosched_report::{JobInfo, Record, SoloFile, SoloTimes, solo_times};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A run that is ready to be started.
-pub(crate) struct Plan {
+pub(crate) struct Plan<W: World> {
     pub(crate) choice: Choice,
+    /// What the policy can't be fed with, by now.
+    pub(crate) feeds: Feeds,
     pub(crate) config: RunConfig,
     /// The jobs with their numbers in the job log.
     pub(crate) jobs: Vec<(u64, Job)>,
-    pub(crate) programs: Vec<Program>,
+    /// The same as the world wants them.
+    pub(crate) tasks: Vec<W::Job>,
     pub(crate) specs: Vec<TaskSpec>,
     pub(crate) logs: PathBuf,
     pub(crate) solo: SoloWish,
@@ -29,51 +27,53 @@ pub(crate) struct Plan {
 }
 
 /// Where solo times come from.
-pub(crate) enum SoloWish {
-    Nothing,
-    Measure,
-    Known(SoloTimes),
-    /// A file of solo profiles, and the times in it.
-    Profiles(SoloTimes, SoloFile),
+pub(crate) struct SoloWish {
+    /// Jobs run alone first.
+    pub(crate) alone: bool,
+    /// What an earlier record says, which wins.
+    pub(crate) known: Option<SoloTimes>,
+    /// What a file of solo profiles says beside the times.
+    pub(crate) profiles: Option<SoloFile>,
 }
 
 impl SoloWish {
-    /// What is known of a job beforehand.
-    fn profile(&self, job: &Job) -> SoloProfile {
-        let SoloWish::Profiles(_, file) = self else { return SoloProfile::default() };
-        let command = job.input.command.as_ref().map(Command::line);
-        file.profile(&job.name, command.as_deref()).unwrap_or_default()
+    /// What the command line asks for; `by_default` jobs run alone first.
+    fn new(given: Option<&str>, by_default: bool) -> anyhow::Result<SoloWish> {
+        let mut wish = SoloWish { alone: by_default || given == Some("measure"), known: None, profiles: None };
+        let Some(file) = given.filter(|&file| file != "measure") else { return Ok(wish) };
+        let text = crate::input::read_text(Path::new(file))?;
+        if SoloFile::is_one(&text) {
+            let profiles = SoloFile::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
+            return Ok(SoloWish { known: Some(profiles.times()), profiles: Some(profiles), ..wish });
+        }
+        let record = Record::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
+        let times = solo_times(&record);
+        if times.is_empty() {
+            return Err(usage(format!(
+                "--solo {file}: the record has no solo time; make one with `cosched run --solo measure`, or by running \
+                 the jobs with `--policy fifo --jobs 1`"
+            )));
+        }
+        wish.known = Some(times);
+        Ok(wish)
     }
-}
 
-/// What an earlier record, or a file of solo profiles, says.
-fn known_solo(file: &str) -> anyhow::Result<SoloWish> {
-    let text = crate::input::read_text(Path::new(file))?;
-    if SoloFile::is_one(&text) {
-        let profiles = SoloFile::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
-        return Ok(SoloWish::Profiles(profiles.times(), profiles));
-    }
-    let record = Record::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
-    let times = solo_times(&record);
-    if times.is_empty() {
-        return Err(usage(format!(
-            "--solo {file}: the record has no solo time; make one with `cosched run --solo measure`, or by running the \
-             jobs with `--policy fifo --jobs 1`"
-        )));
-    }
-    Ok(SoloWish::Known(times))
-}
-
-/// What solo runs will feed, or a file does: whether it does so for every job is seen later.
-fn solo_feeds(solo: &SoloWish, feeds: &mut Feeds) {
-    for (feed, counted) in [(Feed::SoloBandwidth, Feed::MmReads), (Feed::SoloTrace, Feed::Ipc)] {
-        match (solo, feeds.why_missing(counted)) {
-            (SoloWish::Nothing | SoloWish::Known(_), _) => {}
-            (SoloWish::Measure, Some(why)) => {
-                feeds.missing.insert(feed, why);
-            }
-            (SoloWish::Measure, None) | (SoloWish::Profiles(..), _) => {
-                feeds.missing.remove(&feed);
+    /// What solo runs will feed, or a file does: whether it does so for every job is seen later.
+    fn feeds(&self, feeds: &mut Feeds) {
+        // A backend knows of no run before this one.
+        feeds.missing.entry(Feed::SoloTrace).or_insert(Absence::NoSoloTrace);
+        for (feed, counted) in [(Feed::SoloBandwidth, Feed::MmReads), (Feed::SoloTrace, Feed::Ipc)] {
+            match feeds.why_missing(counted) {
+                _ if self.profiles.is_some() => {
+                    feeds.missing.remove(&feed);
+                }
+                None if self.alone => {
+                    feeds.missing.remove(&feed);
+                }
+                Some(why) if self.alone => {
+                    feeds.missing.insert(feed, why);
+                }
+                _ => {}
             }
         }
     }
@@ -103,50 +103,29 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
     Ok(())
 }
 
-impl Plan {
-    pub(crate) fn new(
-        args: &RunArgs,
-        view: &MachineView,
-        jobs: Vec<(u64, Job)>,
-        skipped: usize,
-    ) -> anyhow::Result<Plan> {
-        let solo = match args.solo.as_deref() {
-            None => SoloWish::Nothing,
-            Some("measure") => SoloWish::Measure,
-            Some(file) => known_solo(file)?,
-        };
+impl<W: World> Plan<W> {
+    pub(crate) fn new(args: &RunArgs, world: &W, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<W>> {
+        let solo = SoloWish::new(args.solo.as_deref(), W::SOLO_BY_DEFAULT)?;
+        let view = world.view();
         let mut feeds = view.feeds.clone();
-        solo_feeds(&solo, &mut feeds);
+        solo.feeds(&mut feeds);
         let choice = choose(&args.policy, &feeds)?;
-        check_emulation(view, &choice)?;
-        let machine = &view.topology.machine;
+        let machine = &view.machine;
         let started_at = SystemTime::now();
         let logs = args.output.logs.clone().unwrap_or_else(|| default_logs(started_at));
         let logs = std::path::absolute(&logs).unwrap_or(logs);
-        let mut programs = Vec::new();
+        let mut tasks = Vec::new();
         let mut specs = Vec::new();
         for (ix, (_, job)) in jobs.iter().enumerate() {
             let input = &job.input;
-            if input.cpus as usize > machine.cpus.len() {
-                return Err(incapable(format!(
-                    "{}: job `{}` needs cpus = {}, and {} can be used here ({}); use a smaller number, as in cpus = 1",
-                    input.place,
-                    job.name,
-                    input.cpus,
-                    machine.cpus.len(),
-                    machine.all_cpus()
-                )));
-            }
-            programs.push(program(job, &logs)?);
+            check_width(job, &machine.all_cpus())?;
+            tasks.push(world.job(job, &logs)?);
             specs.push(TaskSpec {
                 cpus: input.cpus,
                 arrives: Nanos::from_s(input.start_s),
-                solo: solo.profile(job),
+                solo: SoloProfile::default(),
                 ..TaskSpec::new(ix as u32, &job.name)
             });
-        }
-        if !matches!(solo, SoloWish::Measure) {
-            require_solo(&choice, &specs)?;
         }
         let cpus = machine.cpus.len();
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
@@ -160,13 +139,25 @@ impl Plan {
             seed: args.policy.seed,
             ..RunConfig::default()
         };
-        Ok(Plan { choice, config, jobs, programs, specs, logs, solo, skipped })
+        Ok(Plan { choice, feeds, config, jobs, tasks, specs, logs, solo, skipped })
     }
 
-    /// The jobs as the backend wants them.
-    pub(crate) fn host_jobs(&self) -> Vec<HostJob> {
-        let jobs = self.jobs.iter().zip(&self.programs);
-        jobs.map(|((_, job), program)| HostJob { name: job.name.clone(), program: program.clone() }).collect()
+    /// What is known of the jobs before the run.
+    pub(crate) fn infos(&self) -> Vec<JobInfo> {
+        let jobs = self.jobs.iter().zip(self.specs.iter().zip(&self.tasks));
+        let text = |path: &PathBuf| path.display().to_string();
+        let info = |((seq, job), (spec, task)): (&(u64, Job), (&TaskSpec, &W::Job))| {
+            let files = W::files(task);
+            JobInfo {
+                seq: *seq,
+                program: job.input.program.clone(),
+                command: job.input.command.as_ref().map(Command::line),
+                log: files.as_ref().map(|(out, _)| text(out)),
+                log_stderr: files.as_ref().map(|(_, err)| text(err)),
+                ..JobInfo::of(spec)
+            }
+        };
+        jobs.map(info).collect()
     }
 }
 
@@ -176,166 +167,10 @@ fn default_logs(now: SystemTime) -> PathBuf {
     PathBuf::from("cosched-logs").join(format!("{}-{}", stamp.replace('T', "-"), std::process::id()))
 }
 
-/// What to start for a job; `cosched` itself is this very program.
-fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
-    let input = &job.input;
-    let place = &input.place;
-    let Some(command) = &input.command else {
-        return Err(usage(format!(
-            "{place}: job `{}` has a program to simulate but no command to run; add one, as in command = [\"gzip\", \"a\"]",
-            job.name
-        )));
-    };
-    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    env.retain(|(name, _)| name.to_str().is_none_or(|name| !input.env.contains_key(name)));
-    env.extend(input.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
-    let cwd = input.cwd.as_deref().map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
-    if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
-        return Err(usage(format!("{place}: job `{}`: cwd {} is not a folder", job.name, cwd.display())));
-    }
-    let stdin = input.stdin.as_deref().map(|file| match &cwd {
-        Some(cwd) => cwd.join(file),
-        None => std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
-    });
-    if let Some(file) = &stdin
-        && let Err(error) = std::fs::File::open(file)
-    {
-        return Err(usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, file.display())));
-    }
-    let (path, args) = match command {
-        Command::Shell(line) => (PathBuf::from("/bin/sh"), ["sh", "-c", line].map(OsString::from).to_vec()),
-        Command::Argv(words) => {
-            let search = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-            let found = match words[0].as_str() {
-                "cosched" => std::env::current_exe().ok(),
-                name => find_program(OsStr::new(name), cwd.as_deref(), search),
-            };
-            let Some(found) = found else {
-                return Err(usage(format!(
-                    "{place}: job `{}`: there is no program `{}`{}; check the name, or give its path, as in command = \
-                     [\"./tool\"]",
-                    job.name,
-                    words[0],
-                    if words[0].contains('/') { "" } else { " in PATH" }
-                )));
-            };
-            (found, words.iter().map(OsString::from).collect())
-        }
-    };
-    let stdout = logs.join(format!("{}.out", job.name));
-    let stderr = logs.join(format!("{}.err", job.name));
-    Ok(Program { path, args, env, cwd, stdin, stdout, stderr })
-}
-
-/// Makes the log folder and proves that it can be written; gives the folders that were not there before, the deepest
-/// first.
-pub(crate) fn make_logs(logs: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let made: Vec<PathBuf> = logs.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
-    let fail = |error: std::io::Error| {
-        usage(format!(
-            "--logs: can't write to the log folder {}: {error}; nothing was started; choose another, as in --logs /tmp/run1",
-            logs.display()
-        ))
-    };
-    std::fs::create_dir_all(logs).map_err(fail)?;
-    let probe = logs.join(".cosched-probe");
-    let mut file = std::fs::File::create(&probe).map_err(fail)?;
-    let written = file.write_all(b"probe").and_then(|()| file.sync_all());
-    let _ = std::fs::remove_file(&probe);
-    written.map_err(fail)?;
-    Ok(made)
-}
-
-/// What the policy sees when all jobs that may be live are there and none has been started.
-fn first_snapshot(view: &MachineView, plan: &Plan) -> Snapshot {
-    let live = plan.specs.iter().filter(|spec| spec.arrives == Nanos::ZERO).take(plan.config.jobs);
-    let tasks = live.map(|spec| TaskView {
-        id: spec.id,
-        name: spec.name.as_str().into(),
-        cpus: spec.cpus,
-        allowed: None,
-        nice: 0,
-        origin: spec.origin,
-        control: spec.control,
-        arrived: spec.arrives,
-        running: None,
-        asleep: false,
-        waiting_since: Nanos::ZERO,
-        overdue: false,
-        last_cpus: CpuSet::new(),
-        estimates: cosched_core::Estimates::default(),
-    });
-    Snapshot {
-        machine: std::sync::Arc::new(view.topology.machine.clone()),
-        now: Nanos::ZERO,
-        triggers: vec![Trigger::QuantumEnd],
-        tasks: tasks.collect(),
-    }
-}
-
-/// `--dry-run`: what would be done, and why.
-pub(crate) fn explain(args: &RunArgs, view: &MachineView, plan: &Plan) -> anyhow::Result<()> {
-    let mut policy = (plan.choice.entry.build)(&plan.choice.params);
-    let snapshot = first_snapshot(view, plan);
-    let decision = policy.decide(&snapshot, &mut cosched_core::Rng::new(args.policy.seed));
-    if args.output.format == super::Format::Json {
-        let jobs: Vec<_> = plan
-            .jobs
-            .iter()
-            .map(|(seq, job)| {
-                let command = job.input.command.as_ref().map(Command::line);
-                serde_json::json!({ "seq": seq, "name": job.name, "command": command, "cpus": job.input.cpus })
-            })
-            .collect();
-        let object = serde_json::json!({
-            "policy": plan.choice.entry.name,
-            "params": plan.choice.params,
-            "machine": view.topology.machine.name,
-            "cpus": view.topology.machine.all_cpus(),
-            "live_jobs": plan.config.jobs,
-            "without": plan.choice.shortfalls,
-            "skipped": plan.skipped,
-            "jobs": jobs,
-            "first_decision": decision,
-        });
-        println!("{}", serde_json::to_string_pretty(&object)?);
-        return Ok(());
-    }
-    let machine = &view.topology.machine;
-    println!("policy    {} - {}", plan.choice.entry.name, plan.choice.entry.gist);
-    for (name, value) in plan.choice.params.iter() {
-        println!("          {name} = {}", serde_json::to_string(value)?);
-    }
-    for without in &plan.choice.shortfalls {
-        println!("without   {without}");
-    }
-    println!("machine   {}, CPUs {}", machine.name, machine.all_cpus());
-    let freezing = if view.freezing == Freezing::Cgroup { "cgroup freezer" } else { "signals" };
-    println!("freezing  {freezing}");
-    println!("logs      {}", plan.logs.display());
-    let skipped = if plan.skipped > 0 { format!(", {} done before", plan.skipped) } else { String::new() };
-    println!("jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs);
-    let name = |id: TaskId| plan.specs[id.0 as usize].name.as_str();
-    for (_, job) in &plan.jobs {
-        println!("          {:<20} {}", job.name, job.input.command.as_ref().map_or_else(String::new, Command::line));
-    }
-    println!("first");
-    for change in &decision.changes {
-        if let Change::Place { task, placement, .. } = change {
-            println!("          {:<20} starts on CPU {}", name(*task), placement.cpus());
-        }
-    }
-    for wait in &decision.waits {
-        println!("          {:<20} waits: {}", name(wait.task), wait_text(&wait.reason));
-    }
-    println!("nothing was started");
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::{Absence, Params, Rate, SoloTrace, find_policy};
+    use cosched_core::{Params, Rate, SoloTrace, find_policy};
 
     fn choice(policy: &str) -> Choice {
         let entry = find_policy(policy).expect("a policy of the table");
@@ -362,18 +197,18 @@ mod tests {
 
     #[test]
     fn solo_runs_feed_what_can_be_counted() {
-        let feeds = |missing: &[Feed], solo: &SoloWish| {
+        let feeds = |missing: &[Feed], alone: bool| {
             let mut feeds = Feeds::default();
-            for &feed in missing.iter().chain(&[Feed::SoloTrace, Feed::SoloBandwidth]) {
+            for &feed in missing.iter().chain(&[Feed::SoloBandwidth]) {
                 feeds.missing.insert(feed, Absence::NoCounters);
             }
-            solo_feeds(solo, &mut feeds);
+            SoloWish { alone, known: None, profiles: None }.feeds(&mut feeds);
             (feeds.why_missing(Feed::SoloTrace), feeds.why_missing(Feed::SoloBandwidth))
         };
         let no = Some(Absence::NoCounters);
-        assert_eq!(feeds(&[], &SoloWish::Nothing), (no, no));
-        assert_eq!(feeds(&[], &SoloWish::Measure), (None, None));
-        assert_eq!(feeds(&[Feed::Ipc], &SoloWish::Measure), (no, None));
-        assert_eq!(feeds(&[Feed::MmReads], &SoloWish::Measure), (None, no));
+        assert_eq!(feeds(&[], false), (Some(Absence::NoSoloTrace), no));
+        assert_eq!(feeds(&[], true), (None, None));
+        assert_eq!(feeds(&[Feed::Ipc], true), (no, None));
+        assert_eq!(feeds(&[Feed::MmReads], true), (None, no));
     }
 }

@@ -1,5 +1,7 @@
 //! `cosched list`: what there is, from the tables that the program itself uses.
 
+mod simulated;
+
 use super::run::Format;
 use clap::{Args, ValueEnum};
 use cosched_core::metric::METRICS;
@@ -11,7 +13,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// List policies, metrics or counter events
+/// List policies, machines, programs, metrics or counter events
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// What to list
@@ -27,6 +29,10 @@ pub(crate) struct ListArgs {
 enum What {
     /// Policies with their parameters and needs
     Policies,
+    /// Machines that can be simulated, with their sources
+    Machines,
+    /// Programs that can be simulated, with their sources
+    Programs,
     /// Metrics of a run
     Metrics,
     /// Counter events per microarchitecture, with their sources
@@ -36,6 +42,8 @@ enum What {
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     let (text, object) = match args.what {
         What::Policies => policies(),
+        What::Machines => simulated::machines()?,
+        What::Programs => simulated::programs()?,
         What::Metrics => metrics(),
         What::Events => events()?,
     };

@@ -1,87 +1,9 @@
-//! The machine that a run finds, and the policy that suits it.
+//! The policy of a run: by its name or the best that the machine can feed, with its parameters.
 
-use super::args::{FreezeArg, PolicyArgs};
+use super::args::PolicyArgs;
 use crate::exit::{incapable, usage};
-use anyhow::Context as _;
-use cosched_core::{Feeds, Importance, Machine, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
-use cosched_linux::counters::{CounterSupport, probe};
-use cosched_linux::emulate::SmallCores;
-use cosched_linux::events::{EventOverride, MachineEvents};
-use cosched_linux::root::Root;
-use cosched_linux::topology::{self, Topology};
-use cosched_linux::{Freezing, GroupError};
+use cosched_core::{Feeds, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
 use std::path::Path;
-
-/// All that is known of this machine before a run.
-pub(crate) struct MachineView {
-    pub(crate) topology: Topology,
-    pub(crate) counters: CounterSupport,
-    pub(crate) feeds: Feeds,
-    /// Why the cgroup freezer can't be used.
-    pub(crate) freezer_problem: Option<GroupError>,
-    pub(crate) freezing: Freezing,
-    /// Small cores that are emulated.
-    pub(crate) small: Option<SmallCores>,
-}
-
-/// Looks at the machine.
-pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<MachineView> {
-    let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
-    let topology = topology::read(root, &affinity, args.cpus.as_ref()).map_err(|error| match args.cpus {
-        Some(_) => usage(format!(
-            "--cpus: {error}; {affinity} can be used, as in --cpus {}",
-            affinity.first().map_or(0, |cpu| cpu.0)
-        )),
-        None => anyhow::Error::new(error),
-    })?;
-    let overrides: Vec<EventOverride> = args
-        .events
-        .iter()
-        .map(|text| text.parse::<EventOverride>().map_err(|error| usage(format!("--event {text}: {error}"))))
-        .collect::<Result<_, _>>()?;
-    let events = MachineEvents::detect(root, &overrides).map_err(|error| usage(format!("--event: {error}")))?;
-    let counters = probe(root, &events)?;
-    let freezer_problem = cosched_linux::freezer_problem(root);
-    let freezing = match (args.freeze, &freezer_problem) {
-        (FreezeArg::Signals, _) | (FreezeArg::Auto, Some(_)) => Freezing::Signals,
-        (FreezeArg::Auto | FreezeArg::Cgroup, None) => Freezing::Cgroup,
-        (FreezeArg::Cgroup, Some(why)) => {
-            return Err(incapable(format!("--freeze cgroup: {why}; --freeze signals works everywhere")));
-        }
-    };
-    let mut topology = topology;
-    if let Some(small) = &args.emulate_small {
-        topology.machine = emulated(small, &topology.machine, freezing, freezer_problem.as_ref())?;
-    }
-    let feeds = cosched_linux::feeds(root, &topology.machine, &counters, freezing);
-    let small = args.emulate_small.clone();
-    Ok(MachineView { topology, counters, feeds, freezer_problem, freezing, small })
-}
-
-/// The machine with small cores that are emulated.
-fn emulated(
-    small: &SmallCores,
-    machine: &Machine,
-    freezing: Freezing,
-    freezer_problem: Option<&GroupError>,
-) -> anyhow::Result<Machine> {
-    if freezing != Freezing::Cgroup {
-        let why = freezer_problem.map_or_else(|| "--freeze signals was given".to_owned(), ToString::to_string);
-        return Err(incapable(format!("--emulate-small needs the cgroup freezer: {why}")));
-    }
-    small.on(machine).map_err(|error| usage(format!("--emulate-small: {error}, as in --emulate-small 1:0.25")))
-}
-
-/// Refuses a policy that lets the kernel choose the CPU, so that nobody would know when a job is on an emulated core.
-pub(crate) fn check_emulation(view: &MachineView, choice: &Choice) -> anyhow::Result<()> {
-    if view.small.is_some() && choice.entry.name == "linux" {
-        return Err(usage(
-            "--emulate-small: under policy linux nobody knows which jobs are on these CPUs; use another, as in --policy \
-             big-fair",
-        ));
-    }
-    Ok(())
-}
 
 /// The policy of a run.
 pub(crate) struct Choice {

@@ -1,0 +1,78 @@
+//! Simulated machines and programs: by the name of one that is built in, or from a file.
+
+use super::read_text;
+use crate::exit::usage;
+use clap::builder::{PossibleValue, TypedValueParser};
+use cosched_sim::{
+    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine, parse_program,
+};
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Whether it names a file, and nothing that is built in.
+fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
+/// The name of a program to show in messages.
+pub(crate) fn example_program() -> &'static str {
+    PROGRAMS.first().map_or("mcf", |program| program.name)
+}
+
+/// The machine of `--on`.
+///
+/// # Errors
+/// There is no such machine, or its file can't be read; with what would be right.
+pub(crate) fn machine(name: &str) -> anyhow::Result<MachineSpec> {
+    if is_path(name) {
+        let text = read_text(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
+        return parse_machine(&text, name).map_err(|error| usage(error.to_string()));
+    }
+    builtin_machine(name).ok_or_else(|| {
+        let known: Vec<&str> = MACHINES.iter().map(|machine| machine.name).collect();
+        usage(format!(
+            "--on: there is no machine `{name}`; there are host, {}, as in --on {}; a machine file is given by its path, \
+             as in --on ./{name}.toml",
+            known.join(", "),
+            known.first().unwrap_or(&"host"),
+        ))
+    })
+}
+
+/// The program of a job; the path of a file counts from `folder`, and `place` tells where it was asked for.
+///
+/// # Errors
+/// There is no such program, or its file can't be read; with what would be right.
+pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<ProgramSpec> {
+    if is_path(name) {
+        let path = folder.join(name.strip_prefix("./").unwrap_or(name));
+        let text = read_text(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
+        return parse_program(&text, &path.display().to_string()).map_err(|error| usage(error.to_string()));
+    }
+    builtin_program(name).ok_or_else(|| {
+        let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+        usage(format!(
+            "{place}: there is no program `{name}`; there are {}, as in program = \"{}\"; a program file is given by its \
+             path from the mix file, as in program = \"./{name}.toml\"",
+            known.join(", "),
+            example_program(),
+        ))
+    })
+}
+
+/// Takes any word for a machine, since it can be a file, and offers the names that are built in for completion.
+#[derive(Clone)]
+pub(crate) struct MachineNames;
+
+impl TypedValueParser for MachineNames {
+    type Value = String;
+
+    fn parse_ref(&self, cmd: &clap::Command, arg: Option<&clap::Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        clap::builder::NonEmptyStringValueParser::new().parse_ref(cmd, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = std::iter::once("host").chain(MACHINES.iter().map(|machine| machine.name));
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
+}

@@ -1,0 +1,158 @@
+//! Machines and programs that are built in, for simulations.
+
+use anyhow::Context as _;
+use cosched_sim::program::Stall;
+use cosched_sim::{MACHINES, MachineSpec, PROGRAMS, ProgramSpec, Source, builtin_machine, builtin_program};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+pub(super) fn machines() -> anyhow::Result<(String, Value)> {
+    let mut text = String::from("host  this machine, with real processes (the default of --on)\n");
+    let mut list = Vec::new();
+    for entry in MACHINES {
+        let spec = builtin_machine(entry.name).with_context(|| format!("the built-in machine {}", entry.name))?;
+        let _ = writeln!(text, "\n{}  {}", entry.name, spec.title);
+        let _ = writeln!(text, "  {}", machine_line(&spec));
+        sources(&spec.sources, &mut text);
+        list.push(machine_json(entry.name, &spec));
+    }
+    Ok((text, json!({ "machines": list })))
+}
+
+pub(super) fn programs() -> anyhow::Result<(String, Value)> {
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for entry in PROGRAMS {
+        let spec = builtin_program(entry.name).with_context(|| format!("the built-in program {}", entry.name))?;
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{gap}{}  {}", entry.name, spec.title);
+        let _ = writeln!(text, "  {}", program_line(&spec));
+        sources(&spec.sources, &mut text);
+        list.push(program_json(entry.name, &spec));
+    }
+    Ok((text, json!({ "programs": list })))
+}
+
+/// Where each group of figures comes from; what was only assumed says so.
+fn sources(sources: &[(String, Source)], text: &mut String) {
+    for (group, source) in sources {
+        let _ = writeln!(text, "    {group}: {source}");
+    }
+}
+
+fn sources_json(sources: &[(String, Source)]) -> Vec<Value> {
+    let one = |(group, source): &(String, Source)| match source {
+        Source::Cited(text) => json!({ "group": group, "assumed": false, "source": text }),
+        Source::Assumed(text) => json!({ "group": group, "assumed": true, "source": text }),
+    };
+    sources.iter().map(one).collect()
+}
+
+fn plural(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// Peak bandwidth of one socket's memory in GB/s.
+fn peak_gb_per_s(spec: &MachineSpec) -> f64 {
+    f64::from(spec.memory.channels) * spec.memory.gb_per_s_per_channel
+}
+
+/// Clocks in GHz, the fastest type of core first.
+fn clocks(spec: &MachineSpec) -> String {
+    let of_type = |kind: &cosched_sim::machine::CoreTypeSpec| {
+        let name = if spec.core_types.len() > 1 { format!("{} ", kind.name) } else { String::new() };
+        format!("{name}{:.2} GHz", kind.ghz)
+    };
+    spec.core_types.iter().map(of_type).collect::<Vec<_>>().join(" and ")
+}
+
+fn machine_line(spec: &MachineSpec) -> String {
+    let machine = spec.machine();
+    let caches = match machine.llcs.len() {
+        1 => format!("LLC {} MB", spec.llc.mb),
+        n => format!("{n} LLCs of {} MB", spec.llc.mb),
+    };
+    let per_socket = if spec.sockets > 1 { " a socket" } else { "" };
+    format!(
+        "{} on {} and {}; {}; {caches}; memory {:.1} GB/s{per_socket} ({}), {} ns",
+        plural(machine.cpus.len(), "CPU"),
+        plural(machine.cores.len(), "core"),
+        plural(spec.sockets as usize, "socket"),
+        clocks(spec),
+        peak_gb_per_s(spec),
+        plural(spec.memory.channels as usize, "channel"),
+        spec.memory.idle_latency_ns,
+    )
+}
+
+fn machine_json(name: &str, spec: &MachineSpec) -> Value {
+    let machine = spec.machine();
+    let core_types: Vec<Value> =
+        spec.core_types.iter().map(|kind| json!({ "name": kind.name, "ghz": kind.ghz })).collect();
+    let counters = &spec.counters;
+    json!({
+        "name": name,
+        "title": spec.title,
+        "sockets": spec.sockets,
+        "cpus": machine.cpus.len(),
+        "cores": machine.cores.len(),
+        "core_types": core_types,
+        "llcs": machine.llcs.len(),
+        "llc_mb": spec.llc.mb,
+        "memory_channels_per_socket": spec.memory.channels,
+        "memory_gb_per_s_per_socket": peak_gb_per_s(spec),
+        "memory_idle_latency_ns": spec.memory.idle_latency_ns,
+        "counts": {
+            "ipc": counters.ipc,
+            "l1_accesses": counters.l1_accesses,
+            "llc_accesses": counters.llc_accesses,
+            "mm_reads": counters.mm_reads,
+            "mm_writes": counters.mm_writes,
+            "energy": counters.energy,
+        },
+        "sources": sources_json(&spec.sources),
+    })
+}
+
+fn program_line(spec: &ProgramSpec) -> String {
+    let memory = &spec.memory;
+    let phases = match spec.phases.len() {
+        0 | 1 => String::new(),
+        n => format!("; {n} phases"),
+    };
+    format!(
+        "{} cycles an instruction without misses; of 1,000 instructions {} access the L1 cache and {} the LLC; with {} MB \
+         of it they read {} lines and write {}{phases}",
+        spec.core.cpi,
+        spec.core.l1_accesses_per_ki,
+        spec.cache.llc_accesses_per_ki,
+        memory.at_mb,
+        memory.reads_per_ki,
+        memory.writes_per_ki,
+    )
+}
+
+fn program_json(name: &str, spec: &ProgramSpec) -> Value {
+    let stall = match spec.memory.stall {
+        Stall::Fitted { cpi_fixed, cpi_per_100_cycles, from_cycles } => {
+            json!({ "fitted": {
+                "cpi_fixed": cpi_fixed, "cpi_per_100_cycles": cpi_per_100_cycles, "from_cycles": from_cycles,
+            } })
+        }
+        Stall::Overlap { mlp } => json!({ "overlap": { "mlp": mlp } }),
+    };
+    json!({
+        "name": name,
+        "title": spec.title,
+        "cpi": spec.core.cpi,
+        "l1_accesses_per_ki": spec.core.l1_accesses_per_ki,
+        "llc_accesses_per_ki": spec.cache.llc_accesses_per_ki,
+        "llc_misses_per_ki": spec.cache.llc_misses_per_ki,
+        "reads_per_ki": spec.memory.reads_per_ki,
+        "writes_per_ki": spec.memory.writes_per_ki,
+        "at_mb": spec.memory.at_mb,
+        "stall": stall,
+        "phases": spec.phases.len(),
+        "sources": sources_json(&spec.sources),
+    })
+}

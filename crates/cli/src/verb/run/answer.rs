@@ -1,0 +1,48 @@
+//! What a run answers: the record or a summary, and the exit code.
+
+use super::args::{Format, RunArgs};
+use super::screen;
+use crate::exit::Exit;
+use cosched_core::{EndedBy, RunResult};
+use cosched_report::{Record, SummaryOptions, summary};
+use std::io::{IsTerminal, Write};
+
+/// The answer: the record, or a summary for people.
+pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
+    if args.output.format == Format::Json {
+        std::io::stdout().write_all(record.to_json().as_bytes())?;
+        return Ok(());
+    }
+    if args.output.quiet {
+        return Ok(());
+    }
+    // With --output standard output belongs to the jobs.
+    let to_stderr = args.output.output.is_some();
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_terminal = if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
+    let width = if to_stderr { screen::width_of(std::io::stderr()) } else { screen::width_of(std::io::stdout()) };
+    let options = SummaryOptions { width: if is_terminal { width } else { 100 }, colour: is_terminal && !no_colour };
+    let text = summary(record, &options);
+    if to_stderr {
+        std::io::stderr().write_all(text.as_bytes())?;
+    } else {
+        std::io::stdout().write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The exit that a result leads to.
+pub(crate) fn exit_of(result: &RunResult) -> Exit {
+    let failed = |task: &cosched_core::TaskResult| !task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+    match result.ended_by {
+        EndedBy::Signal(signal) => Exit::Signal(signal),
+        _ if result.tasks.iter().any(|task| task.timed_out) => Exit::TimedOut,
+        EndedBy::Halt if result.tasks.iter().any(|task| task.exit.as_ref().is_some_and(|exit| !exit.ok())) => {
+            Exit::Failure
+        }
+        // A rule on successes was met: what it left out did not fail.
+        EndedBy::Halt => Exit::Success,
+        EndedBy::Completion if result.tasks.iter().any(failed) => Exit::Failure,
+        EndedBy::Completion => Exit::Success,
+    }
+}

@@ -1,0 +1,106 @@
+//! `--dry-run`: what would be done, and why.
+
+use super::args::{Format, RunArgs};
+use super::plan::Plan;
+use super::world::{View, World};
+use crate::input::Command;
+use cosched_core::{Change, CpuSet, Nanos, Snapshot, TaskId, TaskView, Trigger};
+use cosched_report::wait_text;
+use std::io::Write as _;
+
+/// What the policy sees when all jobs that may be live are there and none has been started.
+fn first_snapshot<W: World>(view: &View, plan: &Plan<W>) -> Snapshot {
+    let live = plan.specs.iter().filter(|spec| spec.arrives == Nanos::ZERO).take(plan.config.jobs);
+    let tasks = live.map(|spec| TaskView {
+        id: spec.id,
+        name: spec.name.as_str().into(),
+        cpus: spec.cpus,
+        allowed: None,
+        nice: 0,
+        origin: spec.origin,
+        control: spec.control,
+        arrived: spec.arrives,
+        running: None,
+        asleep: false,
+        waiting_since: Nanos::ZERO,
+        overdue: false,
+        last_cpus: CpuSet::new(),
+        estimates: cosched_core::Estimates::default(),
+    });
+    Snapshot {
+        machine: view.machine.clone(),
+        now: Nanos::ZERO,
+        triggers: vec![Trigger::QuantumEnd],
+        tasks: tasks.collect(),
+    }
+}
+
+/// `--dry-run`: what would be done, and why.
+pub(crate) fn explain<W: World>(args: &RunArgs, world: &W, plan: &Plan<W>) -> anyhow::Result<()> {
+    let view = world.view();
+    let mut out = std::io::stdout().lock();
+    let mut policy = (plan.choice.entry.build)(&plan.choice.params);
+    let snapshot = first_snapshot(view, plan);
+    let decision = policy.decide(&snapshot, &mut cosched_core::Rng::new(args.policy.seed));
+    if args.output.format == Format::Json {
+        let jobs: Vec<_> = plan
+            .jobs
+            .iter()
+            .map(|(seq, job)| {
+                let command = job.input.command.as_ref().map(Command::line);
+                serde_json::json!({
+                    "seq": seq,
+                    "name": job.name,
+                    "program": job.input.program,
+                    "command": command,
+                    "cpus": job.input.cpus,
+                })
+            })
+            .collect();
+        let object = serde_json::json!({
+            "policy": plan.choice.entry.name,
+            "params": plan.choice.params,
+            "backend": view.kind,
+            "machine": view.machine.name,
+            "cpus": view.machine.all_cpus(),
+            "live_jobs": plan.config.jobs,
+            "without": plan.choice.shortfalls,
+            "skipped": plan.skipped,
+            "jobs": jobs,
+            "first_decision": decision,
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
+        return Ok(());
+    }
+    let machine = &view.machine;
+    if view.is_simulated() {
+        writeln!(out, "SIMULATED on {}: no command would be started", machine.name)?;
+    }
+    writeln!(out, "policy    {} - {}", plan.choice.entry.name, plan.choice.entry.gist)?;
+    for (name, value) in plan.choice.params.iter() {
+        writeln!(out, "          {name} = {}", serde_json::to_string(value)?)?;
+    }
+    for without in &plan.choice.shortfalls {
+        writeln!(out, "without   {without}")?;
+    }
+    writeln!(out, "machine   {}, CPUs {}", machine.name, machine.all_cpus())?;
+    writeln!(out, "freezing  {}", view.freezing)?;
+    writeln!(out, "logs      {}", plan.logs.display())?;
+    let skipped = if plan.skipped > 0 { format!(", {} done before", plan.skipped) } else { String::new() };
+    writeln!(out, "jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs)?;
+    let name = |id: TaskId| plan.specs[id.0 as usize].name.as_str();
+    for (_, job) in &plan.jobs {
+        writeln!(out, "          {:<20} {}", job.name, world.shown(job))?;
+    }
+    writeln!(out, "first")?;
+    for change in &decision.changes {
+        if let Change::Place { task, placement, .. } = change {
+            writeln!(out, "          {:<20} starts on CPU {}", name(*task), placement.cpus())?;
+        }
+    }
+    for wait in &decision.waits {
+        writeln!(out, "          {:<20} waits: {}", name(wait.task), wait_text(&wait.reason))?;
+    }
+    writeln!(out, "nothing was started")?;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! This machine as the world of a run: real processes.
+
+use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
+use super::execute::Run;
+use super::screen::Screen;
+use super::solo;
+use super::world::{Problem, View, World};
+use crate::exit::{Exit, incapable, usage};
+use crate::input::{Command, Job};
+use anyhow::Context as _;
+use cosched_core::{Absence, Feed, Machine};
+use cosched_linux::counters::{CounterSupport, probe};
+use cosched_linux::emulate::SmallCores;
+use cosched_linux::events::{EventOverride, MachineEvents};
+use cosched_linux::root::Root;
+use cosched_linux::topology;
+use cosched_linux::{Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program};
+use cosched_report::{BackendKind, EnergySource};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// This machine.
+pub(crate) struct HostWorld {
+    view: View,
+    counters: CounterSupport,
+    /// Why the cgroup freezer can't be used.
+    freezer_problem: Option<GroupError>,
+    freezing: Freezing,
+    /// Small cores that are emulated.
+    small: Option<SmallCores>,
+}
+
+impl HostWorld {
+    /// Looks at the machine.
+    pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<HostWorld> {
+        let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
+        let topology = topology::read(root, &affinity, args.cpus.as_ref()).map_err(|error| match args.cpus {
+            Some(_) => usage(format!(
+                "--cpus: {error}; {affinity} can be used, as in --cpus {}",
+                affinity.first().map_or(0, |cpu| cpu.0)
+            )),
+            None => anyhow::Error::new(error),
+        })?;
+        let overrides: Vec<EventOverride> = args
+            .events
+            .iter()
+            .map(|text| text.parse::<EventOverride>().map_err(|error| usage(format!("--event {text}: {error}"))))
+            .collect::<Result<_, _>>()?;
+        let events = MachineEvents::detect(root, &overrides).map_err(|error| usage(format!("--event: {error}")))?;
+        let counters = probe(root, &events)?;
+        let freezer_problem = cosched_linux::freezer_problem(root);
+        let freezing = match (args.freeze, &freezer_problem) {
+            (FreezeArg::Signals, _) | (FreezeArg::Auto, Some(_)) => Freezing::Signals,
+            (FreezeArg::Auto | FreezeArg::Cgroup, None) => Freezing::Cgroup,
+            (FreezeArg::Cgroup, Some(why)) => {
+                return Err(incapable(format!("--freeze cgroup: {why}; --freeze signals works everywhere")));
+            }
+        };
+        let machine = match &args.emulate_small {
+            None => topology.machine,
+            Some(small) => emulated(small, &topology.machine, freezing, freezer_problem.as_ref(), args)?,
+        };
+        let feeds = cosched_linux::feeds(root, &machine, &counters, freezing);
+        let counted: Vec<&str> =
+            counters.events.iter().filter(|(_, state)| state.is_value()).map(|(kind, _)| kind.name()).collect();
+        let freezing_text = match freezing {
+            Freezing::Cgroup => "cgroup v2 freezer",
+            Freezing::Signals | Freezing::Auto => "signals (SIGSTOP, SIGCONT)",
+        };
+        let has_energy = feeds.why_missing(Feed::Energy).is_none();
+        let view = View {
+            kind: BackendKind::Host,
+            machine: Arc::new(machine),
+            counters: (!counted.is_empty()).then(|| counted.join(", ")),
+            freezing: freezing_text.to_owned(),
+            energy: if has_energy { EnergySource::Measured } else { EnergySource::Absent },
+            feeds,
+        };
+        Ok(HostWorld { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
+    }
+}
+
+/// The machine with small cores that are emulated.
+fn emulated(
+    small: &SmallCores,
+    machine: &Machine,
+    freezing: Freezing,
+    freezer_problem: Option<&GroupError>,
+    args: &PolicyArgs,
+) -> anyhow::Result<Machine> {
+    if freezing != Freezing::Cgroup {
+        let why = freezer_problem.map_or_else(|| "--freeze signals was given".to_owned(), ToString::to_string);
+        return Err(incapable(format!("--emulate-small needs the cgroup freezer: {why}")));
+    }
+    if args.policy == "linux" {
+        return Err(usage(
+            "--emulate-small: under policy linux nobody knows which jobs are on these CPUs; use another, as in --policy \
+             big-fair",
+        ));
+    }
+    small.on(machine).map_err(|error| usage(format!("--emulate-small: {error}, as in --emulate-small 1:0.25")))
+}
+
+impl World for HostWorld {
+    type Job = HostJob;
+    type Backend = Host;
+
+    const SOLO_BY_DEFAULT: bool = false;
+
+    fn view(&self) -> &View {
+        &self.view
+    }
+
+    fn lacks(&self, requirement: Requirement) -> Option<Problem> {
+        let hint = " (`cosched doctor` tells what would mend it)";
+        let missing = |feed| {
+            let why = self.view.feeds.why_missing(feed)?;
+            Some(Problem { is_permission: why == Absence::NoPermission, why: why.to_string(), hint })
+        };
+        match requirement {
+            Requirement::Counters => missing(Feed::Ipc).or_else(|| missing(Feed::MmReads)),
+            Requirement::Energy => missing(Feed::Energy),
+            Requirement::Freezer => self.freezer_problem.as_ref().map(|problem| Problem {
+                is_permission: problem.is_permission(),
+                why: problem.to_string(),
+                hint,
+            }),
+        }
+    }
+
+    fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<HostJob> {
+        Ok(HostJob { name: job.name.clone(), program: program(job, logs)? })
+    }
+
+    fn files(job: &HostJob) -> Option<(PathBuf, PathBuf)> {
+        Some((job.program.stdout.clone(), job.program.stderr.clone()))
+    }
+
+    fn shown(&self, job: &Job) -> String {
+        job.input.command.as_ref().map_or_else(String::new, Command::line)
+    }
+
+    fn backend(&self, args: &RunArgs, jobs: Vec<HostJob>, screen: &Screen) -> anyhow::Result<Host> {
+        let tell = screen.clone();
+        Ok(Host::new(HostConfig {
+            root: Root::default(),
+            machine: (*self.view.machine).clone(),
+            jobs,
+            freezing: self.freezing,
+            counters: self.counters.clone(),
+            mem_keep: args.limits.mem_keep,
+            max_pause: args.limits.max_pause,
+            small: self.small.clone(),
+            notice: Box::new(move |notice| tell.warn(&notice_text(&notice))),
+        })?)
+    }
+
+    fn alone(&self, run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exit>> {
+        solo::measure(run)
+    }
+
+    fn failure(error: HostError) -> anyhow::Error {
+        match error {
+            HostError::System { what, source } => anyhow::Error::new(source).context(what),
+            error => error.into(),
+        }
+    }
+}
+
+/// What to start for a job; `cosched` itself is this very program.
+fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
+    let input = &job.input;
+    let place = &input.place;
+    let Some(command) = &input.command else {
+        return Err(usage(format!(
+            "{place}: job `{}` has a program to simulate but no command to run; add one, as in command = [\"gzip\", \"a\"], or \
+             simulate it with --on MACHINE (`cosched list machines`)",
+            job.name
+        )));
+    };
+    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    env.retain(|(name, _)| name.to_str().is_none_or(|name| !input.env.contains_key(name)));
+    env.extend(input.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+    let cwd = input.cwd.as_deref().map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
+    if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
+        return Err(usage(format!("{place}: job `{}`: cwd {} is not a folder", job.name, cwd.display())));
+    }
+    let stdin = input.stdin.as_deref().map(|file| match &cwd {
+        Some(cwd) => cwd.join(file),
+        None => std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
+    });
+    if let Some(file) = &stdin
+        && let Err(error) = std::fs::File::open(file)
+    {
+        return Err(usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, file.display())));
+    }
+    let (path, args) = match command {
+        Command::Shell(line) => (PathBuf::from("/bin/sh"), ["sh", "-c", line].map(OsString::from).to_vec()),
+        Command::Argv(words) => {
+            let search = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+            let found = match words[0].as_str() {
+                "cosched" => std::env::current_exe().ok(),
+                name => find_program(OsStr::new(name), cwd.as_deref(), search),
+            };
+            let Some(found) = found else {
+                return Err(usage(format!(
+                    "{place}: job `{}`: there is no program `{}`{}; check the name, or give its path, as in command = \
+                     [\"./tool\"]",
+                    job.name,
+                    words[0],
+                    if words[0].contains('/') { "" } else { " in PATH" }
+                )));
+            };
+            (found, words.iter().map(OsString::from).collect())
+        }
+    };
+    let stdout = logs.join(format!("{}.out", job.name));
+    let stderr = logs.join(format!("{}.err", job.name));
+    Ok(Program { path, args, env, cwd, stdin, stdout, stderr })
+}
+
+/// What the user should know, as a sentence.
+fn notice_text(notice: &Notice) -> String {
+    match notice {
+        Notice::Mended(mended) => format!(
+            "an earlier run was killed with its guardian; {} groups were thawed and removed, {} processes continued",
+            mended.groups.len(),
+            mended.continued.len()
+        ),
+        Notice::StoppedItself { job } => {
+            format!("job {job} stopped itself; its CPUs go to others until it is continued (kill -CONT)")
+        }
+        Notice::Continued { job } => format!("job {job} had stopped itself for too long and was continued"),
+        Notice::Lingers { job, processes } => {
+            format!(
+                "job {job}: its own process has ended; {processes} that it started still run, and the job with them"
+            )
+        }
+        Notice::GuardianReplaced => "the guardian was killed; another has taken its place".to_owned(),
+        Notice::NoGuardian(why) => {
+            format!("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")
+        }
+        Notice::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
+        Notice::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
+    }
+}

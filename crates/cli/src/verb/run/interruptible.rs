@@ -1,0 +1,70 @@
+//! A backend without processes of its own that can be interrupted like one with them.
+
+use cosched_core::{Backend, Change, Event, Feeds, Kill, Machine, Nanos, Reading, TaskId, Usage};
+use cosched_linux::Interrupts;
+use std::sync::Arc;
+
+/// A backend, and the signals that end the run.
+pub(crate) struct Interruptible<B> {
+    backend: B,
+    interrupts: Interrupts,
+}
+
+impl<B: Backend> Interruptible<B> {
+    /// From now on Ctrl-C and its like end the run in good order.
+    ///
+    /// # Errors
+    /// The signals can't be taken.
+    pub(crate) fn new(backend: B) -> std::io::Result<Interruptible<B>> {
+        Ok(Interruptible { backend, interrupts: Interrupts::hold()? })
+    }
+}
+
+impl<B: Backend> Backend for Interruptible<B> {
+    type Error = B::Error;
+
+    fn machine(&self) -> Arc<Machine> {
+        self.backend.machine()
+    }
+
+    fn feeds(&self) -> Feeds {
+        self.backend.feeds()
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.backend.now()
+    }
+
+    fn stopwatch(&self) -> Option<Nanos> {
+        self.backend.stopwatch()
+    }
+
+    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), B::Error> {
+        let before = events.len();
+        while let Some(signal) = self.interrupts.next_signal() {
+            events.push(Event::Interrupt { signal });
+        }
+        // Simulated time stands still for a signal: the loop hears of it first.
+        if events.len() > before { Ok(()) } else { self.backend.wait(until, events) }
+    }
+
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        self.backend.read(tasks, out);
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<(), B::Error> {
+        self.backend.apply(changes)
+    }
+
+    fn kill(&mut self, task: TaskId, how: Kill) {
+        self.backend.kill(task, how);
+    }
+
+    fn may_start(&mut self) -> bool {
+        self.backend.may_start()
+    }
+
+    fn energy_j(&mut self) -> Reading<f64> {
+        self.backend.energy_j()
+    }
+}

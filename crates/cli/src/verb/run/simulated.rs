@@ -1,0 +1,180 @@
+//! A simulated machine as the world of a run: the jobs' programs, from their profiles.
+
+use super::args::{FreezeArg, Requirement, RunArgs};
+use super::execute::Run;
+use super::interruptible::Interruptible;
+use super::screen::Screen;
+use super::world::{Problem, View, World, check_width};
+use crate::exit::{Exit, usage};
+use crate::input::{Job, spec};
+use anyhow::Context as _;
+use cosched_core::{Backend as _, Feed, Nanos, SoloProfile};
+use cosched_report::{BackendKind, EnergySource, Solo, SoloSource};
+use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, Work};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The work of a job that does not say how much: what it does in so long alone (Perf&Fair, section 2).
+const WORK: Work = Work::SoloTime(Nanos::from_ms(100_000));
+
+/// A simulated machine, with the jobs that are to run on it.
+pub(crate) struct SimWorld {
+    view: View,
+    /// Until it runs. Making it costs the jobs' solo runs, so it is made once.
+    sim: RefCell<Option<Sim>>,
+}
+
+/// Refuses what has no meaning in a simulation.
+pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
+    let policy = &args.policy;
+    let no_freezer = "no process is frozen";
+    let given = [
+        ("--freeze", policy.freeze != FreezeArg::Auto, no_freezer),
+        ("--require freezer", policy.require.contains(&Requirement::Freezer), no_freezer),
+        ("--emulate-small", policy.emulate_small.is_some(), "there are machines with small cores"),
+        ("--event", !policy.events.is_empty(), "the machine's file says what can be counted"),
+        ("--mem-keep", args.limits.mem_keep.is_some(), "no memory is taken"),
+        ("--output", args.output.output.is_some(), "simulated jobs write nothing"),
+        ("--resume", args.resume, "simulated jobs are never done"),
+    ];
+    let on = &policy.on;
+    if let Some((option, _, why)) = given.iter().find(|(_, given, _)| *given) {
+        return Err(usage(format!(
+            "{option} has no meaning in a simulation (--on {on}): {why}; leave it out, or use --on host"
+        )));
+    }
+    if args.list.is_some() || !args.command.is_empty() {
+        return Err(usage(format!(
+            "--on {on}: commands can't be simulated; give a mix file whose jobs have a `program`, as in `cosched run \
+             mix.toml --on {on}` with program = \"{}\"",
+            spec::example_program()
+        )));
+    }
+    Ok(())
+}
+
+impl SimWorld {
+    /// Reads the machine and the jobs' programs.
+    pub(crate) fn open(args: &RunArgs, jobs: &[Job]) -> anyhow::Result<SimWorld> {
+        let on = &args.policy.on;
+        let machine = Arc::new(spec::machine(on)?);
+        let all = machine.machine().all_cpus();
+        let usable = args.policy.cpus.clone();
+        if let Some(cpus) = usable.as_ref().filter(|cpus| cpus.is_empty() || !cpus.is_subset(&all)) {
+            return Err(usage(format!(
+                "--cpus {cpus}: not all of them exist on {}; {all} can be used, as in --cpus {}",
+                machine.name,
+                all.first().map_or(0, |cpu| cpu.0)
+            )));
+        }
+        let cpus = usable.as_ref().unwrap_or(&all);
+        let folder = args.mix.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let mut programs: BTreeMap<&str, Arc<ProgramSpec>> = BTreeMap::new();
+        let mut simulated = Vec::new();
+        for job in jobs {
+            check_width(job, cpus)?;
+            let input = &job.input;
+            let Some(name) = &input.program else {
+                return Err(usage(format!(
+                    "{}: job `{}` has a command to run but no program to simulate; add one, as in program = \"{}\" \
+                     (`cosched list programs` shows them all)",
+                    input.place,
+                    job.name,
+                    spec::example_program()
+                )));
+            };
+            let program = match programs.get(name.as_str()) {
+                Some(program) => program.clone(),
+                None => {
+                    let place = format!("{}: job `{}`", input.place, job.name);
+                    let program = Arc::new(spec::program(name, folder, &place)?);
+                    programs.insert(name, program.clone());
+                    program
+                }
+            };
+            let work = input.work_instructions.map_or(WORK, Work::Instructions);
+            simulated.push(SimJob { program, work, cpus: input.cpus, nice: 0 });
+        }
+        let config = SimConfig { usable, ..SimConfig::new(machine, simulated, args.policy.seed) };
+        let sim = Sim::new(config).map_err(|error| usage(format!("--on {on}: {error}; nothing was started")))?;
+        let feeds = sim.feeds();
+        let counted = [Feed::Ipc, Feed::L1Accesses, Feed::LlcAccesses, Feed::MmReads, Feed::MmWrites];
+        let counted: Vec<&str> =
+            counted.iter().filter(|&&feed| feeds.why_missing(feed).is_none()).map(|feed| feed.text()).collect();
+        let view = View {
+            kind: BackendKind::Sim,
+            machine: sim.machine(),
+            feeds,
+            counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
+            freezing: "simulated".to_owned(),
+            // Also where the machine has no meter that a policy could read.
+            energy: EnergySource::Modelled,
+        };
+        Ok(SimWorld { view, sim: RefCell::new(Some(sim)) })
+    }
+}
+
+impl World for SimWorld {
+    /// The simulation has its jobs already.
+    type Job = ();
+    type Backend = Interruptible<Sim>;
+
+    /// It costs next to nothing.
+    const SOLO_BY_DEFAULT: bool = true;
+
+    fn view(&self) -> &View {
+        &self.view
+    }
+
+    fn lacks(&self, requirement: Requirement) -> Option<Problem> {
+        let missing = |feed| {
+            let why = self.view.feeds.why_missing(feed)?;
+            let why = format!("the simulated machine {} has no {} ({why})", self.view.machine.name, Feed::text(feed));
+            Some(Problem { is_permission: false, why, hint: " (`cosched list machines` shows others)" })
+        };
+        match requirement {
+            Requirement::Counters => missing(Feed::Ipc).or_else(|| missing(Feed::MmReads)),
+            Requirement::Energy => missing(Feed::Energy),
+            Requirement::Freezer => missing(Feed::Freeze),
+        }
+    }
+
+    fn job(&self, _job: &Job, _logs: &Path) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn files(_job: &()) -> Option<(PathBuf, PathBuf)> {
+        None
+    }
+
+    fn shown(&self, job: &Job) -> String {
+        let program = job.input.program.as_deref().unwrap_or_default();
+        match job.input.work_instructions {
+            Some(instructions) => format!("program {program}, {instructions} instructions"),
+            None => format!("program {program}, as much as it does in 100 s alone"),
+        }
+    }
+
+    fn backend(&self, _args: &RunArgs, _jobs: Vec<()>, _screen: &Screen) -> anyhow::Result<Interruptible<Sim>> {
+        let sim = self.sim.take().context("a simulation runs only once")?;
+        Interruptible::new(sim).context("taking signals")
+    }
+
+    fn alone(&self, run: &mut Run<'_, SimWorld>) -> anyhow::Result<Option<Exit>> {
+        let sim = self.sim.borrow();
+        let solo = sim.iter().flat_map(Sim::solo_runs);
+        // A machine that can't count reads could not have told the bandwidth either.
+        let counted = self.view.feeds.why_missing(Feed::MmReads).is_none();
+        for (solo, (spec, info)) in solo.zip(run.plan.specs.iter_mut().zip(&mut run.infos)) {
+            spec.solo = SoloProfile { time: Some(solo.time), mm_reads: counted.then_some(solo.mm_reads), trace: None };
+            info.solo = Some(Solo { time: solo.time, source: SoloSource::Simulated });
+        }
+        Ok(None)
+    }
+
+    fn failure(error: SimError) -> anyhow::Error {
+        anyhow::Error::new(error).context("the simulation can't go on")
+    }
+}

@@ -1,0 +1,380 @@
+//! Batches on simulated machines, as the user of the built binary meets them.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::{TempDir, tempdir};
+
+const MACHINE: &str = "xeon-e5645";
+
+/// A handful of jobs that come at two moments, more than the six cores of the machine.
+const MIX: &str = "\
+[[job]]
+name = \"memory\"
+program = \"mcf\"
+copies = 5
+work_instructions = 2_000_000_000
+[[job]]
+program = \"lbm\"
+copies = 4
+start_s = 0.5
+work_instructions = 2_000_000_000
+[[job]]
+name = \"wide\"
+command = [\"no-such-program\"]
+program = \"mcf\"
+cpus = 2
+work_instructions = 1_000_000_000
+";
+
+fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+        command.env_remove(name);
+    }
+    command.args(words).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn cosched(folder: &TempDir, words: &[&str]) -> Output {
+    command(folder.path(), words).output().expect("the binary runs")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
+}
+
+fn write(folder: &TempDir, name: &str, text: &str) {
+    let path = folder.path().join(name);
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    std::fs::write(path, text).expect("a file");
+}
+
+fn read(folder: &TempDir, name: &str) -> String {
+    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A folder with the mix in it.
+fn with_mix() -> TempDir {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "mix.toml", MIX);
+    folder
+}
+
+#[test]
+fn every_output_says_that_it_is_simulated() {
+    let folder = with_mix();
+    let files = ["--logs", "L", "--record", "r.json", "--events", "events", "--joblog", "log"];
+    let output = cosched(&folder, &[&["run", "mix.toml", "--on", MACHINE, "-v"], &files[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let summary = out(&output);
+    assert!(summary.starts_with(&format!("SIMULATED on {MACHINE}: ")), "{summary}");
+    assert!(summary.contains("memory-5") && summary.contains("(simulated, 12 CPUs"), "{summary}");
+    for line in err(&output).lines().filter(|line| !line.starts_with("cosched: ")) {
+        assert!(line.starts_with("[simulated] "), "{line}");
+    }
+    assert!(err(&output).contains("[simulated] started wide") && err(&output).contains("] wide: exit 0 after"));
+
+    let record: Value = serde_json::from_str(&read(&folder, "r.json")).expect("JSON");
+    assert_eq!((&record["backend"], &record["machine"]), (&"sim".into(), &MACHINE.into()));
+    assert_eq!((&record["started_at"], &record["started_at_absent"]), (&Value::Null, &"simulated".into()));
+    for times in ["decide_us", "observe_us", "apply_us"] {
+        assert_eq!(record["overhead"][times]["p50_absent"], "simulated", "{times}");
+    }
+    assert_eq!(record["overhead"]["cpu_share_absent"], "simulated");
+    assert_eq!((&record["jobs"][0]["log"], &record["jobs"][0]["log_absent"]), (&Value::Null, &"simulated".into()));
+    assert_eq!((&record["jobs"][0]["program"], &record["jobs"][0]["command"]), (&"mcf".into(), &Value::Null));
+    assert_eq!(read(&folder, "L/run.json"), read(&folder, "r.json"));
+
+    for name in ["L/series.jsonl", "r.series.jsonl", "events"] {
+        let text = read(&folder, name);
+        let first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+        assert_eq!(first["backend"], "sim", "{name}");
+    }
+    assert_eq!(read(&folder, "log").lines().skip(1).filter(|line| line.contains("\tsimulated\t")).count(), 10);
+    let mut left: Vec<String> = std::fs::read_dir(folder.path().join("L"))
+        .expect("the log folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["run.json", "series.jsonl"]);
+}
+
+#[test]
+fn jobs_have_their_solo_times_and_slowdowns() {
+    let folder = with_mix();
+    let words = ["run", "mix.toml", "--on", MACHINE, "--format", "json", "-q"];
+    let record = json(&cosched(&folder, &words));
+    assert_eq!(record["totals"]["succeeded"], 10, "{record}");
+    for job in record["jobs"].as_array().expect("jobs") {
+        assert_eq!(job["solo_source"], "simulated");
+        let number = |key: &str| job[key].as_f64().unwrap_or_else(|| panic!("{key}: {job}"));
+        // Instances differ a little, and a job may meet a phase of another at a lucky moment.
+        assert!(number("slowdown") > 0.9, "{job}");
+        let turnaround = number("finish_s") - number("arrival_s");
+        assert!((number("slowdown") - turnaround / number("solo_s")).abs() < 1e-9, "{job}");
+    }
+    assert!(record["metrics"]["unfairness"].as_f64().is_some_and(|unfairness| unfairness >= 1.0), "{record}");
+    // What is missing has nothing to do with solo runs: they are always there.
+    let codes: Vec<&Value> =
+        record["missing"].as_array().expect("a list").iter().map(|missing| &missing["feed"]).collect();
+    assert!(!codes.contains(&&"solo-bandwidth".into()), "{codes:?}");
+    let measured = json(&cosched(&folder, &[&words[..], &["--solo", "measure"]].concat()));
+    assert_eq!(measured, record);
+}
+
+/// Every machine by its name, and whether it has the counter or meter.
+fn machines_with(folder: &TempDir, what: &str) -> Vec<(String, bool)> {
+    let list = json(&cosched(folder, &["list", "machines", "--format", "json"]));
+    let has = |entry: &Value| {
+        let has = entry["counts"][what].as_bool().unwrap_or_else(|| panic!("{what}: {entry}"));
+        (entry["name"].as_str().expect("a name").to_owned(), has)
+    };
+    list["machines"].as_array().expect("a list").iter().map(has).collect()
+}
+
+#[test]
+fn every_machine_tells_what_it_can_and_no_more() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "mix.toml", "[[job]]\nprogram = \"lbm\"\ncopies = 2\nwork_instructions = 500_000_000\n");
+    let words = |machine: &str| ["run", "mix.toml", "--format", "json", "-q", "--on", machine].map(str::to_owned);
+    let run = |words: &[String]| cosched(&folder, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    for (machine, has) in machines_with(&folder, "energy") {
+        let energy = json(&run(&words(&machine)))["energy"].clone();
+        // Modelled in any case; a meter is what a policy could read.
+        assert!(energy["joules"].as_f64().is_some_and(|joules| joules > 0.0), "{machine}: {energy}");
+        assert_eq!(energy["source"], "modelled", "{machine}");
+        let required = run(&[&words(&machine)[..], &["--require", "energy"].map(str::to_owned)].concat());
+        assert_eq!(required.status.code(), Some(if has { 0 } else { 3 }), "{machine}: {}", err(&required));
+    }
+    for (machine, has) in machines_with(&folder, "mm_reads") {
+        let record = json(&run(&words(&machine)));
+        assert_eq!(record["jobs"][1]["counts"]["mm_reads"].is_u64(), has, "{machine}: {record}");
+    }
+}
+
+#[test]
+fn a_file_of_solo_times_goes_before_simulated_ones() {
+    let folder = with_mix();
+    let words = ["run", "mix.toml", "--on", MACHINE, "--format", "json"];
+    let mut record = json(&cosched(&folder, &words));
+    record["jobs"][0]["solo_s"] = 4.25.into();
+    record["jobs"][1]["name"] = "another".into();
+    write(&folder, "solo.json", &record.to_string());
+    let output = cosched(&folder, &[&words[..], &["--solo", "solo.json"]].concat());
+    let record = json(&output);
+    let solo = |ix: usize| (record["jobs"][ix]["solo_s"].as_f64(), record["jobs"][ix]["solo_source"].as_str());
+    assert_eq!(solo(0), (Some(4.25), Some("record")));
+    assert_eq!(solo(1).1, Some("simulated"));
+    assert!(err(&output).contains("no solo time for job memory-2; its own is simulated"), "{}", err(&output));
+}
+
+#[test]
+fn the_seed_decides_every_byte() {
+    let folder = with_mix();
+    let run = |seed: &str, logs: &str, policy: &str| {
+        let words = ["run", "mix.toml", "--on", MACHINE, "--policy", policy, "--format", "json", "-q"];
+        let output = cosched(&folder, &[&words[..], &["--seed", seed, "--logs", logs]].concat());
+        assert_eq!(output.status.code(), Some(0), "{policy}: {}", err(&output));
+        (out(&output), read(&folder, &format!("{logs}/series.jsonl")))
+    };
+    for policy in ["auto", "linux", "fifo"] {
+        assert_eq!(run("3", "a", policy), run("3", "b", policy), "{policy}");
+        let others = ["4", "5", "6"].map(|seed| run(seed, "c", policy));
+        let times = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["metrics"]["turnaround_s"].clone();
+        let same = times(&run("3", "a", policy).0);
+        assert!(others.iter().any(|(record, _)| times(record) != same), "{policy}: the seed changes nothing");
+    }
+}
+
+#[test]
+fn every_policy_ends_its_batch_and_its_decisions_replay() {
+    let folder = with_mix();
+    let policies = json(&cosched(&folder, &["list", "policies", "--format", "json"]));
+    for policy in policies["policies"].as_array().expect("a list") {
+        let name = policy["name"].as_str().expect("a name");
+        let words = ["run", "mix.toml", "--on", MACHINE, "-q", "--policy", name, "--events", "events"];
+        let output = cosched(&folder, &words);
+        if output.status.code() == Some(3) {
+            println!("{name} skipped, because {}", err(&output));
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", err(&output));
+        let events = read(&folder, "events").lines().count();
+        for seq in [0, events / 2, events - 1] {
+            let words = ["decide", "events", "--format", "json", "--seq", &seq.to_string()];
+            assert_eq!(json(&cosched(&folder, &words))["same_as_recorded"], true, "{name} {seq}");
+        }
+    }
+}
+
+#[test]
+fn limits_hold_as_on_the_host() {
+    let folder = with_mix();
+    let words = ["run", "mix.toml", "--on", MACHINE, "--format", "json", "-q"];
+    let late = cosched(&folder, &[&words[..], &["--timeout", "0.1"]].concat());
+    assert_eq!(late.status.code(), Some(124), "{}", err(&late));
+    assert_eq!(json(&late)["totals"]["timed_out"], 10);
+    let halted = cosched(&folder, &[&words[..], &["--jobs", "2", "--halt", "soon,success=1"]].concat());
+    assert_eq!((halted.status.code(), json(&halted)["finished_by"].clone()), (Some(0), "halt".into()));
+    let few = json(&cosched(&folder, &[&words[..], &["--cpus", "0-1"]].concat()));
+    assert_eq!((&few["machine_details"]["cpus"], &few["totals"]["succeeded"]), (&2.into(), &10.into()));
+}
+
+#[test]
+fn a_dry_run_says_where_and_simulates_nothing() {
+    let folder = with_mix();
+    let output = cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "--dry-run"]);
+    let text = out(&output);
+    assert!(text.starts_with(&format!("SIMULATED on {MACHINE}")), "{text}");
+    for part in ["program lbm, 2000000000 instructions", "freezing  simulated", "nothing was started"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let object = json(&cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "--dry-run", "--format", "json"]));
+    assert_eq!((&object["backend"], &object["jobs"][0]["program"]), (&"sim".into(), &"mcf".into()));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 1, "only the mix file");
+}
+
+/// The command fails with code 2, says all of `parts` in one error, and leaves the folder as it was.
+fn check_error(files: &[(&str, &str)], words: &[&str], parts: &[&str]) {
+    let folder = with_mix();
+    files.iter().for_each(|(name, text)| write(&folder, name, text));
+    let entries = || std::fs::read_dir(folder.path()).expect("the folder").count();
+    let before = entries();
+    let output = cosched(&folder, words);
+    let stderr = err(&output);
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+    assert!(output.stdout.is_empty() && stderr.lines().count() == 1, "{words:?}: {stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "{words:?}: no {part:?} in: {stderr}");
+    }
+    assert_eq!(entries(), before, "{words:?} left something behind");
+}
+
+#[test]
+fn machines_and_programs_that_are_not_there() {
+    let run = ["run", "mix.toml", "--on"];
+    let on = |machine| [&run[..], &[machine]].concat();
+    check_error(&[], &on("xenon"), &["--on", "`xenon`", "host, ", MACHINE, "as in --on ", "./xenon.toml"]);
+    check_error(&[], &on("./xenon"), &["--on", "./xenon", "can't be read"]);
+    check_error(&[], &on("xenon.toml"), &["--on", "xenon.toml", "can't be read"]);
+    check_error(&[("bad.toml", "sokets = 1\n")], &on("bad.toml"), &["bad.toml:1", "`sokets`"]);
+    check_error(&[("bad.toml", "no TOML\n")], &on("./bad.toml"), &["./bad.toml:1"]);
+
+    let with_program = |program: &str| {
+        format!("[[job]]\nname = \"a\"\n\n[[job]]\nprogram = \"{program}\"\n").replacen(
+            "name = \"a\"\n",
+            "name = \"a\"\nprogram = \"mcf\"\n",
+            1,
+        )
+    };
+    let job = |program: &str, parts: &[&str]| {
+        let files = [("sub/m.toml", &*with_program(program)), ("sub/bad.toml", "cpy = 1\n")];
+        check_error(&files, &["run", "sub/m.toml", "--on", MACHINE], parts);
+    };
+    job("nope", &["sub/m.toml:5", "`nope`", "mcf", "lbm", "as in program = ", "./nope.toml"]);
+    job("./nope.toml", &["sub/m.toml:5", "sub/nope.toml", "can't be read"]);
+    job("bad.toml", &["sub/bad.toml:1", "`cpy`"]);
+}
+
+#[test]
+fn jobs_that_can_not_be_simulated() {
+    let only_command = "[[job]]\nprogram = \"mcf\"\n[[job]]\ncommand = [\"gzip\", \"a\"]\n";
+    let words = ["run", "m.toml", "--on", MACHINE];
+    check_error(&[("m.toml", only_command)], &words, &["m.toml:3", "`gzip`", "program = \"", "cosched list programs"]);
+    for words in [&["-f", "list"][..], &["gzip", "-k"], &["gzip", "{}", ":::", "a"]] {
+        let words = [&["run", "--on", MACHINE], words].concat();
+        check_error(&[("list", "gzip a\n")], &words, &["--on xeon-e5645", "mix file", "`program`", "as in"]);
+    }
+    let folder = with_mix();
+    write(&folder, "m.toml", "[[job]]\nprogram = \"mcf\"\ncpus = 13\n");
+    let output = cosched(&folder, &words);
+    assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+    assert!(err(&output).contains("m.toml:1") && err(&output).contains("0-11"), "{}", err(&output));
+}
+
+#[test]
+fn options_without_meaning_are_refused() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["--freeze", "signals"], "--freeze"),
+        (&["--freeze", "cgroup"], "--freeze"),
+        (&["--require", "freezer"], "--require freezer"),
+        (&["--event", "mm=0x4844"], "--event"),
+        (&["--mem-keep", "1G"], "--mem-keep"),
+        (&["--output", "live"], "--output"),
+        (&["--joblog", "log", "--resume"], "--resume"),
+    ];
+    for (options, name) in cases {
+        let words = [&["run", "mix.toml", "--on", MACHINE], *options].concat();
+        check_error(&[], &words, &[name, "no meaning in a simulation", "leave it out"]);
+    }
+    check_error(&[], &["run", "mix.toml", "--on", MACHINE, "--cpus", "90"], &["--cpus 90", "0-11", "as in"]);
+    let folder = with_mix();
+    let mut habits = command(folder.path(), &["run", "mix.toml", "-q"]);
+    habits.env("COSCHED_ON", MACHINE).env("COSCHED_FREEZE", "signals").env("COSCHED_MEM_KEEP", "1000000G");
+    let output = habits.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let met = ["run", "mix.toml", "--on", MACHINE, "-q", "--require", "counters"];
+    assert_eq!(cosched(&folder, &met).status.code(), Some(0));
+}
+
+#[test]
+fn an_interrupted_simulation_leaves_its_record() {
+    let folder = tempdir().expect("a folder");
+    // Far more than is simulated before the signal comes.
+    let endless = "[[job]]\nprogram = \"mcf\"\ncopies = 3\nwork_instructions = 100_000_000_000_000\n";
+    write(&folder, "mix.toml", endless);
+    let words = ["run", "mix.toml", "--on", MACHINE, "--policy", "linux", "--logs", "L", "--format", "json"];
+    let mut run = command(folder.path(), &words);
+    let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let series = folder.path().join("L/series.jsonl");
+    let begun = || std::fs::read_to_string(&series).is_ok_and(|text| text.lines().count() > 2);
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !begun() {
+        assert!(Instant::now() < patience, "nothing is simulated");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", err(&output));
+    let record = json(&output);
+    assert_eq!((&record["finished_by"], &record["signal"]), (&"signal".into(), &2.into()));
+    assert_eq!((&record["backend"], &record["jobs"][0]["exit_text"]), (&"sim".into(), &"SIGTERM".into()));
+    assert_eq!(read(&folder, "L/run.json"), out(&output));
+    assert!(err(&output).contains("SIGINT"), "{}", err(&output));
+}
+
+#[test]
+fn machines_and_programs_are_listed_with_their_sources() {
+    let folder = tempdir().expect("a folder");
+    for (what, expected) in [("machines", MACHINE), ("programs", "mcf")] {
+        let text = out(&cosched(&folder, &["list", what]));
+        let object = json(&cosched(&folder, &["list", what, "--format", "json"]));
+        let entries = object[what].as_array().expect("a list");
+        assert!(entries.iter().any(|entry| entry["name"] == expected), "{what}");
+        for entry in entries {
+            let name = entry["name"].as_str().expect("a name");
+            assert!(text.contains(&format!("\n{name}  ")) || text.starts_with(&format!("{name}  ")), "{name}");
+            let sources = entry["sources"].as_array().expect("sources");
+            assert!(!sources.is_empty(), "{name} has no source");
+            for source in sources {
+                let (group, said) = (source["group"].as_str(), source["source"].as_str());
+                let mark = if source["assumed"] == true { "assumed: " } else { "" };
+                let line = format!("    {}: {mark}{}\n", group.expect("a group"), said.expect("a source"));
+                assert!(text.contains(&line), "{name}: no {line:?}");
+            }
+        }
+    }
+    let script = out(&cosched(&folder, &["completions", "bash"]));
+    assert!(script.contains(MACHINE), "completions know the machines");
+}

@@ -1,0 +1,78 @@
+//! The machines, programs and latency curves that come with the simulator.
+
+use super::{parse_curve, parse_machine, parse_program};
+use crate::curve::LatencyCurve;
+use crate::machine::MachineSpec;
+use crate::program::ProgramSpec;
+use crate::source::Source;
+
+/// A file that comes with the simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// Its name on the command line and in mix files; the file says the same.
+    pub name: &'static str,
+    /// The file's text.
+    pub text: &'static str,
+    /// Its path in the repository.
+    pub file: &'static str,
+}
+
+/// Lists files of a folder at the root of the repository, all of one kind, by their names.
+macro_rules! built_in {
+    ($($folder:literal: $($name:literal)+;)+) => {
+        &[$($(BuiltIn {
+            name: $name,
+            text: include_str!(concat!("../../../../", $folder, "/", $name, ".toml")),
+            file: concat!($folder, "/", $name, ".toml"),
+        },)+)+]
+    };
+}
+
+/// The machines, by name.
+pub static MACHINES: &[BuiltIn] = built_in! {
+    "machines":
+        "big1-small3" "epyc-2cpu" "i5-2500" "i5-2500-1.6ghz" "server-2x64" "xeon-e5645" "xeon-e5645-1ch"
+        "xeon-e5645-2ch";
+};
+
+/// The programs: those of SPEC CPU2006, the kernels of `cosched kernel`, and synthetic ones; each kind by name.
+pub static PROGRAMS: &[BuiltIn] = built_in! {
+    "programs/spec-cpu2006":
+        "GemsFDTD" "astar" "bwaves" "bzip2" "cactusADM" "calculix" "dealII" "gamess" "gcc" "gobmk" "gromacs" "h264ref"
+        "hmmer" "lbm" "leslie3d" "libquantum" "mcf" "milc" "namd" "omnetpp" "perlbench" "povray" "sjeng" "soplex"
+        "sphinx3" "tonto" "wrf" "xalancbmk" "zeusmp";
+    "programs/kernels":
+        "kernel-bus" "kernel-chase" "kernel-compute" "kernel-phases" "kernel-stream";
+    "programs/synthetic":
+        "bus-10" "bus-20" "bus-30" "bus-40" "bus-50" "bus-60" "bus-70" "bus-80" "bus-90" "bus-100";
+};
+
+/// The latency curves that machine files refer to, by name.
+pub static CURVES: &[BuiltIn] = built_in! {
+    "machines/latency": "ddr3-1333";
+};
+
+/// What is wrong with a file that comes with the simulator is found by its tests.
+const SOUND: &str = "a file that comes with the simulator is sound";
+
+fn find(files: &'static [BuiltIn], name: &str) -> Option<&'static BuiltIn> {
+    files.iter().find(|file| file.name == name)
+}
+
+/// The machine of that name, if it comes with the simulator.
+pub fn builtin_machine(name: &str) -> Option<MachineSpec> {
+    find(MACHINES, name).map(|file| parse_machine(file.text, file.file).expect(SOUND))
+}
+
+/// The program of that name, if it comes with the simulator.
+pub fn builtin_program(name: &str) -> Option<ProgramSpec> {
+    find(PROGRAMS, name).map(|file| parse_program(file.text, file.file).expect(SOUND))
+}
+
+/// The latency curve of that name, if it comes with the simulator, and where it comes from.
+pub fn builtin_curve(name: &str) -> Option<(LatencyCurve, Source)> {
+    find(CURVES, name).map(|file| {
+        let (_, curve, source) = parse_curve(file.text, file.file).expect(SOUND);
+        (curve, source)
+    })
+}

@@ -1,0 +1,80 @@
+//! The latency file, format `cosched.latency/1`: loaded latency against bandwidth. Documented in docs/machine-file.md.
+
+use super::error::SpecError;
+use super::text::{Limits, Number, Pairs, Text, Words};
+use crate::curve::{LatencyCurve, LatencyLine};
+use crate::source::Source;
+use serde::Deserialize;
+use toml::Spanned;
+
+/// The version of the format.
+pub(super) const SCHEMA: &str = "cosched.latency/1";
+
+const READS: Limits = Limits::new("reads", 0.01, 1.0, "0.5");
+/// Latency after the last point can't be told, so the last point should be above what the memory can do.
+const BANDWIDTH: Limits = Limits::new("points", 0.0, 1.0, "bandwidth by peak");
+const LATENCY: Limits = Limits::new("points", 1.0, 1000.0, "latency by idle latency");
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: Words,
+    name: Words,
+    title: Words,
+    source: Words,
+    assumed: Words,
+    #[serde(default)]
+    line: Vec<Spanned<Line>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    reads: Number,
+    points: Pairs,
+}
+
+/// Reads a latency file's text: its name, the curve, and where it comes from.
+///
+/// # Errors
+/// [`SpecError`]: what is wrong, with file, line and key, and what would be right.
+pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Source), SpecError> {
+    let text = Text { text, file, page: "docs/machine-file.md" };
+    let parsed: File = text.read()?;
+    let top = text.top();
+    top.schema(&parsed.schema, SCHEMA)?;
+    let name = top.name(parsed.name, "ddr3-1333")?;
+    top.words(parsed.title, "title", "DDR3-1333, measured under load")?;
+    let source = top.source(parsed.source, parsed.assumed)?;
+    if parsed.line.is_empty() {
+        return Err(top.missing("[[line]]", "a line for each share of reads", "[[line]], with reads and points"));
+    }
+    let mut lines: Vec<LatencyLine> = Vec::new();
+    for line in parsed.line {
+        let (group, line) = text.group("[[line]]", line);
+        let span = line.reads.as_ref().map_or(0..0, Spanned::span);
+        let reads = group.number(line.reads, &READS)?;
+        if let Some(before) = lines.last()
+            && reads <= before.reads
+        {
+            let found = format!("{reads} after {}", before.reads);
+            return Err(group.wrong(span, "reads", found, "lines in ascending order of it", "reads = 0.5, then 1.0"));
+        }
+        let example = "[[0, 1], [0.6, 1.2], [0.9, 3]]";
+        let pairs = group.pairs(line.points, (&BANDWIDTH, &LATENCY), example)?;
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for (at, (x, y)) in pairs {
+            let fits = match points.last() {
+                None => x == 0.0 && y == 1.0,
+                Some(before) => y > before.1,
+            };
+            if !fits {
+                let expected = "[0, 1] first, and bandwidth and latency ascending from there";
+                return Err(group.wrong(at, "points", format!("[{x}, {y}]"), expected, format!("points = {example}")));
+            }
+            points.push((x, y));
+        }
+        lines.push(LatencyLine { reads, points });
+    }
+    Ok((name, LatencyCurve { lines }, source))
+}

@@ -1,0 +1,390 @@
+//! The machine file, format `cosched.machine/1`: a machine to simulate. Documented in docs/machine-file.md.
+
+use super::builtin;
+use super::error::SpecError;
+use super::text::{Flag, Group, Limits, Number, Sources, Table, Text, Words};
+use crate::machine::{CoreTypeSpec, CountersSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, SmtSpec};
+use serde::Deserialize;
+use std::sync::Arc;
+use toml::Spanned;
+
+/// The version of the format.
+pub(super) const SCHEMA: &str = "cosched.machine/1";
+
+/// More than any machine has; a guard against a slip of the keyboard that would fill the memory.
+const MOST_CPUS: u32 = 8192;
+
+const SOCKETS: Limits = Limits::new("sockets", 1.0, 64.0, "1");
+const LLCS: Limits = Limits::new("llcs_per_socket", 1.0, 64.0, "1");
+const CORES: Limits = Limits::new("cores_per_llc", 1.0, 512.0, "6");
+const THREADS: Limits = Limits::new("threads_per_core", 1.0, 8.0, "2");
+const GHZ: Limits = Limits::new("ghz", 0.1, 10.0, "2.4");
+/// The kernel's own range: 1024 is the fastest type.
+const CAPACITY: Limits = Limits::new("capacity", 1.0, 1024.0, "1024");
+const L2_KB: Limits = Limits::new("l2_kb", 0.0, 65536.0, "256");
+const CPI_FACTOR: Limits = Limits::new("cpi_factor", 0.1, 10.0, "1.0");
+const L1_PORTS: Limits = Limits::new("l1_ports", 0.5, 16.0, "2");
+const IDLE_W: Limits = Limits::new("idle_w", 0.0, 1000.0, "0.7");
+const ACTIVE_W: Limits = Limits::new("active_w", 0.0, 1000.0, "5");
+const NJ_INSTRUCTION: Limits = Limits::new("nj_per_instruction", 0.0, 1000.0, "1.2");
+const ISSUE_SHARE: Limits = Limits::new("issue_share", 0.0, 1.0, "0.4");
+const L1_WAIT: Limits = Limits::new("l1_wait_cycles", 0.0, 100.0, "1.0");
+const LLC_MB: Limits = Limits::new("mb", 0.1, 65536.0, "12");
+const CHANNELS: Limits = Limits::new("channels", 1.0, 64.0, "3");
+const CHANNEL_GB_S: Limits = Limits::new("gb_per_s_per_channel", 0.1, 1000.0, "10.667");
+const IDLE_NS: Limits = Limits::new("idle_latency_ns", 1.0, 10_000.0, "76");
+const REMOTE_NS: Limits = Limits::new("remote_ns", 0.0, 10_000.0, "80");
+const STATIC_W: Limits = Limits::new("static_w", 0.0, 10_000.0, "26.6");
+const UNCORE_W: Limits = Limits::new("uncore_w", 0.0, 1000.0, "8");
+const NJ_LINE: Limits = Limits::new("nj_per_line", 0.0, 1000.0, "18");
+const PERIOD: Limits = Limits::new("period_ms", 0.1, 1000.0, "18");
+const MIN_SLICE: Limits = Limits::new("min_slice_ms", 0.1, 1000.0, "4");
+const WAKEUP: Limits = Limits::new("wakeup_granularity_ms", 0.0, 1000.0, "1");
+const BALANCE: Limits = Limits::new("balance_ms", 1.0, 60_000.0, "32");
+const SWITCH: Limits = Limits::new("switch_us", 0.0, 1000.0, "3");
+const MIGRATION: Limits = Limits::new("migration_us", 0.0, 10_000.0, "30");
+const NOISE: Limits = Limits::new("noise", 0.0, 0.5, "0.01");
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: Words,
+    name: Words,
+    title: Words,
+    topology: Table<Topology>,
+    #[serde(default)]
+    core_type: Vec<Spanned<CoreType>>,
+    smt: Table<Smt>,
+    llc: Table<Llc>,
+    memory: Table<Memory>,
+    latency: Table<Latency>,
+    power: Table<Power>,
+    kernel: Table<Kernel>,
+    counters: Table<Counters>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Topology {
+    source: Words,
+    assumed: Words,
+    sockets: Number,
+    llcs_per_socket: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CoreType {
+    source: Words,
+    assumed: Words,
+    name: Words,
+    cores_per_llc: Number,
+    threads_per_core: Number,
+    ghz: Number,
+    capacity: Number,
+    l2_kb: Number,
+    pipeline: Table<Pipeline>,
+    power: Table<CorePower>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pipeline {
+    source: Words,
+    assumed: Words,
+    cpi_factor: Number,
+    l1_ports: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CorePower {
+    source: Words,
+    assumed: Words,
+    idle_w: Number,
+    active_w: Number,
+    nj_per_instruction: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Smt {
+    source: Words,
+    assumed: Words,
+    issue_share: Number,
+    l1_wait_cycles: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Llc {
+    source: Words,
+    assumed: Words,
+    mb: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Memory {
+    source: Words,
+    assumed: Words,
+    channels: Number,
+    gb_per_s_per_channel: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Latency {
+    source: Words,
+    assumed: Words,
+    idle_latency_ns: Number,
+    remote_ns: Number,
+    curve: Words,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Power {
+    source: Words,
+    assumed: Words,
+    static_w: Number,
+    uncore_w: Number,
+    nj_per_line: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kernel {
+    source: Words,
+    assumed: Words,
+    period_ms: Number,
+    min_slice_ms: Number,
+    switching: Table<Switching>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Switching {
+    source: Words,
+    assumed: Words,
+    wakeup_granularity_ms: Number,
+    balance_ms: Number,
+    switch_us: Number,
+    migration_us: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Counters {
+    source: Words,
+    assumed: Words,
+    ipc: Flag,
+    l1_accesses: Flag,
+    llc_accesses: Flag,
+    mm_reads: Flag,
+    mm_writes: Flag,
+    energy: Flag,
+    noise: Number,
+}
+
+/// Reads a machine file's text. A latency curve is one of the [`CURVES`](super::CURVES), by name.
+///
+/// # Errors
+/// [`SpecError`]: what is wrong, with file, line and key, and what would be right.
+pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
+    let text = Text { text, file, page: "docs/machine-file.md" };
+    let parsed: File = text.read()?;
+    let top = text.top();
+    top.schema(&parsed.schema, SCHEMA)?;
+    let name = top.name(parsed.name, "i5-2500")?;
+    let title = top.words(parsed.title, "title", "Intel Core i5-2500, four cores")?;
+    let mut sources = Sources::default();
+
+    let (group, topology) = text.table("[topology]", parsed.topology)?;
+    sources.add(&group, topology.source, topology.assumed)?;
+    let sockets = group.whole(topology.sockets, &SOCKETS)?;
+    let llcs_per_socket = group.whole(topology.llcs_per_socket, &LLCS)?;
+
+    let core_types = read_core_types(&text, parsed.core_type, &mut sources)?;
+    let cpus = |kind: &CoreTypeSpec| kind.cores_per_llc * kind.threads_per_core;
+    let cpus = sockets * llcs_per_socket * core_types.iter().map(cpus).sum::<u32>();
+    if cpus > MOST_CPUS {
+        let example = "sockets = 1, llcs_per_socket = 1, cores_per_llc = 6, threads_per_core = 2";
+        return Err(top.wrong(0..0, "the number of CPUs", cpus, format!("at most {MOST_CPUS}"), example));
+    }
+    let smt = match parsed.smt {
+        Some(smt) => {
+            let (group, smt) = text.group("[smt]", smt);
+            sources.add(&group, smt.source, smt.assumed)?;
+            SmtSpec {
+                issue_share: group.number(smt.issue_share, &ISSUE_SHARE)?,
+                l1_wait_cycles: group.number(smt.l1_wait_cycles, &L1_WAIT)?,
+            }
+        }
+        // Without siblings nobody asks.
+        None if core_types.iter().all(|kind| kind.threads_per_core == 1) => {
+            SmtSpec { issue_share: 0.0, l1_wait_cycles: 0.0 }
+        }
+        None => {
+            let expected = "the table, since threads_per_core is more than 1";
+            return Err(top.missing("[smt]", expected, "[smt], with issue_share = 0.4 and l1_wait_cycles = 1.0"));
+        }
+    };
+    let (group, llc) = text.table("[llc]", parsed.llc)?;
+    sources.add(&group, llc.source, llc.assumed)?;
+    let llc = LlcSpec { mb: group.number(llc.mb, &LLC_MB)? };
+
+    let (group, memory) = text.table("[memory]", parsed.memory)?;
+    sources.add(&group, memory.source, memory.assumed)?;
+    let channels = group.whole(memory.channels, &CHANNELS)?;
+    let gb_per_s_per_channel = group.number(memory.gb_per_s_per_channel, &CHANNEL_GB_S)?;
+    let (group, latency) = text.table("[latency]", parsed.latency)?;
+    sources.add(&group, latency.source, latency.assumed)?;
+    let idle_latency_ns = group.number(latency.idle_latency_ns, &IDLE_NS)?;
+    let remote_ns = match sockets {
+        1 => group.number_or(latency.remote_ns, &REMOTE_NS, 0.0)?,
+        _ => group.number(latency.remote_ns, &REMOTE_NS)?,
+    };
+    let (curve, curve_source) = read_curve(&group, latency.curve)?;
+    let memory = MemorySpec { channels, gb_per_s_per_channel, idle_latency_ns, remote_ns, curve: Arc::new(curve) };
+
+    let (group, power) = text.table("[power]", parsed.power)?;
+    sources.add(&group, power.source, power.assumed)?;
+    let power = PowerSpec {
+        static_w: group.number(power.static_w, &STATIC_W)?,
+        uncore_w: group.number(power.uncore_w, &UNCORE_W)?,
+        nj_per_line: group.number(power.nj_per_line, &NJ_LINE)?,
+    };
+    let (group, kernel) = text.table("[kernel]", parsed.kernel)?;
+    let kernel = read_kernel(&text, &group, kernel, &mut sources)?;
+    let (group, counters) = text.table("[counters]", parsed.counters)?;
+    sources.add(&group, counters.source, counters.assumed)?;
+    let counters = CountersSpec {
+        ipc: group.flag(counters.ipc, "ipc")?,
+        l1_accesses: group.flag(counters.l1_accesses, "l1_accesses")?,
+        llc_accesses: group.flag(counters.llc_accesses, "llc_accesses")?,
+        mm_reads: group.flag(counters.mm_reads, "mm_reads")?,
+        mm_writes: group.flag(counters.mm_writes, "mm_writes")?,
+        energy: group.flag(counters.energy, "energy")?,
+        noise: group.number(counters.noise, &NOISE)?,
+    };
+    let mut sources = sources.in_order();
+    sources.push(curve_source);
+    Ok(MachineSpec {
+        name,
+        title,
+        sockets,
+        llcs_per_socket,
+        core_types,
+        smt,
+        llc,
+        memory,
+        power,
+        kernel,
+        counters,
+        sources,
+    })
+}
+
+fn read_core_types(
+    text: &Text<'_>,
+    tables: Vec<Spanned<CoreType>>,
+    sources: &mut Sources,
+) -> Result<Vec<CoreTypeSpec>, SpecError> {
+    let several = tables.len() > 1;
+    if tables.is_empty() {
+        let example = "[[core_type]], with name = \"core\", cores_per_llc = 6 and its other keys";
+        return Err(text.top().missing("[[core_type]]", "a table for each type of core", example));
+    }
+    let mut types: Vec<CoreTypeSpec> = Vec::new();
+    for table in tables {
+        let (group, table) = text.group("[[core_type]]", table);
+        let name_span = table.name.as_ref().map_or(0..0, Spanned::span);
+        let name = group.name(table.name, "core")?;
+        if types.iter().any(|other| other.name == name) {
+            let expected = "a name that no other core type has";
+            return Err(group.wrong(name_span, "name", format!("`{name}` again"), expected, "name = \"small\""));
+        }
+        sources.add_named(&group, &name, table.source, table.assumed)?;
+        let capacity_span = table.capacity.as_ref().map_or(0..0, Spanned::span);
+        let capacity = match table.capacity {
+            None if !several => None,
+            // With several types the kernel tells them apart by it.
+            capacity => Some(group.whole(capacity, &CAPACITY)?),
+        };
+        let fastest = 1024;
+        let most = types.last().map_or(Some(fastest), |before| before.capacity);
+        if let (Some(ours), Some(most)) = (capacity, most)
+            && (ours > most || types.is_empty() && ours != fastest)
+        {
+            let expected = "1024 for the first core type, and no more than that of the type before for the others";
+            return Err(group.wrong(capacity_span, "capacity", ours, expected, "capacity = 1024"));
+        }
+        let cores_per_llc = group.whole(table.cores_per_llc, &CORES)?;
+        let threads_per_core = group.whole(table.threads_per_core, &THREADS)?;
+        let ghz = group.number(table.ghz, &GHZ)?;
+        let l2_kb = group.number(table.l2_kb, &L2_KB)?;
+        let here = |key: &str| group.missing(key, "the table", format!("[core_type.{key}], with its keys"));
+        let pipeline = table.pipeline.ok_or_else(|| here("pipeline"))?;
+        let power = table.power.ok_or_else(|| here("power"))?;
+        let (group, pipeline) = text.group("[core_type.pipeline]", pipeline);
+        sources.add_named(&group, &name, pipeline.source, pipeline.assumed)?;
+        let cpi_factor = group.number(pipeline.cpi_factor, &CPI_FACTOR)?;
+        let l1_ports = group.number(pipeline.l1_ports, &L1_PORTS)?;
+        let (group, power) = text.group("[core_type.power]", power);
+        sources.add_named(&group, &name, power.source, power.assumed)?;
+        types.push(CoreTypeSpec {
+            cores_per_llc,
+            threads_per_core,
+            ghz,
+            capacity,
+            cpi_factor,
+            l1_ports,
+            l2_kb,
+            idle_w: group.number(power.idle_w, &IDLE_W)?,
+            active_w: group.number(power.active_w, &ACTIVE_W)?,
+            nj_per_instruction: group.number(power.nj_per_instruction, &NJ_INSTRUCTION)?,
+            name,
+        });
+    }
+    Ok(types)
+}
+
+fn read_curve(
+    group: &Group<'_>,
+    curve: Words,
+) -> Result<(crate::curve::LatencyCurve, (String, crate::Source)), SpecError> {
+    let names: Vec<&str> = builtin::CURVES.iter().map(|curve| curve.name).collect();
+    let (expected, example) = (format!("one of {}", names.join(", ")), format!("curve = \"{}\"", names[0]));
+    let Some(name) = curve else { return Err(group.missing("curve", expected, example)) };
+    match builtin::builtin_curve(name.as_ref()) {
+        Some((curve, source)) => Ok((curve, (format!("curve {}", name.as_ref()), source))),
+        None => Err(group.wrong(name.span(), "curve", format!("`{}`", name.as_ref()), expected, example)),
+    }
+}
+
+fn read_kernel(
+    text: &Text<'_>,
+    group: &Group<'_>,
+    kernel: Kernel,
+    sources: &mut Sources,
+) -> Result<KernelSpec, SpecError> {
+    sources.add(group, kernel.source, kernel.assumed)?;
+    let period_ms = group.number(kernel.period_ms, &PERIOD)?;
+    let slice_span = kernel.min_slice_ms.as_ref().map_or(0..0, Spanned::span);
+    let min_slice_ms = group.number(kernel.min_slice_ms, &MIN_SLICE)?;
+    if min_slice_ms > period_ms {
+        let expected = format!("at most period_ms, {period_ms}");
+        return Err(group.wrong(slice_span, MIN_SLICE.key, min_slice_ms, expected, "min_slice_ms = 4"));
+    }
+    let (group, switching) = text.table("[kernel.switching]", kernel.switching)?;
+    sources.add(&group, switching.source, switching.assumed)?;
+    Ok(KernelSpec {
+        period_ms,
+        min_slice_ms,
+        wakeup_granularity_ms: group.number(switching.wakeup_granularity_ms, &WAKEUP)?,
+        balance_ms: group.number(switching.balance_ms, &BALANCE)?,
+        switch_us: group.number(switching.switch_us, &SWITCH)?,
+        migration_us: group.number(switching.migration_us, &MIGRATION)?,
+    })
+}

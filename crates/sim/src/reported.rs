@@ -1,0 +1,68 @@
+//! What the simulated counters tell, which is not quite what happened.
+
+use crate::machine::CountersSpec;
+use crate::world::Tally;
+use cosched_core::{Absence, Counts, Reading, Rng};
+
+/// The counters of one task.
+#[derive(Clone, Debug)]
+pub(crate) struct Reported {
+    rng: Rng,
+    seen: Tally,
+    told: [u64; 6],
+}
+
+/// What is wrong with all counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trouble {
+    pub(crate) vanished: bool,
+    pub(crate) factor: f64,
+}
+
+impl Reported {
+    pub(crate) fn new(rng: Rng) -> Reported {
+        Reported { rng, seen: Tally::default(), told: [0; 6] }
+    }
+
+    /// The counters start again.
+    pub(crate) fn wrap(&mut self) {
+        self.told = [0; 6];
+    }
+
+    /// Cumulative counts; what was added since the last reading is off by the counters' noise.
+    pub(crate) fn read(&mut self, now: &Tally, spec: &CountersSpec, trouble: Trouble) -> Counts {
+        let news = [
+            now.cycles - self.seen.cycles,
+            now.instructions - self.seen.instructions,
+            now.l1 - self.seen.l1,
+            now.llc - self.seen.llc,
+            now.reads - self.seen.reads,
+            now.writes - self.seen.writes,
+        ];
+        self.seen = *now;
+        for (told, news) in self.told.iter_mut().zip(news) {
+            let error = (uniform(&mut self.rng) * 2.0 - 1.0) * spec.noise;
+            let counted = news * (1.0 + error) * trouble.factor;
+            *told += (counted + 0.5) as u64;
+        }
+        if trouble.vanished {
+            return Counts::absent(Absence::CountersLost);
+        }
+        let none = !(spec.ipc || spec.l1_accesses || spec.llc_accesses || spec.mm_reads || spec.mm_writes);
+        let why = if none { Absence::NoCounters } else { Absence::NoSuchEvent };
+        let reading = |has: bool, ix: usize| if has { Reading::Value(self.told[ix]) } else { Reading::Absent(why) };
+        Counts {
+            cycles: reading(spec.ipc, 0),
+            instructions: reading(spec.ipc, 1),
+            l1_accesses: reading(spec.l1_accesses, 2),
+            llc_accesses: reading(spec.llc_accesses, 3),
+            mm_reads: reading(spec.mm_reads, 4),
+            mm_writes: reading(spec.mm_writes, 5),
+        }
+    }
+}
+
+/// A uniform number in [0, 1).
+pub(crate) fn uniform(rng: &mut Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}

@@ -1,0 +1,64 @@
+//! Energy: what is switched on, for how long; what is executed; what is moved.
+
+use super::World;
+
+/// Energy since the start, by its parts, in joules.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Energy {
+    /// The machine and its cores as if nothing ran.
+    pub(crate) idle: f64,
+    /// Sockets with a running core.
+    pub(crate) uncore: f64,
+    /// Running cores, whatever they run.
+    pub(crate) active: f64,
+    /// Instructions.
+    pub(crate) instructions: f64,
+    /// Lines moved from and to memory.
+    pub(crate) lines: f64,
+}
+
+impl Energy {
+    pub(crate) fn total(&self) -> f64 {
+        self.idle + self.uncore + self.active + self.instructions + self.lines
+    }
+}
+
+impl World {
+    /// Notes which cores and sockets run something from now on. Before that, a core that changes was brought up to now.
+    pub(crate) fn note_activity(&mut self) {
+        for at in 0..self.dirty.len() {
+            let core = self.dirty[at];
+            let active = self.cores[core].cpus.iter().any(|&cpu| self.cpus[cpu].current.is_some());
+            if std::mem::replace(&mut self.cores[core].active, active) == active {
+                continue;
+            }
+            let (cores, since, total) = &mut self.active_since[self.cores[core].domain];
+            if *cores > 0 {
+                *total += self.now - *since;
+            }
+            *since = self.now;
+            *cores = if active { *cores + 1 } else { *cores - 1 };
+        }
+    }
+
+    /// Energy up to now.
+    pub(crate) fn energy(&mut self) -> Energy {
+        for core in 0..self.cores.len() {
+            self.sync(core);
+        }
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let mut energy = Energy { idle: self.spec.power.static_w * seconds(self.now), ..Energy::default() };
+        for core in &self.cores {
+            let kind = &self.spec.core_types[core.core_type];
+            energy.idle += kind.idle_w * seconds(self.now);
+            energy.active += kind.active_w * seconds(core.active_ns);
+            energy.instructions += kind.nj_per_instruction * core.instructions / 1e9;
+            energy.lines += self.spec.power.nj_per_line * core.lines / 1e9;
+        }
+        for &(cores, since, total) in &self.active_since {
+            let open = if cores > 0 { self.now - since } else { 0 };
+            energy.uncore += self.spec.power.uncore_w * seconds(total + open);
+        }
+        energy
+    }
+}

@@ -1,0 +1,195 @@
+//! The memory of a socket: one latency for everybody, found where the bandwidth that the cores ask for at this latency
+//! is the bandwidth that memory has at it.
+
+use crate::curve::LatencyCurve;
+use crate::machine::MemorySpec;
+use std::sync::Arc;
+
+/// Lines per ns of a GB/s of 10^9 bytes.
+const LINES_PER_NS_PER_GB_PER_S: f64 = 1.0 / 64.0;
+
+/// A change of latency by less than this share is not worth telling the cores.
+const TOLERANCE: f64 = 0.002;
+
+/// The memory of one socket. What the cores ask of it is kept per core, so that one core's change costs no more than
+/// a sum.
+#[derive(Clone, Debug)]
+pub(crate) struct Domain {
+    curve: Arc<LatencyCurve>,
+    idle: f64,
+    peak: f64,
+    /// Latency now, in ns.
+    pub(crate) latency: f64,
+    /// The latency that each core was last solved with.
+    pub(crate) used: Vec<f64>,
+    asks: Vec<Asks>,
+}
+
+/// What a core asks of a domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Asks {
+    /// Lines per ns.
+    pub(crate) lines: f64,
+    /// Those of them that are read.
+    pub(crate) reads: f64,
+    /// By how much `lines` falls for each ns that latency grows.
+    pub(crate) yields: f64,
+}
+
+impl Domain {
+    pub(crate) fn new(spec: &MemorySpec, cores: usize) -> Domain {
+        Domain {
+            curve: spec.curve.clone(),
+            idle: spec.idle_latency_ns,
+            peak: f64::from(spec.channels) * spec.gb_per_s_per_channel * LINES_PER_NS_PER_GB_PER_S,
+            latency: spec.idle_latency_ns,
+            used: vec![spec.idle_latency_ns; cores],
+            asks: vec![Asks::default(); cores],
+        }
+    }
+
+    pub(crate) fn ask(&mut self, core: usize, asks: Asks) {
+        self.asks[core] = asks;
+        self.used[core] = self.latency;
+    }
+
+    /// Brings the latency in line with what is asked; says whether it has changed noticeably.
+    pub(crate) fn settle(&mut self) -> bool {
+        let mut all = Asks::default();
+        for asks in &self.asks {
+            all.lines += asks.lines;
+            all.reads += asks.reads;
+            all.yields += asks.yields;
+        }
+        let latency = self.balance(&all);
+        let change = latency - self.latency;
+        let noticeable = change > TOLERANCE * self.latency || -change > TOLERANCE * self.latency;
+        if noticeable {
+            self.latency = latency;
+        }
+        noticeable
+    }
+
+    /// Whether a core asks for something at a latency that is not the present one.
+    pub(crate) fn is_stale(&self, core: usize) -> bool {
+        let change = self.used[core] - self.latency;
+        self.asks[core].lines > 0.0 && (change > TOLERANCE * self.latency || -change > TOLERANCE * self.latency)
+    }
+
+    /// The latency at which the bandwidth asked for has this latency. A core's rate is 1 / (time in the core + time in
+    /// memory), so what is asked for falls along a hyperbola; all cores together are taken for one.
+    fn balance(&self, all: &Asks) -> f64 {
+        if all.lines <= 0.0 {
+            return self.idle;
+        }
+        let share = all.reads / all.lines;
+        let per_ns = all.yields / all.lines;
+        let start = self.latency;
+        let surplus = |latency: f64| {
+            let lines = all.lines / (1.0 + per_ns * (latency - start)).max(1e-9);
+            self.idle * self.curve.latency(lines / self.peak, share) - latency
+        };
+        let at_start = surplus(start);
+        if at_start.abs() <= 1e-6 * start {
+            return start;
+        }
+        let (mut low, mut at_low, mut high, mut at_high);
+        if at_start > 0.0 {
+            (low, at_low) = (start, at_start);
+            high = start + at_start.min(start);
+            at_high = surplus(high);
+            while at_high > 0.0 {
+                (low, at_low) = (high, at_high);
+                high *= 2.0;
+                at_high = surplus(high);
+            }
+        } else {
+            (high, at_high) = (start, at_start);
+            low = (start + at_start).max(self.idle);
+            at_low = surplus(low);
+            if at_low < 0.0 {
+                // Within rounding of the idle latency.
+                (low, at_low) = (self.idle, 0.0);
+            }
+        }
+        // Regula falsi with the Illinois rule: the end that stays twice counts half.
+        let mut side = 0;
+        for _ in 0..60 {
+            if at_low == at_high || high - low <= 1e-9 * high {
+                break;
+            }
+            let middle = (low * at_high - high * at_low) / (at_high - at_low);
+            let at_middle = surplus(middle);
+            if at_middle.abs() <= 1e-7 * middle {
+                return middle;
+            }
+            if at_middle > 0.0 {
+                (low, at_low) = (middle, at_middle);
+                if side == 1 {
+                    at_high *= 0.5;
+                }
+                side = 1;
+            } else {
+                (high, at_high) = (middle, at_middle);
+                if side == -1 {
+                    at_low *= 0.5;
+                }
+                side = -1;
+            }
+        }
+        0.5 * (low + high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::curve::LatencyLine;
+
+    fn spec() -> MemorySpec {
+        let points = vec![(0.1, 1.0), (0.6, 1.1), (0.8, 1.4), (0.9, 2.5), (0.96, 6.6)];
+        MemorySpec {
+            channels: 1,
+            gb_per_s_per_channel: 10.667,
+            idle_latency_ns: 76.0,
+            remote_ns: 0.0,
+            curve: Arc::new(LatencyCurve { lines: vec![LatencyLine { reads: 1.0, points }] }),
+        }
+    }
+
+    /// A core that spends `core` ns and a latency over `mlp` for each line.
+    fn asks(core: f64, mlp: f64, latency: f64) -> Asks {
+        let time = core + latency / mlp;
+        Asks { lines: 1.0 / time, reads: 1.0 / time, yields: 1.0 / time / time / mlp }
+    }
+
+    #[test]
+    fn the_latency_is_where_asked_and_given_meet() {
+        for cores in 1..=12 {
+            let mut domain = Domain::new(&spec(), 12);
+            for _ in 0..50 {
+                for core in 0..cores {
+                    domain.ask(core, asks(5.0 + core as f64, 4.0, domain.latency));
+                }
+                if !domain.settle() {
+                    break;
+                }
+            }
+            let lines: f64 = (0..cores).map(|core| asks(5.0 + core as f64, 4.0, domain.latency).lines).sum();
+            let given = 76.0 * spec().curve.latency(lines / domain.peak, 1.0);
+            assert!((given - domain.latency).abs() < 0.02 * domain.latency, "{cores}: {given} {}", domain.latency);
+            assert!(lines < 0.98 * domain.peak);
+        }
+    }
+
+    #[test]
+    fn idle_memory_has_the_idle_latency() {
+        let mut domain = Domain::new(&spec(), 1);
+        domain.ask(0, asks(1.0, 10.0, 76.0));
+        domain.settle();
+        assert!(domain.latency > 76.0);
+        domain.ask(0, Asks::default());
+        domain.settle();
+        assert_eq!(domain.latency, 76.0);
+    }
+}

@@ -1,0 +1,356 @@
+//! The simulated world: cores, caches, memory, the kernel's queues, and time.
+//!
+//! Time jumps from event to event. An event concerns one core; its figures are brought up to now, what has to happen
+//! happens, and its rates are solved anew. Other cores are looked at only if what they share with it has changed
+//! noticeably: the latency of memory. What they share of a cache is an integral over time that each core reads off when
+//! its turn comes.
+
+mod balance;
+mod behaviour;
+mod decay;
+mod energy;
+mod memory;
+mod physics;
+mod run_queue;
+mod thread;
+
+pub(crate) use run_queue::weight;
+pub(crate) use thread::{Instance, State, Tally, Thread};
+
+use crate::machine::MachineSpec;
+use crate::program::ProgramSpec;
+use behaviour::{Behaviour, LINES_PER_MB};
+use cosched_core::Machine;
+use memory::Domain;
+use physics::{Core, Llc, Sibling};
+use run_queue::{CpuState, Times};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Something that the backend has to know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happening {
+    /// All threads of a task have done their work.
+    Finished(u32),
+    /// The last awake thread of a task fell asleep.
+    Slept(u32),
+    /// A sleeping thread of a task woke.
+    Woke(u32),
+}
+
+/// The world.
+pub(crate) struct World {
+    pub(crate) spec: Arc<MachineSpec>,
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) now: u64,
+    pub(crate) cpus: Vec<CpuState>,
+    cores: Vec<Core>,
+    llcs: Vec<Llc>,
+    domains: Vec<Domain>,
+    pub(crate) threads: Vec<Thread>,
+    /// The threads of each task.
+    pub(crate) tasks: Vec<std::ops::Range<usize>>,
+    /// By program and core type.
+    behaviours: Vec<Vec<Behaviour>>,
+    times: Times,
+    sleeping: BTreeSet<(u64, usize)>,
+    balance_at: u64,
+    /// Placed threads that may use more than one CPU: where there are none, there is nothing to balance.
+    shared: usize,
+    to_place: Vec<usize>,
+    to_reschedule: Vec<usize>,
+    dirty: Vec<usize>,
+    scratch: Vec<Sibling>,
+    active_since: Vec<(usize, u64, u64)>,
+    pub(crate) happened: Vec<Happening>,
+    /// How far a thread's cycles per instruction may move before they are solved anew.
+    pub(crate) step: f64,
+}
+
+impl World {
+    pub(crate) fn new(spec: Arc<MachineSpec>, programs: &[Arc<ProgramSpec>], step: f64) -> World {
+        // What is simulated is the whole machine, whatever part of it a run may use.
+        let machine = Arc::new(spec.machine());
+        let cpus: Vec<CpuState> = machine.cpus.iter().map(|cpu| CpuState::new(cpu.core)).collect();
+        let ix = |cpu| machine.index_of(cpu).unwrap_or_default();
+        let cores: Vec<Core> = machine
+            .cores
+            .iter()
+            .map(|set| {
+                let cpus: Vec<usize> = set.iter().map(ix).collect();
+                let first = &machine.cpus[cpus[0]];
+                Core {
+                    core_type: first.core_type,
+                    llc: first.llc,
+                    domain: first.memory_domain,
+                    cpus,
+                    at: 0,
+                    turnover: 0.0,
+                    changes: u64::MAX,
+                    next: u64::MAX,
+                    dirty: false,
+                    active: false,
+                    active_ns: 0,
+                    instructions: 0.0,
+                    lines: 0.0,
+                }
+            })
+            .collect();
+        let llc = |llc: usize| Llc {
+            size: spec.llc.mb * LINES_PER_MB,
+            fills: vec![0.0; cores.len()],
+            cores: (0..cores.len()).filter(|&core| cores[core].llc == llc).collect(),
+            turnover: 0.0,
+            pace: 0.0,
+            at: 0,
+        };
+        let ns = |ms: f64| (ms * 1e6 + 0.5) as u64;
+        let kernel = &spec.kernel;
+        World {
+            times: Times {
+                period: ns(kernel.period_ms),
+                min_slice: ns(kernel.min_slice_ms),
+                wakeup_granularity: ns(kernel.wakeup_granularity_ms),
+                balance: ns(kernel.balance_ms).max(1),
+                switch: kernel.switch_us * 1e3,
+                migration: kernel.migration_us * 1e3,
+            },
+            llcs: (0..machine.llcs.len()).map(llc).collect(),
+            domains: (0..machine.memory_domains.len()).map(|_| Domain::new(&spec.memory, cores.len())).collect(),
+            behaviours: programs
+                .iter()
+                .map(|program| spec.core_types.iter().map(|kind| Behaviour::new(program, kind)).collect())
+                .collect(),
+            active_since: vec![(0, 0, 0); machine.memory_domains.len()],
+            now: 0,
+            threads: Vec::new(),
+            tasks: Vec::new(),
+            sleeping: BTreeSet::new(),
+            balance_at: 0,
+            shared: 0,
+            to_place: Vec::new(),
+            to_reschedule: Vec::new(),
+            dirty: Vec::new(),
+            scratch: Vec::new(),
+            happened: Vec::new(),
+            step,
+            cpus,
+            cores,
+            spec,
+            machine,
+        }
+    }
+
+    /// Adds a task of some threads, which share its work evenly; gives its number.
+    pub(crate) fn add_task(&mut self, program: usize, instance: Instance, threads: u32, work: f64, nice: i8) -> u32 {
+        let task = self.tasks.len() as u32;
+        let first = self.threads.len();
+        for _ in 0..threads {
+            let mut thread = Thread {
+                task,
+                program,
+                instance,
+                state: State::Off,
+                placed: false,
+                affinity: Arc::new([]),
+                weight: weight(nice),
+                vruntime: 1 << 40,
+                last_cpu: None,
+                home: None,
+                switching: 0.0,
+                warming: 0.0,
+                phase: 0,
+                phase_left: 0.0,
+                work_left: work / f64::from(threads),
+                tally: Tally::default(),
+                cpu_ns: 0,
+                held: 0.0,
+                held_in: 0,
+                held_at: 0.0,
+                rate: 0.0,
+                uses: Default::default(),
+                ends: u64::MAX,
+            };
+            thread.enter(0, &self.behaviours[program][0].phases[0]);
+            self.threads.push(thread);
+        }
+        self.tasks.push(first..self.threads.len());
+        task
+    }
+
+    /// Lets a thread run on some CPUs, ascending and at least one of them online; it stays where it is if it may.
+    pub(crate) fn place(&mut self, thread_ix: usize, affinity: Arc<[usize]>) {
+        let thread = &mut self.threads[thread_ix];
+        if thread.state == State::Done {
+            return;
+        }
+        let was_shared = thread.placed && thread.affinity.len() > 1;
+        let is_shared = affinity.len() > 1;
+        self.shared = self.shared + usize::from(is_shared) - usize::from(was_shared);
+        thread.affinity = affinity;
+        thread.placed = true;
+        let may_stay = |cpu: usize| self.cpus[cpu].online && thread.affinity.binary_search(&cpu).is_ok();
+        match thread.state {
+            State::Running(cpu) | State::Ready(cpu) if may_stay(cpu) => {}
+            State::Running(_) | State::Ready(_) | State::Off => {
+                self.dequeue(thread_ix, State::Off);
+                self.to_place.push(thread_ix);
+            }
+            State::Asleep | State::Done => {}
+        }
+    }
+
+    /// Freezes a thread.
+    pub(crate) fn stop(&mut self, thread_ix: usize) {
+        let thread = &mut self.threads[thread_ix];
+        if !std::mem::replace(&mut thread.placed, false) {
+            return;
+        }
+        self.shared -= usize::from(thread.affinity.len() > 1);
+        match thread.state {
+            State::Running(_) | State::Ready(_) => self.dequeue(thread_ix, State::Off),
+            State::Off | State::Asleep | State::Done => {}
+        }
+    }
+
+    /// Ends a thread, whatever it does.
+    pub(crate) fn end(&mut self, thread_ix: usize) {
+        self.stop(thread_ix);
+        if self.threads[thread_ix].state == State::Asleep {
+            self.sleeping.retain(|&(_, thread)| thread != thread_ix);
+        }
+        self.threads[thread_ix].state = State::Done;
+    }
+
+    /// Takes a CPU away, or gives it back. What ran on it goes elsewhere, even where it may not: as the kernel does.
+    pub(crate) fn set_online(&mut self, cpu: usize, online: bool) {
+        self.cpus[cpu].online = online;
+        if online {
+            return;
+        }
+        let mut threads: Vec<usize> = self.cpus[cpu].queue.iter().map(|&(_, thread)| thread).collect();
+        threads.extend(self.cpus[cpu].current);
+        for thread in threads {
+            self.dequeue(thread, State::Off);
+            self.to_place.push(thread);
+        }
+    }
+
+    /// After what the caller changed: puts threads on CPUs, chooses who runs, and solves for the rates.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            for thread in std::mem::take(&mut self.to_place) {
+                if self.threads[thread].state == State::Off && self.threads[thread].placed {
+                    let cpu = self.choose_cpu(thread).or_else(|| self.cpus.iter().position(|cpu| cpu.online));
+                    if let Some(cpu) = cpu {
+                        self.enqueue(thread, cpu);
+                    }
+                }
+            }
+            self.reschedule_all();
+            if self.to_place.is_empty() {
+                break;
+            }
+        }
+        self.note_activity();
+        self.solve_dirty();
+    }
+
+    /// The next instant at which something happens by itself.
+    pub(crate) fn next_event(&self) -> u64 {
+        let mut next = self.cores.iter().map(|core| core.next).min().unwrap_or(u64::MAX);
+        if let Some(&(wakes, _)) = self.sleeping.first() {
+            next = next.min(wakes);
+        }
+        if self.shared > 0 {
+            next = next.min(self.balance_at.max(self.now + 1));
+        }
+        next
+    }
+
+    /// Goes to an instant that is not after the next event, and lets happen what happens then.
+    pub(crate) fn advance(&mut self, to: u64) {
+        self.now = to;
+        for core in 0..self.cores.len() {
+            if self.cores[core].next <= to {
+                self.core_event(core);
+            }
+        }
+        while let Some(&(wakes, thread)) = self.sleeping.first()
+            && wakes <= to
+        {
+            self.sleeping.pop_first();
+            self.threads[thread].state = State::Off;
+            if self.threads[thread].placed {
+                self.to_place.push(thread);
+            }
+            self.happened.push(Happening::Woke(self.threads[thread].task));
+        }
+        if self.shared > 0 && self.balance_at <= to {
+            self.balance_at = to + self.times.balance;
+            self.balance();
+        }
+        self.settle();
+    }
+
+    /// Something ends on a core, or its rates are due.
+    fn core_event(&mut self, core: usize) {
+        self.touch(core);
+        for at in 0..self.cores[core].cpus.len() {
+            let cpu = self.cores[core].cpus[at];
+            if let Some(thread) = self.cpus[cpu].current
+                && self.threads[thread].ends <= self.now
+            {
+                self.piece_over(thread);
+            }
+            if self.cpus[cpu].slice_end.is_some_and(|end| end <= self.now) {
+                self.slice_over(cpu);
+            }
+        }
+    }
+
+    /// A thread has come to the end of its phase, or of its work.
+    fn piece_over(&mut self, thread_ix: usize) {
+        let is_end = self.threads[thread_ix].work_left <= self.threads[thread_ix].phase_left;
+        self.finish_piece(thread_ix);
+        let task = self.threads[thread_ix].task;
+        if is_end {
+            self.stop(thread_ix);
+            self.threads[thread_ix].state = State::Done;
+            let mut threads = self.tasks[task as usize].clone();
+            if threads.all(|thread| self.threads[thread].state == State::Done) {
+                self.happened.push(Happening::Finished(task));
+            }
+            return;
+        }
+        let thread = &mut self.threads[thread_ix];
+        let phases = &self.behaviours[thread.program][0].phases;
+        let sleep = (phases[thread.phase].then_sleep_ms * 1e6) as u64;
+        let next = (thread.phase + 1) % phases.len();
+        thread.enter(next, &phases[next]);
+        if sleep > 0 {
+            self.dequeue(thread_ix, State::Asleep);
+            self.sleeping.insert((self.now + sleep, thread_ix));
+            let asleep = |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
+            if self.tasks[task as usize].clone().all(asleep) {
+                self.happened.push(Happening::Slept(task));
+            }
+        }
+    }
+
+    /// Brings every figure of a task up to now.
+    pub(crate) fn sync_task(&mut self, task: u32) {
+        for thread in self.tasks[task as usize].clone() {
+            if let State::Running(cpu) = self.threads[thread].state {
+                self.sync(self.cpus[cpu].core);
+            }
+        }
+    }
+}
+
+impl World {
+    /// Whether any thread has a CPU.
+    pub(crate) fn any_running(&self) -> bool {
+        self.cores.iter().any(|core| core.active)
+    }
+}

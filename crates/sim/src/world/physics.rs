@@ -1,0 +1,299 @@
+//! What happens in the cores and caches while nothing changes: bringing a core up to now, and solving for the rates
+//! from now on.
+//!
+//! A core is the unit: its threads share issue slots and the first-level cache. Between two changes a core's rates are
+//! constant; they are solved anew when something on the core changes, when the latency of memory has changed
+//! noticeably, and when what its threads hold of the last-level cache has moved far enough to matter.
+//!
+//! Each line that is read replaces what lies in a random place of the last-level cache. So a thread that holds `o` of
+//! `S` lines and reads `r` lines per ns, while all together read `R`, changes what it holds by `r - R o / S` per ns, and
+//! what stays behind of a thread that does not run decays with R / S. Along a straight piece of the curve of misses,
+//! with `r` falling as `o` grows, this is an exponential approach, which is computed exactly.
+
+use super::World;
+use super::decay::decay;
+use super::memory::Asks;
+use super::thread::{State, Tally};
+
+/// Rates are not solved anew more often than this, in ns, for each unit of the step.
+const SHORTEST_STEP: f64 = 500_000.0;
+/// And at least this often, in ns.
+const LONGEST_STEP: f64 = 250_000_000.0;
+/// Rounds of the threads of a core adapting to each other.
+const SMT_ROUNDS: usize = 5;
+
+/// A core.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) core_type: usize,
+    pub(crate) llc: usize,
+    pub(crate) domain: usize,
+    /// Its threads' figures are right for this instant.
+    pub(crate) at: u64,
+    /// The turnover of its last-level cache at that instant.
+    pub(crate) turnover: f64,
+    /// When rates are to be solved anew, or a phase ends.
+    pub(crate) changes: u64,
+    /// When something happens on it: `changes`, or the end of a slice.
+    pub(crate) next: u64,
+    pub(crate) dirty: bool,
+    pub(crate) active: bool,
+    pub(crate) active_ns: u64,
+    pub(crate) instructions: f64,
+    pub(crate) lines: f64,
+}
+
+/// A last-level cache.
+#[derive(Clone, Debug)]
+pub(crate) struct Llc {
+    /// Lines that it holds.
+    pub(crate) size: f64,
+    /// Lines per ns that each core of the machine reads into it.
+    pub(crate) fills: Vec<f64>,
+    /// The cores at it.
+    pub(crate) cores: Vec<usize>,
+    /// How often all of it has been replaced since the start.
+    pub(crate) turnover: f64,
+    /// Replacements per ns.
+    pub(crate) pace: f64,
+    pub(crate) at: u64,
+}
+
+impl Llc {
+    /// Brings the turnover up to now.
+    pub(crate) fn advance(&mut self, now: u64) {
+        self.turnover += self.pace * (now - self.at) as f64;
+        self.at = now;
+    }
+}
+
+impl World {
+    /// Brings a core up to now.
+    pub(crate) fn sync(&mut self, core: usize) {
+        let now = self.now;
+        let core = &mut self.cores[core];
+        let span = now - core.at;
+        if span == 0 {
+            return;
+        }
+        let llc = &mut self.llcs[core.llc];
+        llc.advance(now);
+        let pace = (llc.turnover - core.turnover) / span as f64;
+        core.at = now;
+        core.turnover = llc.turnover;
+        if core.active {
+            core.active_ns += span;
+        }
+        let ghz = self.spec.core_types[core.core_type].ghz;
+        for &cpu in &core.cpus {
+            let Some(thread) = self.cpus[cpu].current else { continue };
+            let thread = &mut self.threads[thread];
+            thread.cpu_ns += span;
+            thread.vruntime += span * super::run_queue::NICE_0 / thread.weight;
+            let mut rest = span as f64;
+            let switching = thread.switching.min(rest);
+            thread.switching -= switching;
+            rest -= switching;
+            thread.tally.cycles += rest * ghz;
+            let warming = thread.warming.min(rest);
+            thread.warming -= warming;
+            rest -= warming;
+            let instructions = (thread.rate * rest).min(thread.left());
+            let done = thread.execute(instructions);
+            core.instructions += done.instructions;
+            core.lines += done.reads + done.writes;
+            // What it holds: an approach to where reads and losses balance.
+            let gains = thread.rate * thread.uses.reads_per_line;
+            let speed = pace - gains;
+            let inflow = thread.rate * thread.uses.reads - gains * thread.held;
+            let held = if speed > 0.0 {
+                let rests_at = inflow / speed;
+                rests_at + (thread.held - rests_at) * decay(speed * rest)
+            } else {
+                thread.held + inflow * rest
+            };
+            thread.held = held.clamp(0.0, llc.size);
+        }
+    }
+
+    /// What is left over by rounding at the end of a phase or of the work.
+    pub(crate) fn finish_piece(&mut self, thread: usize) {
+        let State::Running(cpu) = self.threads[thread].state else { return };
+        let left = self.threads[thread].left();
+        let done: Tally = self.threads[thread].execute(left);
+        let core = &mut self.cores[self.cpus[cpu].core];
+        core.instructions += done.instructions;
+        core.lines += done.reads + done.writes;
+    }
+
+    /// Solves for the rates of a core's threads at the latencies of now. The core is up to now.
+    pub(crate) fn solve(&mut self, core_ix: usize) {
+        let now = self.now;
+        let core = &mut self.cores[core_ix];
+        core.dirty = false;
+        let kind = &self.spec.core_types[core.core_type];
+        let smt = &self.spec.smt;
+        // At most a few threads a core: their figures in small arrays, by their place.
+        self.scratch.clear();
+        for &cpu in &core.cpus {
+            let Some(thread_ix) = self.cpus[cpu].current else { continue };
+            let thread = &mut self.threads[thread_ix];
+            let behaviour = &self.behaviours[thread.program][core.core_type];
+            let phase = &behaviour.phases[thread.phase];
+            let memory = phase.memory * thread.instance.memory;
+            let (reads, slope, piece) = behaviour.reads(thread.held);
+            thread.uses.l1 = behaviour.l1;
+            thread.uses.llc = behaviour.llc * memory;
+            thread.uses.reads = reads * memory;
+            thread.uses.writes = thread.uses.reads * behaviour.writes;
+            thread.uses.reads_per_line = slope * memory;
+            let home = thread.home.unwrap_or(core.domain);
+            let remote = if home == core.domain { 0.0 } else { self.spec.memory.remote_ns };
+            let latency = (self.domains[home].latency + remote) * kind.ghz;
+            let (penalty, growth) = behaviour.penalty.at(latency);
+            let own = behaviour.cpi * phase.cpi * thread.instance.cpi;
+            let stall = thread.uses.reads * penalty;
+            self.scratch.push(Sibling {
+                thread: thread_ix,
+                home,
+                own,
+                busy: own,
+                stall,
+                penalty,
+                growth: growth * kind.ghz,
+                ipc: 1.0 / (own + stall),
+                piece,
+            });
+        }
+        if self.scratch.len() > 1 {
+            for _ in 0..SMT_ROUNDS {
+                for ix in 0..self.scratch.len() {
+                    let (mut busy, mut ports) = (0.0, 0.0);
+                    for (other, sibling) in self.scratch.iter().enumerate() {
+                        if other != ix {
+                            busy += sibling.busy * sibling.ipc;
+                            ports += self.threads[sibling.thread].uses.l1 * sibling.ipc / kind.l1_ports;
+                        }
+                    }
+                    let sibling = &mut self.scratch[ix];
+                    let waits = self.threads[sibling.thread].uses.l1 * smt.l1_wait_cycles * f64::min(ports, 1.0);
+                    sibling.busy = sibling.own * (1.0 + smt.issue_share * busy) + waits;
+                    sibling.ipc = 1.0 / (sibling.busy + sibling.stall);
+                }
+            }
+        }
+        // Rates, and what they mean for the cache and for memory.
+        let mut fills = 0.0;
+        for sibling in &self.scratch {
+            let thread = &mut self.threads[sibling.thread];
+            thread.rate = sibling.ipc * kind.ghz;
+            fills += thread.rate * thread.uses.reads;
+        }
+        let llc = &mut self.llcs[core.llc];
+        llc.advance(now);
+        core.turnover = llc.turnover;
+        llc.fills[core_ix] = fills;
+        llc.pace = llc.cores.iter().map(|&core| llc.fills[core]).sum::<f64>() / llc.size;
+        for (domain_ix, domain) in self.domains.iter_mut().enumerate() {
+            let mut asks = Asks::default();
+            for sibling in self.scratch.iter().filter(|sibling| sibling.home == domain_ix) {
+                let thread = &self.threads[sibling.thread];
+                let reads = thread.rate * thread.uses.reads;
+                let lines = reads + thread.rate * thread.uses.writes;
+                asks.reads += reads;
+                asks.lines += lines;
+                asks.yields += lines * thread.uses.reads * sibling.growth * sibling.ipc;
+            }
+            domain.ask(core_ix, asks);
+        }
+        // When to look again.
+        let mut changes = u64::MAX;
+        for sibling in &self.scratch {
+            let thread = &mut self.threads[sibling.thread];
+            let lag = thread.switching + thread.warming;
+            thread.ends = after(now, lag + thread.left() / thread.rate);
+            let flow = thread.rate * thread.uses.reads - llc.pace * thread.held;
+            let change = (flow * thread.uses.reads_per_line * sibling.penalty * sibling.ipc).abs();
+            let mut step = LONGEST_STEP;
+            if change * step > self.step {
+                step = self.step / change;
+            }
+            let to_end = if flow > 0.0 { sibling.piece.1 - thread.held } else { thread.held - sibling.piece.0 };
+            if flow.abs() * step > to_end {
+                step = to_end / flow.abs() + 1.0;
+            }
+            let step = after(now, lag + step.max(SHORTEST_STEP * self.step));
+            changes = changes.min(thread.ends).min(step);
+        }
+        core.changes = changes;
+        self.update_next(core_ix);
+    }
+
+    /// Solves for the rates of all cores that something has changed for, until the latencies hold still.
+    pub(crate) fn solve_dirty(&mut self) {
+        while let Some(core) = self.dirty.pop() {
+            self.solve(core);
+        }
+        for _ in 0..40 {
+            let mut changed = false;
+            for domain in 0..self.domains.len() {
+                if self.domains[domain].settle() {
+                    changed = true;
+                    for core in 0..self.cores.len() {
+                        if self.domains[domain].is_stale(core) {
+                            self.sync(core);
+                            self.solve(core);
+                        }
+                    }
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// A core's next event: a change of its rates, or the end of a slice.
+    pub(crate) fn update_next(&mut self, core: usize) {
+        let core = &mut self.cores[core];
+        let slices = core.cpus.iter().filter_map(|&cpu| self.cpus[cpu].slice_end);
+        core.next = slices.fold(core.changes, u64::min);
+    }
+
+    /// Before anything about what runs on a core changes: brings it up to now and has its rates solved anew.
+    pub(crate) fn touch(&mut self, core: usize) {
+        self.sync(core);
+        if !std::mem::replace(&mut self.cores[core].dirty, true) {
+            self.dirty.push(core);
+        }
+    }
+}
+
+/// A thread of the core that is being solved.
+#[derive(Clone, Debug)]
+pub(crate) struct Sibling {
+    thread: usize,
+    home: usize,
+    /// Cycles per instruction in the core when alone there.
+    own: f64,
+    /// The same beside its siblings.
+    busy: f64,
+    /// Cycles per instruction that wait for memory.
+    stall: f64,
+    /// Cycles of a miss.
+    penalty: f64,
+    /// How they grow with a ns of latency.
+    growth: f64,
+    ipc: f64,
+    piece: (f64, f64),
+}
+
+/// The instant a span of ns after `now`, rounded up, at least 1 ns later; never for what does not end.
+pub(crate) fn after(now: u64, span: f64) -> u64 {
+    if span >= 1e18 {
+        return u64::MAX;
+    }
+    let whole = span as u64;
+    now + (whole + u64::from(whole as f64 != span)).max(1)
+}

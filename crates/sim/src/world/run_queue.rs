@@ -1,0 +1,251 @@
+//! The kernel's scheduler on one CPU: a queue in the order of weighted run time, slices, and preemption at waking, as
+//! CFS and EEVDF have them.
+//!
+//! In one period (18 ms for fewer than five tasks, else 4 ms for each: EFS, section 4.3) every runnable thread of a CPU
+//! runs once, for a slice in proportion to its weight. A thread that joins a queue is put at the queue's least run time,
+//! plus or minus what it was ahead or behind elsewhere, within a period; so sleepers have some precedence.
+
+use super::World;
+use super::thread::State;
+use std::collections::BTreeSet;
+
+/// Weight of a thread of nice 0.
+pub(crate) const NICE_0: u64 = 1_024;
+
+/// Run times start here, so that distances to both sides can be taken.
+const ORIGIN: u64 = 1 << 40;
+
+/// The scheduler's times in ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) period: u64,
+    pub(crate) min_slice: u64,
+    pub(crate) wakeup_granularity: u64,
+    pub(crate) balance: u64,
+    pub(crate) switch: f64,
+    pub(crate) migration: f64,
+}
+
+/// A CPU and its queue.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuState {
+    pub(crate) core: usize,
+    pub(crate) online: bool,
+    pub(crate) current: Option<usize>,
+    /// Those that wait, by (run time, thread).
+    pub(crate) queue: BTreeSet<(u64, usize)>,
+    /// Sum of weights of those that wait and the one that runs.
+    weight: u64,
+    least: u64,
+    picked_at: u64,
+    pub(crate) slice_end: Option<u64>,
+    /// Who ran last.
+    last: Option<usize>,
+    /// Something changed: see whether another thread should run.
+    pub(crate) reschedule: bool,
+}
+
+impl CpuState {
+    pub(crate) fn new(core: usize) -> CpuState {
+        CpuState {
+            core,
+            online: true,
+            current: None,
+            queue: BTreeSet::new(),
+            weight: 0,
+            least: ORIGIN,
+            picked_at: 0,
+            slice_end: None,
+            last: None,
+            reschedule: false,
+        }
+    }
+
+    /// Threads that run or wait here.
+    pub(crate) fn runnable(&self) -> usize {
+        self.queue.len() + usize::from(self.current.is_some())
+    }
+}
+
+/// The weight of a nice value: each step is worth a quarter more or less.
+pub(crate) fn weight(nice: i8) -> u64 {
+    let mut weight = NICE_0 as f64;
+    for _ in 0..nice.unsigned_abs() {
+        weight = if nice > 0 { weight / 1.25 } else { weight * 1.25 };
+    }
+    ((weight + 0.5) as u64).max(1)
+}
+
+impl World {
+    /// Puts a thread that is on no CPU into a CPU's queue.
+    pub(crate) fn enqueue(&mut self, thread_ix: usize, cpu_ix: usize) {
+        let cpu = &mut self.cpus[cpu_ix];
+        let thread = &mut self.threads[thread_ix];
+        debug_assert!(matches!(thread.state, State::Off | State::Asleep));
+        // Off a queue, `vruntime` is the distance from the least of it, from `ORIGIN`.
+        let ahead = thread.vruntime.clamp(ORIGIN - self.times.period / 2, ORIGIN + self.times.period);
+        thread.vruntime = (cpu.least + ahead).saturating_sub(ORIGIN);
+        thread.state = State::Ready(cpu_ix);
+        cpu.queue.insert((thread.vruntime, thread_ix));
+        cpu.weight += thread.weight;
+        self.reschedule_later(cpu_ix);
+    }
+
+    /// Takes a thread off its CPU; it is then in the given state.
+    pub(crate) fn dequeue(&mut self, thread_ix: usize, state: State) {
+        let cpu_ix = match self.threads[thread_ix].state {
+            State::Ready(cpu) => {
+                let key = (self.threads[thread_ix].vruntime, thread_ix);
+                self.cpus[cpu].queue.remove(&key);
+                cpu
+            }
+            State::Running(cpu) => {
+                self.vacate(cpu);
+                cpu
+            }
+            State::Off | State::Asleep | State::Done => {
+                self.threads[thread_ix].state = state;
+                return;
+            }
+        };
+        let cpu = &mut self.cpus[cpu_ix];
+        let thread = &mut self.threads[thread_ix];
+        cpu.weight -= thread.weight;
+        thread.vruntime = (ORIGIN + thread.vruntime).saturating_sub(cpu.least);
+        thread.state = state;
+        self.reschedule_later(cpu_ix);
+    }
+
+    /// Takes the CPU from the thread that has it; the caller says where that goes.
+    fn vacate(&mut self, cpu_ix: usize) {
+        let core = self.cpus[cpu_ix].core;
+        self.touch(core);
+        let cpu = &mut self.cpus[cpu_ix];
+        if let Some(thread) = cpu.current.take() {
+            let thread = &mut self.threads[thread];
+            let llc = &mut self.llcs[self.cores[core].llc];
+            llc.advance(self.now);
+            thread.held_at = llc.turnover;
+            thread.rate = 0.0;
+        }
+        cpu.slice_end = None;
+    }
+
+    fn reschedule_later(&mut self, cpu: usize) {
+        if !std::mem::replace(&mut self.cpus[cpu].reschedule, true) {
+            self.to_reschedule.push(cpu);
+        }
+    }
+
+    /// Chooses anew on every CPU where something has changed.
+    pub(crate) fn reschedule_all(&mut self) {
+        while !self.to_reschedule.is_empty() {
+            // In the order of their numbers, whoever changed first.
+            self.to_reschedule.sort_unstable();
+            for cpu in std::mem::take(&mut self.to_reschedule) {
+                self.cpus[cpu].reschedule = false;
+                self.reschedule(cpu);
+            }
+        }
+    }
+
+    fn reschedule(&mut self, cpu_ix: usize) {
+        if self.cpus[cpu_ix].current.is_none() && self.cpus[cpu_ix].queue.is_empty() {
+            self.pull_when_idle(cpu_ix);
+        }
+        let cpu = &self.cpus[cpu_ix];
+        let first = cpu.queue.first().copied();
+        match (cpu.current, first) {
+            (None, None) => {}
+            (None, Some(_)) => self.pick(cpu_ix),
+            (Some(current), Some((vruntime, _))) => {
+                // The run time of what runs is only right once its core is.
+                self.sync(self.cpus[cpu_ix].core);
+                if vruntime + self.times.wakeup_granularity < self.threads[current].vruntime {
+                    self.requeue(cpu_ix);
+                    self.pick(cpu_ix);
+                } else {
+                    self.set_slice(cpu_ix);
+                }
+            }
+            (Some(_), None) => self.set_slice(cpu_ix),
+        }
+    }
+
+    /// Puts what runs back into the queue.
+    fn requeue(&mut self, cpu_ix: usize) {
+        let Some(thread) = self.cpus[cpu_ix].current else { return };
+        self.vacate(cpu_ix);
+        self.threads[thread].state = State::Ready(cpu_ix);
+        self.cpus[cpu_ix].queue.insert((self.threads[thread].vruntime, thread));
+    }
+
+    /// The end of a slice.
+    pub(crate) fn slice_over(&mut self, cpu_ix: usize) {
+        self.requeue(cpu_ix);
+        self.pick(cpu_ix);
+    }
+
+    /// Gives a free CPU to the thread with the least run time.
+    fn pick(&mut self, cpu_ix: usize) {
+        let core_ix = self.cpus[cpu_ix].core;
+        self.touch(core_ix);
+        let cpu = &mut self.cpus[cpu_ix];
+        let Some((vruntime, thread_ix)) = cpu.queue.pop_first() else { return };
+        cpu.least = cpu.least.max(vruntime);
+        cpu.current = Some(thread_ix);
+        cpu.picked_at = self.now;
+        let is_other = cpu.last.replace(thread_ix) != Some(thread_ix);
+        let core = &self.cores[core_ix];
+        let thread = &mut self.threads[thread_ix];
+        thread.state = State::Running(cpu_ix);
+        let moved = thread.last_cpu.is_none_or(|last| self.cpus[last].core != core_ix);
+        if is_other {
+            thread.switching = self.times.switch;
+        }
+        if moved {
+            thread.warming = self.times.migration;
+        }
+        thread.last_cpu = Some(cpu_ix);
+        thread.home.get_or_insert(core.domain);
+        let llc = &mut self.llcs[core.llc];
+        llc.advance(self.now);
+        thread.held = if thread.held_in == core.llc {
+            thread.held * super::decay::decay(llc.turnover - thread.held_at)
+        } else {
+            0.0
+        };
+        thread.held_in = core.llc;
+        self.set_slice(cpu_ix);
+    }
+
+    /// When what runs on a CPU has to make way.
+    fn set_slice(&mut self, cpu_ix: usize) {
+        let cpu = &mut self.cpus[cpu_ix];
+        let runnable = cpu.runnable() as u64;
+        cpu.slice_end = match cpu.current {
+            Some(current) if runnable > 1 => {
+                let period = self.times.period.max(runnable * self.times.min_slice);
+                let slice = period * self.threads[current].weight / cpu.weight;
+                Some((cpu.picked_at + slice.max(1)).max(self.now + 1))
+            }
+            _ => None,
+        };
+        let core = cpu.core;
+        self.update_next(core);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nice_step_is_worth_a_quarter() {
+        assert_eq!(weight(0), 1_024);
+        assert_eq!(weight(1), 819);
+        assert_eq!(weight(-1), 1_280);
+        assert_eq!(weight(19), 15);
+        assert!(weight(-20) > 80_000);
+    }
+}

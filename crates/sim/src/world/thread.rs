@@ -1,0 +1,134 @@
+//! A thread of a simulated task: where it is in its program, what it has used, and what it holds of a cache.
+
+use crate::program::Phase;
+use std::sync::Arc;
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is frozen, or not started.
+    Off,
+    /// It waits in the queue of a CPU.
+    Ready(usize),
+    /// It has a CPU.
+    Running(usize),
+    /// It sleeps.
+    Asleep,
+    /// It has done its work.
+    Done,
+}
+
+/// What was executed and moved, as it really was.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    pub(crate) cycles: f64,
+    pub(crate) instructions: f64,
+    pub(crate) l1: f64,
+    pub(crate) llc: f64,
+    pub(crate) reads: f64,
+    pub(crate) writes: f64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Tally) {
+        self.cycles += other.cycles;
+        self.instructions += other.instructions;
+        self.l1 += other.l1;
+        self.llc += other.llc;
+        self.reads += other.reads;
+        self.writes += other.writes;
+    }
+}
+
+/// How one instance of a program differs from its profile: factors near 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Instance {
+    /// On the cycles per instruction in the core.
+    pub(crate) cpi: f64,
+    /// On the use of memory.
+    pub(crate) memory: f64,
+    /// On the length of phases.
+    pub(crate) length: f64,
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread {
+    pub(crate) task: u32,
+    /// Index of its program's behaviours.
+    pub(crate) program: usize,
+    pub(crate) instance: Instance,
+    pub(crate) state: State,
+    /// It may run: started and not frozen.
+    pub(crate) placed: bool,
+    /// The CPUs that it may use, ascending.
+    pub(crate) affinity: Arc<[usize]>,
+    pub(crate) weight: u64,
+    /// Weighted run time on the scale of its CPU's queue; between queues the distance from the least, with an offset.
+    pub(crate) vruntime: u64,
+    pub(crate) last_cpu: Option<usize>,
+    /// The memory domain that its data lies in: where it ran first.
+    pub(crate) home: Option<usize>,
+    /// What a switch to it still costs in the kernel, in ns.
+    pub(crate) switching: f64,
+    /// What cold private caches still cost it, in ns.
+    pub(crate) warming: f64,
+    pub(crate) phase: usize,
+    /// Instructions to the end of the phase.
+    pub(crate) phase_left: f64,
+    /// Instructions to the end of its work.
+    pub(crate) work_left: f64,
+    pub(crate) tally: Tally,
+    pub(crate) cpu_ns: u64,
+    /// Lines that it holds of `held_in`.
+    pub(crate) held: f64,
+    pub(crate) held_in: usize,
+    /// The cache's turnover when `held` was last right; only while the thread does not run.
+    pub(crate) held_at: f64,
+    /// While it runs: instructions per ns.
+    pub(crate) rate: f64,
+    /// While it runs: what an instruction uses.
+    pub(crate) uses: Uses,
+    /// While it runs: when its phase or its work ends.
+    pub(crate) ends: u64,
+}
+
+/// What an instruction of a running thread uses, and how its reads change with the lines that it holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Uses {
+    pub(crate) l1: f64,
+    pub(crate) llc: f64,
+    pub(crate) reads: f64,
+    pub(crate) writes: f64,
+    /// Change of `reads` for one more line held; not positive.
+    pub(crate) reads_per_line: f64,
+}
+
+impl Thread {
+    /// Instructions to the next change in what it does.
+    pub(crate) fn left(&self) -> f64 {
+        self.phase_left.min(self.work_left)
+    }
+
+    /// Executes instructions as it does now.
+    pub(crate) fn execute(&mut self, instructions: f64) -> Tally {
+        let done = Tally {
+            cycles: 0.0,
+            instructions,
+            l1: instructions * self.uses.l1,
+            llc: instructions * self.uses.llc,
+            reads: instructions * self.uses.reads,
+            writes: instructions * self.uses.writes,
+        };
+        self.phase_left -= instructions;
+        self.work_left -= instructions;
+        self.tally.add(&done);
+        done
+    }
+
+    /// Begins a phase.
+    pub(crate) fn enter(&mut self, number: usize, phase: &Phase) {
+        self.phase = number;
+        self.phase_left = phase.instructions * self.instance.length;
+    }
+}
