@@ -21,8 +21,8 @@
 //! defaults are the least squares of that over programs with 0.5 to 2 cycles and 0 to 20 misses in 1,000 instructions,
 //! at the paper's 3.2 and 0.8 GHz, with L = 20 ns, which leaves room for the paper's 29 million misses a second. Capacities
 //! are those of 2 instructions per cycle. The small core's power is the paper's; its big core is 4 times as fast and 2.2
-//! times less efficient, hence 18.9 W. The idle power of the big core is not in the paper: assumed as the same share of its
-//! busy power as on the small one.
+//! times less efficient, hence 18.9 W. The idle power of the big core is not in the paper: 3 W is assumed, as in the machine
+//! `big1-small3`.
 
 use super::core_types::{Side, Split};
 use super::params::{ParamSpec, QUANTUM_S, number};
@@ -47,7 +47,7 @@ const PARAMS: &[ParamSpec] = &[
     number("big_busy_w", 18.9, 0.001, 1e6, "power of a busy big core in watts; 18.9 follows from the lucky paper"),
     number(
         "big_idle_w",
-        6.2,
+        3.0,
         0.0,
         1e6,
         "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not tell it",
