@@ -89,7 +89,9 @@ impl<W: World> Run<'_, W> {
         }
         if let Some(profiles) = &self.plan.solo.profiles {
             for (spec, info) in self.plan.specs.iter_mut().zip(&self.infos) {
-                spec.solo = profiles.profile(&info.name, info.command.as_deref()).unwrap_or_default();
+                if let Some(profile) = profiles.profile(&info.name, info.command.as_deref()) {
+                    spec.solo = profile;
+                }
             }
         }
         if let Some(times) = &self.plan.solo.known {
