@@ -72,6 +72,7 @@ fn options_of_run() {
         (&["--cpus", "60000"], &["--cpus", "60000", "not exist", "can be used, as in --cpus "]),
         (&["--cpus", ""], &["--cpus", "empty", "as in `0-3,8`"]),
         (&["--cpus", "3-1"], &["--cpus", "`3-1`", "as in `0-3,8`"]),
+        (&["--emulate-small", "1"], &["--emulate-small", "CPUS:SHARE", "2-3:0.25"]),
         (&["--event", "nonsense"], &["--event nonsense", "`mm=0x4844`"]),
         (&["--event", "foo=0x12"], &["--event foo=0x12", "`instructions`", "as in"]),
         (&["--jobs", "0"], &["--jobs", "1.."]),
@@ -98,6 +99,7 @@ fn files_that_options_name() {
         (&["--profile", "f"], "[params]\nquantm_s = 1\n", &["f:2", "`quantm_s`", "[params]"]),
         (&["--joblog", "f", "--resume"], "Seq\tHost\n", &["f:1", "9 columns", "GNU parallel"]),
         (&["--solo", "f"], "{\"a\": 1}\n", &["--solo f", "cosched.run/1"]),
+        (&["--solo", "f"], "{\"schema\": \"cosched.solo/1\"}\n", &["--solo f", "`cosched_version`"]),
     ];
     for (options, text, parts) in cases {
         check(&[("f", text)], &[&["run"], *options, &["touch", "m"]].concat(), 2, parts);
@@ -127,6 +129,17 @@ fn snapshots() {
     check(&[("s", "{\"a\": 1}\n")], &["decide", "s"], 2, &["s, line 1", "`schema`", "cosched.event/1"]);
     let text = "{\"schema\": \"cosched.event/1\", \"snapshot\": {\"machine\": 5}}\n";
     check(&[("s", text)], &["decide", "s"], 2, &["line 1", "`snapshot.machine`"]);
+}
+
+#[test]
+fn policies_that_the_machine_cannot_feed() {
+    check(&[], &["run", "--policy", "oracle", "touch", "m"], 3, &["policy oracle", "solo trace of each job", "--solo"]);
+    let one = ["--cpus", "0"];
+    for policy in ["lucky", "bias", "big-fair"] {
+        // One CPU is of one type, wherever that is.
+        let words = [&["run", "--policy", policy], &one[..], &["touch", "m"]].concat();
+        check(&[], &words, 3, &["policy", policy, "cores of two types", "all cores are of one type"]);
+    }
 }
 
 #[test]

@@ -64,6 +64,60 @@ fn a_mix_file_with_every_key() {
 }
 
 #[test]
+fn jobs_that_end_are_started_again_until_the_longest_has() {
+    let folder = tempdir().expect("a folder");
+    write(
+        &folder,
+        "mix.toml",
+        "restart = \"until-last\"\n[[job]]\nname = \"short\"\ncommand = \"echo run; sleep 0.1\"\n\
+         [[job]]\nname = \"long\"\ncommand = [\"sleep\", \"1.2\"]\n\
+         [[job]]\nname = \"bad\"\ncommand = \"sleep 0.1; exit 3\"\n",
+    );
+    for how in ["auto", "signals"] {
+        let words = ["run", "mix.toml", "--policy", "linux", "--freeze", how, "--format", "json", "--logs", how];
+        let output = cosched(&folder, &words);
+        // The bad one has failed; those that were ended with the long one have not.
+        assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+        let record = json(&output);
+        let job = |ix: usize| &record["jobs"][ix];
+        let runs: Vec<u64> = (0..3).filter_map(|ix| job(ix)["runs"].as_u64()).collect();
+        assert!(runs[0] > 1 && runs[1..] == [1, 1], "{record}");
+        assert_eq!((job(0)["exit"].as_i64(), job(2)["exit"].as_i64()), (Some(0), Some(3)));
+        let finish = |ix: usize| job(ix)["finish_s"].as_f64().expect("an end");
+        assert!(finish(0) < finish(1), "its first end is its end");
+        assert_eq!(record["metrics"]["turnaround_s"].as_f64(), Some(finish(1)));
+        assert_eq!((record["totals"]["succeeded"].as_u64(), record["totals"]["failed"].as_u64()), (Some(2), Some(1)));
+        let lines = read(&folder, &format!("{how}/short.out")).lines().count() as u64;
+        assert!(lines == runs[0] || lines + 1 == runs[0], "{lines} lines of {} runs", runs[0]);
+    }
+}
+
+#[test]
+fn emulated_small_cores_are_slow_and_named() {
+    let folder = tempdir().expect("a folder");
+    let small = |words: &[&str]| {
+        let all = [&["run", "--emulate-small", "1:0.2", "--cpus", "0-1", "--format", "json", "--logs", "L"], words];
+        cosched(&folder, &all.concat())
+    };
+    let busy = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
+    write(&folder, "jobs", &format!("{busy}\n{busy}\n"));
+    let output = small(&["--policy", "fifo", "-f", "jobs"]);
+    if matches!(output.status.code(), Some(2 | 3)) {
+        println!("skipped, because {}", err(&output));
+        return;
+    }
+    let record = json(&output);
+    assert!(record["machine"].as_str().expect("a name").contains("small cores emulated: CPUs 1 at 0.2"), "{record}");
+    assert_eq!(record["machine_details"]["core_types"][1].as_str(), Some("small (emulated)"));
+    let ran = |ix: usize| record["jobs"][ix]["ran_s"].as_f64().expect("a time");
+    // The first is on CPU 0, the second on CPU 1: a fifth of the speed, whatever else the machine has to do.
+    assert!(ran(1) > 1.5 * ran(0), "{} s and {} s", ran(0), ran(1));
+    assert_eq!(small(&["--policy", "big-fair", "-f", "jobs"]).status.code(), Some(0));
+    assert_eq!(small(&["--policy", "linux", "true"]).status.code(), Some(2));
+    assert_eq!(small(&["--freeze", "signals", "true"]).status.code(), Some(3));
+}
+
+#[test]
 fn lists_templates_and_words() {
     let folder = tempdir().expect("a folder");
     write(&folder, "list", "# jobs\necho one\n\necho two three\n");

@@ -218,6 +218,39 @@ fn every_policy_ends_its_batch_and_its_decisions_replay() {
 }
 
 #[test]
+fn policies_for_two_types_of_core_run_where_there_are_two() {
+    let folder = tempdir().expect("a folder");
+    let job = |program: &str, work: &str| format!("[[job]]\nprogram = \"{program}\"\nwork_instructions = {work}\n");
+    let jobs = [job("mcf", "1_000_000_000"), job("hmmer", "9_000_000_000"), job("namd", "3_000_000_000")].concat();
+    write(&folder, "mix.toml", &format!("restart = \"until-last\"\n{jobs}{}", job("lbm", "1_000_000_000")));
+    for policy in ["bias", "big-fair", "lucky"] {
+        let words = ["run", "mix.toml", "--on", "big1-small3", "-q", "--policy", policy, "--format", "json"];
+        let record = json(&cosched(&folder, &words));
+        let jobs = record["jobs"].as_array().expect("jobs");
+        assert!(jobs.iter().all(|job| job["exit"].as_i64() == Some(0)), "{policy}: {record}");
+        assert!(jobs.iter().any(|job| job["runs"].as_u64() > Some(1)), "{policy}: {record}");
+        assert_eq!(record["overhead"]["policy_faults"].as_u64(), Some(0));
+        let output = cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "-q", "--policy", policy]);
+        assert_eq!(output.status.code(), Some(3), "{policy}: {}", err(&output));
+    }
+}
+
+#[test]
+fn the_oracle_has_its_traces_from_simulated_solo_runs() {
+    let folder = with_mix();
+    let words = ["run", "mix.toml", "--on", MACHINE, "-q", "--policy", "oracle", "--format", "json"];
+    let record = json(&cosched(&folder, &words));
+    for job in record["jobs"].as_array().expect("jobs") {
+        assert_eq!(job["progress_basis"].as_str(), Some("trace"), "{job}");
+        // Its own solo time says the same, but for what a counter's noise and switches make of it.
+        let number = |key: &str| job[key].as_f64().expect("a number");
+        let alone = number("progress") * record["quantum_s"].as_f64().expect("a quantum");
+        assert!((alone / number("solo_s") - 1.0).abs() < 0.05, "{job}");
+    }
+    assert_eq!(record["warnings"].as_array().map(Vec::len), Some(0), "{record}");
+}
+
+#[test]
 fn limits_hold_as_on_the_host() {
     let folder = with_mix();
     let words = ["run", "mix.toml", "--on", MACHINE, "--format", "json", "-q"];

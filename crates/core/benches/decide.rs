@@ -53,10 +53,15 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                     llc: value(reads * 2),
                     l1: value(random(900_000)),
                     ipc: Reading::Value(0.9),
+                    cpu_instructions: Reading::Value(400_000 + random(2_000_000)),
+                    cpu_mm_reads: value(reads),
                     solo_ipc: Reading::Value(1.1),
                     solo_age: random(39) as u32,
                     progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
                     progress_basis: ProgressBasis::Ipc,
+                    solo_mm_reads: value(reads / 2 + random(15_000)),
+                    trace_ipc: Reading::Value(1.1),
+                    trace_progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
                     executed: 150,
                     ran: Nanos::from_ms(30_000),
                     ..Estimates::default()
@@ -81,6 +86,26 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
     Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], tasks }
 }
 
+/// The same on cores of two types, a quarter of them big, with everybody on one side or the other.
+fn two_types(mut snap: Snapshot) -> Snapshot {
+    let mut machine = (*snap.machine).clone();
+    let big = machine.cores.len() / 4;
+    machine.cpus.iter_mut().for_each(|cpu| cpu.core_type = usize::from(cpu.core >= big));
+    machine.core_types =
+        ["big", "small"].map(|name| CoreType { name: name.to_owned(), capacity: None, max_khz: None }).to_vec();
+    let side = |kind| machine.cpus.iter().filter(|cpu| cpu.core_type == kind).map(|cpu| cpu.id).collect::<CpuSet>();
+    let sides = [side(0), side(1)];
+    for (n, task) in snap.tasks.iter_mut().enumerate() {
+        let mask = sides[usize::from(n % 4 != 0)].clone();
+        task.last_cpus = mask.clone();
+        task.waiting_since = snap.now;
+        let placement = Placement::Allowed { mask };
+        task.running = Some(Running { placement, purpose: Purpose::Run, since: snap.now, lease_end: None });
+    }
+    snap.machine = Arc::new(machine);
+    snap
+}
+
 /// The same when one task has just ended.
 fn one_free(mut snap: Snapshot) -> Snapshot {
     let ended = snap.tasks.iter().position(|task| task.running.is_some()).unwrap_or_default();
@@ -99,7 +124,13 @@ fn decide(bencher: Bencher<'_, '_>, name: &str, snap: Snapshot) {
     bencher.bench_local(|| policy.decide(black_box(&snap), &mut rng));
 }
 
-const POLICY_NAMES: [&str; 7] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "efs"];
+#[divan::bench(args = ["bias", "big-fair", "lucky"], consts = [0, 1, 2, 3])]
+fn core_type_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    let (tasks, cpus) = SIZES[SIZE];
+    decide(bencher, policy, two_types(snapshot(tasks, cpus, Bandwidth::Distinct)));
+}
+
+const POLICY_NAMES: [&str; 8] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"];
 
 #[divan::bench(args = POLICY_NAMES, consts = [0, 1, 2, 3])]
 fn full_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {

@@ -11,6 +11,7 @@ mod rng;
 mod run;
 mod sample;
 mod snapshot;
+mod solo_trace;
 mod task;
 mod topology;
 mod units;
@@ -26,10 +27,11 @@ pub use policy::{
 pub use rng::{Rng, RngState};
 pub use run::{
     Backend, DecisionRecord, EndedBy, Event, Feed, Feeds, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
-    NullRecorder, Overhead, Recorder, RunConfig, RunError, RunResult, TaskResult, Warning, run,
+    NullRecorder, Overhead, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, Warning, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};
+pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, signal_name};
 pub use topology::{CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError};
 pub use units::{Absence, Nanos, Rate, Reading};

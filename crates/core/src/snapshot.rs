@@ -33,6 +33,8 @@ pub enum Trigger {
 pub enum ProgressBasis {
     /// Measured against solo IPC (Perf&Fair, Eq. 1).
     Ipc,
+    /// Measured against a trace of a solo run, instruction by instruction.
+    Trace,
     /// Solo IPC is not known yet: the time run, as if no co-runner slowed the task. It is replaced by the measured
     /// progress as soon as the first solo IPC is there.
     #[default]
@@ -56,6 +58,13 @@ pub struct Estimates {
     pub l1: Reading<Rate>,
     /// Instructions per cycle in the last executed quantum.
     pub ipc: Reading<f64>,
+    /// Instructions retired per millisecond of CPU time in the last executed quantum; a thousandth of that is MIPS. It
+    /// says what the task does while it has a core, also where the kernel shares the core out among several tasks.
+    #[serde(default = "not_yet")]
+    pub cpu_instructions: Reading<u64>,
+    /// Lines read from memory per millisecond of CPU time in the last executed quantum.
+    #[serde(default = "not_yet")]
+    pub cpu_mm_reads: Reading<Rate>,
     /// Instructions per cycle when alone, as last estimated.
     pub solo_ipc: Reading<f64>,
     /// Executed quanta since that estimate.
@@ -66,15 +75,31 @@ pub struct Estimates {
     pub progress: Reading<f64>,
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
+    /// Instructions per cycle when alone over the instructions of the last executed interval, by a trace of a solo run
+    /// made before this run.
+    #[serde(default = "no_trace")]
+    pub trace_ipc: Reading<f64>,
+    /// Quanta' worth of solo execution done so far, by that trace.
+    #[serde(default = "no_trace")]
+    pub trace_progress: Reading<f64>,
     /// Executed intervals so far, however short.
     pub executed: u32,
     /// Time that the task has been placed.
     pub ran: Nanos,
 }
 
+/// What an event that was written before there was such a value says of it.
+fn not_yet<T>() -> Reading<T> {
+    Reading::Absent(Absence::NotYetMeasured)
+}
+
+fn no_trace<T>() -> Reading<T> {
+    Reading::Absent(Absence::NoSoloTrace)
+}
+
 impl Default for Estimates {
     fn default() -> Estimates {
-        let not_yet = Reading::Absent(Absence::NotYetMeasured);
+        let not_yet = not_yet();
         Estimates {
             mm_reads: not_yet,
             mm_reads_mean: not_yet,
@@ -82,11 +107,15 @@ impl Default for Estimates {
             llc: not_yet,
             l1: not_yet,
             ipc: Reading::Absent(Absence::NotYetMeasured),
+            cpu_instructions: Reading::Absent(Absence::NotYetMeasured),
+            cpu_mm_reads: not_yet,
             solo_ipc: Reading::Absent(Absence::NoSoloEstimate),
             solo_age: 0,
             solo_mm_reads: Reading::Absent(Absence::NoSoloEstimate),
             progress: Reading::Absent(Absence::NotYetMeasured),
             progress_basis: ProgressBasis::Provisional,
+            trace_ipc: no_trace(),
+            trace_progress: no_trace(),
             executed: 0,
             ran: Nanos::ZERO,
         }

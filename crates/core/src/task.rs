@@ -1,9 +1,11 @@
 //! What is scheduled: a task is a job that was spawned, or a group of processes that was adopted.
 
+use crate::solo_trace::SoloTrace;
 use crate::topology::CpuSet;
 use crate::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// Number of a task within its run, from 0 in the order in which tasks were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -75,12 +77,15 @@ pub struct TaskSpec {
 }
 
 /// What a task does when it runs alone, measured before the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SoloProfile {
     /// Time from start to end.
     pub time: Option<Nanos>,
     /// Lines read from memory, mean rate.
     pub mm_reads: Option<Rate>,
+    /// Its IPC, keyed by the instructions done.
+    #[serde(default)]
+    pub trace: Option<Arc<SoloTrace>>,
 }
 
 impl TaskSpec {

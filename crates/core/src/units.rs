@@ -118,6 +118,8 @@ pub enum Absence {
     NotYetMeasured,
     /// No interval in which the task ran almost alone has been measured.
     NoSoloEstimate,
+    /// No trace of a run alone was measured or given.
+    NoSoloTrace,
     /// No solo time was measured or given.
     NoSoloTime,
     /// The task had not ended.
@@ -150,6 +152,7 @@ impl Absence {
             Absence::WentBackwards => "the counter went backwards",
             Absence::NotYetMeasured => "not measured yet",
             Absence::NoSoloEstimate => "never ran almost alone",
+            Absence::NoSoloTrace => "no trace of a solo run (use --solo)",
             Absence::NoSoloTime => "no solo time (use --solo)",
             Absence::NotEnded => "did not end",
             Absence::NotStarted => "did not start",

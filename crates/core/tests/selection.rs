@@ -141,7 +141,7 @@ proptest! {
         let mut expected: Vec<(u64, u64)> =
             order.iter().copied().zip(order.iter().rev().copied()).take(cores as usize).collect();
         expected.sort_unstable();
-        for entry in POLICIES.iter().filter(|entry| !["linux", "fifo", "efs"].contains(&entry.name)) {
+        for entry in sharing().filter(|entry| entry.name != "efs") {
             let decision = policy(entry, &[("quantum_s", "0.2")]).decide(&snap, &mut Rng::new(1));
             let after = after(&snap, &decision);
             let on = |core: &CpuSet| {

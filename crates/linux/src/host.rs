@@ -4,6 +4,7 @@
 
 use crate::cgroup::{GroupError, JobGroup, RunGroup};
 use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
+use crate::emulate::{SlowClock, SmallCores};
 use crate::energy::{EnergyMeter, NoEnergy};
 use crate::events::EventKind;
 use crate::guardian::{Charge, Guardian};
@@ -62,6 +63,9 @@ pub struct HostConfig {
     pub mem_keep: Option<u64>,
     /// A job that stopped itself is continued after this time.
     pub max_pause: Nanos,
+    /// CPUs that stand for small cores, if any: the machine has them already. Needs the cgroup freezer, since a job would
+    /// be told of every stop by signals.
+    pub small: Option<SmallCores>,
     /// Is told what the user should know.
     pub notice: Box<dyn FnMut(Notice)>,
 }
@@ -145,6 +149,7 @@ pub struct Host {
     meter: Result<EnergyMeter, NoEnergy>,
     mem_keep: Option<u64>,
     max_pause: Nanos,
+    small: Option<SmallCores>,
     notice: Box<dyn FnMut(Notice)>,
     signals: OwnedFd,
     mask: SignalMask,
@@ -172,6 +177,9 @@ struct Live {
     /// Stopped by somebody else than us, since then.
     stopped_itself: Option<Nanos>,
     oom_kills_before: u64,
+    /// Frozen for the paused part of a period on an emulated small core, not by the policy.
+    paused: bool,
+    slow_clock: SlowClock,
 }
 
 fn clock() -> Nanos {
@@ -233,6 +241,7 @@ impl Host {
             meter: EnergyMeter::open(&root),
             mem_keep: config.mem_keep,
             max_pause: config.max_pause,
+            small: config.small,
             notice,
             signals,
             mask,
@@ -299,6 +308,8 @@ impl Host {
             main_cpu_time: None,
             stopped_itself: None,
             oom_kills_before: meminfo::oom_kills(&self.root).unwrap_or(0),
+            paused: false,
+            slow_clock: SlowClock::default(),
         };
         self.jobs[task.0 as usize].live = Some(live);
         if let Err(error) = waiting.go().and_then(|started| started.wait(&program)) {
@@ -358,6 +369,8 @@ impl Host {
     /// Thaws or freezes, and tells when that fails.
     fn set_frozen(&mut self, task: TaskId, frozen: bool) {
         let Some(live) = self.live(task) else { return };
+        // Whatever it was before, from now on it is as the policy wants it.
+        live.paused = false;
         let done = if frozen { live.tree.freeze() } else { live.tree.thaw(live.stopped_itself.is_some()) };
         if let Err(error) = done {
             let job = self.jobs[task.0 as usize].name.clone();
@@ -502,6 +515,10 @@ impl Host {
                 usage.cpu_time = Reading::Value(time);
             }
         }
+        if let Some(small) = &self.small {
+            let share = if small.slows(&live.cpus) { small.share } else { 1.0 };
+            usage.cpu_time = usage.cpu_time.map(|time| live.slow_clock.stretch(time, share));
+        }
         usage
     }
 
@@ -520,6 +537,26 @@ impl Host {
             self.set_frozen(task, false);
         }
         self.suspended += clock() - before;
+    }
+
+    /// Pauses and continues jobs on emulated small cores; when to look again.
+    fn pace(&mut self) -> Option<Nanos> {
+        let now = self.now();
+        let small = self.small.clone()?;
+        let (runs, until) = small.phase(now);
+        let mut any = false;
+        for ix in 0..self.jobs.len() as u32 {
+            let Some(live) = self.live(TaskId(ix)) else { continue };
+            let slowed = small.slows(&live.cpus) && live.tree.group().is_some();
+            any |= slowed;
+            if slowed && !runs && !live.tree.is_frozen() {
+                self.set_frozen(TaskId(ix), true);
+                self.live(TaskId(ix)).into_iter().for_each(|live| live.paused = true);
+            } else if live.paused && (runs || !slowed) {
+                self.set_frozen(TaskId(ix), false);
+            }
+        }
+        any.then_some(until)
     }
 
     /// Continues jobs that have stood still of their own for too long; when to look again.
@@ -543,7 +580,8 @@ impl Host {
     }
 }
 
-/// What this machine can't feed, and why. Solo bandwidths come from elsewhere, and count as missing.
+/// What this machine can't feed, and why. Solo bandwidths and traces come from elsewhere, and
+/// count as missing.
 pub fn feeds(root: &Root, machine: &Machine, counters: &CounterSupport, freezing: Freezing) -> Feeds {
     let mut feeds = Feeds::default();
     let both = |a: Reading<()>, b: Reading<()>| a.and_then(|()| b);
@@ -569,6 +607,7 @@ pub fn feeds(root: &Root, machine: &Machine, counters: &CounterSupport, freezing
         feeds.missing.insert(Feed::CoreTypes, Absence::OneCoreType);
     }
     feeds.missing.insert(Feed::SoloBandwidth, Absence::NoSoloEstimate);
+    feeds.missing.insert(Feed::SoloTrace, Absence::NoSoloTrace);
     feeds
 }
 
@@ -596,8 +635,9 @@ impl Backend for Host {
             events.append(&mut self.queued);
             let stopped = self.continue_stopped();
             let until = [until, stopped].into_iter().flatten().min();
+            let paced = self.pace();
             let now = self.now();
-            let left = match until {
+            let left = match [until, paced].into_iter().flatten().min() {
                 _ if !events.is_empty() => Some(Nanos::ZERO),
                 Some(until) => Some(until - now),
                 None => None,
@@ -696,6 +736,12 @@ impl Backend for Host {
             }
             Kill::Kill => live.tree.kill(),
         }
+    }
+
+    fn restart(&mut self, task: TaskId) -> bool {
+        // Its program is spawned again when it is placed, and appends to its files.
+        let job = self.jobs.get_mut(task.0 as usize).filter(|job| job.live.is_none());
+        job.map(|job| job.last = None).is_some()
     }
 
     fn may_start(&mut self) -> bool {

@@ -7,6 +7,7 @@
 
 mod cgroup;
 pub mod counters;
+pub mod emulate;
 pub mod energy;
 pub mod events;
 mod guardian;

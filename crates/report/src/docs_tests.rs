@@ -99,6 +99,14 @@ fn every_key_of_an_event_is_documented() {
 }
 
 #[test]
+fn solo_profiles_are_documented() {
+    let file = crate::SoloFile::from_json(block("solo")).unwrap();
+    check_keys(&serde_json::to_value(&file).unwrap(), &[]);
+    assert!(named(crate::SOLO_SCHEMA));
+    assert_eq!(file.to_json(), block("solo"));
+}
+
+#[test]
 fn the_example_of_a_question_is_complete() {
     let event = read_event(block("event").as_bytes(), "docs/formats.md", None).unwrap();
     assert_eq!((event.snapshot.tasks.len(), event.decision.is_none()), (2, true));
@@ -143,6 +151,7 @@ fn every_code_is_documented() {
         Absence::NotYetMeasured,
         Absence::NoSoloEstimate,
         Absence::NoSoloTime,
+        Absence::NoSoloTrace,
         Absence::NotEnded,
         Absence::NotStarted,
         Absence::NoEnergyMeter,

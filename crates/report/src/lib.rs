@@ -17,6 +17,7 @@ mod record;
 mod recorder;
 mod series;
 mod sink;
+mod solo;
 mod summary;
 #[cfg(test)]
 mod testing;
@@ -42,4 +43,5 @@ pub use series::{
     SeriesTask, SeriesWriter,
 };
 pub use sink::LineSink;
+pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use summary::{SummaryOptions, summary};

@@ -2,8 +2,8 @@
 
 use crate::info::JobInfo;
 use crate::text::{clock, plain, seconds};
-use cosched_core::{Nanos, Snapshot, TaskId, TaskResult};
-use std::collections::BTreeMap;
+use cosched_core::{Nanos, Snapshot, TaskId, TaskResult, TaskView};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -90,6 +90,7 @@ pub struct ProgressTracker {
     ended_well: usize,
     ran_well_s: f64,
     ran_ended_s: f64,
+    ended: BTreeSet<TaskId>,
 }
 
 impl ProgressTracker {
@@ -105,6 +106,7 @@ impl ProgressTracker {
             ended_well: 0,
             ran_well_s: 0.0,
             ran_ended_s: 0.0,
+            ended: BTreeSet::new(),
         }
     }
 
@@ -123,6 +125,7 @@ impl ProgressTracker {
     pub fn ended(&mut self, now: Nanos, result: &TaskResult) {
         let ok = result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
         self.progress.elapsed = now;
+        self.ended.insert(result.spec.id);
         self.progress.done += 1;
         self.progress.failed += usize::from(!ok);
         self.started_ended += usize::from(result.started.is_some());
@@ -147,9 +150,14 @@ impl ProgressTracker {
     /// Time has passed.
     pub fn tick(&mut self, snapshot: &Snapshot) {
         self.progress.elapsed = snapshot.now;
-        self.progress.running = snapshot.tasks.iter().filter(|task| task.running.is_some()).count();
+        self.progress.running = self.unfinished(snapshot).filter(|task| task.running.is_some()).count();
         self.count();
         self.progress.left = self.left_s(snapshot).map(Nanos::from_s);
+    }
+
+    /// Tasks that have not ended yet: others may have been started again, and nobody waits for those.
+    fn unfinished<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a TaskView> {
+        snapshot.tasks.iter().filter(|task| !self.ended.contains(&task.id))
     }
 
     /// The time left in seconds: by solo times and progress where all are known, else by how long other jobs took.
@@ -170,7 +178,7 @@ impl ProgressTracker {
     fn by_solo(&self, snapshot: &Snapshot, solo_s: &BTreeMap<TaskId, f64>) -> (f64, f64, f64) {
         let total: f64 = solo_s.values().sum();
         let (mut done, mut longest) = (self.solo_done_s, 0.0f64);
-        for task in &snapshot.tasks {
+        for task in self.unfinished(snapshot) {
             let solo = solo_s.get(&task.id).copied().unwrap_or(0.0);
             let quanta = task.estimates.progress.value().unwrap_or(0.0);
             let one = (quanta * self.quantum.as_s()).min(solo);
@@ -188,7 +196,7 @@ impl ProgressTracker {
         let mean = self.ran_well_s / self.ended_well as f64;
         let (mut work, mut done, mut longest) = (0.0, self.ran_ended_s, 0.0f64);
         let mut unseen = self.progress.total - self.progress.done.min(self.progress.total);
-        for task in &snapshot.tasks {
+        for task in self.unfinished(snapshot) {
             let ran = task.estimates.ran.as_s();
             let left = (mean - ran).max(0.0);
             (work, done, longest) = (work + left, done + ran, longest.max(left));
@@ -281,13 +289,29 @@ mod tests {
     #[test]
     fn jobs_that_outlast_the_others_make_it_unknown_again() {
         let mut tracker = ProgressTracker::new(false, 2, Nanos::from_ms(200), BTreeMap::new());
-        tracker.ended(Nanos::from_s(4.0), &finished(0, "a", 8.0, 1.0));
+        tracker.ended(Nanos::from_s(4.0), &finished(1, "a", 8.0, 1.0));
         let mut snapshot = snapshot();
         snapshot.tasks.truncate(1);
         snapshot.now = Nanos::from_s(60.0);
         snapshot.tasks[0].estimates.ran = Nanos::from_s(60.0);
         tracker.tick(&snapshot);
         assert_eq!(tracker.progress().left, None);
+    }
+
+    #[test]
+    fn jobs_that_were_started_again_are_waited_for_by_nobody() {
+        let solo = (0..3).map(|id| (TaskId(id), 10.0)).collect();
+        let mut tracker = ProgressTracker::new(false, 3, Nanos::from_ms(200), solo);
+        (0..3).for_each(|_| tracker.started());
+        tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
+        let mut snapshot = snapshot();
+        snapshot.now = Nanos::from_s(10.0);
+        // The first one is in its second run, and of no account.
+        snapshot.tasks.iter_mut().for_each(|task| task.estimates.progress = Reading::Value(25.0));
+        tracker.tick(&snapshot);
+        let progress = tracker.progress();
+        assert_eq!((progress.done, progress.running, progress.waiting), (1, 1, 1));
+        assert_eq!(progress.left, Some(Nanos::from_s(5.0)));
     }
 
     #[test]

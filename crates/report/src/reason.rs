@@ -95,6 +95,7 @@ pub fn warning_code(warning: &Warning) -> &'static str {
     match warning {
         Warning::PolicyFault(_) => "policy-fault",
         Warning::TimedOut(_) => "timed-out",
+        Warning::NotRestarted(..) => "not-restarted",
         Warning::Halting => "halting",
         Warning::Interrupted { .. } => "interrupted",
         Warning::NothingRuns { .. } => "nothing-runs",
@@ -108,6 +109,10 @@ pub fn warning_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> Strin
             format!("the policy's decision could not be carried out ({fault}); round-robin decided instead")
         }
         Warning::TimedOut(task) => format!("{} ran out of its time and is ended", name(*task)),
+        Warning::NotRestarted(task, Some(exit)) => {
+            format!("{} is not started again: its next run ended with {exit}", name(*task))
+        }
+        Warning::NotRestarted(task, None) => format!("{} can't be started again here", name(*task)),
         Warning::Halting => "the halt rule is met: no more jobs are started".to_owned(),
         Warning::Interrupted { signal, again } => {
             let by = signal_name(*signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
@@ -153,6 +158,8 @@ mod tests {
         let warnings = [
             Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(7))),
             Warning::TimedOut(TaskId(1)),
+            Warning::NotRestarted(TaskId(1), Some(cosched_core::Exit::Code(3))),
+            Warning::NotRestarted(TaskId(1), None),
             Warning::Halting,
             Warning::Interrupted { signal: 2, again: false },
             Warning::Interrupted { signal: 15, again: true },

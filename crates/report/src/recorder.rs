@@ -6,7 +6,7 @@ use crate::joblog::{Entry, JobLogWriter};
 use crate::progress::{LiveProgress, ProgressTracker};
 use crate::reason::warning_text;
 use crate::series::SeriesWriter;
-use cosched_core::{DecisionRecord, Nanos, Recorder, Snapshot, TaskId, TaskResult, TaskSpec, Warning};
+use cosched_core::{DecisionRecord, Nanos, Recorder, Sample, Snapshot, TaskId, TaskResult, TaskSpec, Warning};
 use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -163,6 +163,13 @@ impl Recorder for FileRecorder<'_> {
         self.check_files();
     }
 
+    fn restarted(&mut self, now: Nanos, task: &TaskSpec, _run: u32) {
+        if let Some(series) = &mut self.series {
+            series.started(now, task.id);
+        }
+        self.check_files();
+    }
+
     fn decided(&mut self, record: DecisionRecord<'_>) {
         if let Some(series) = &mut self.series {
             series.decided(&record);
@@ -188,6 +195,13 @@ impl Recorder for FileRecorder<'_> {
         }
         if let Some(listener) = &mut self.listener {
             listener(Notice::Ended { result, info, progress: self.tracker.progress() });
+        }
+        self.check_files();
+    }
+
+    fn left(&mut self, samples: &[Sample]) {
+        if let Some(series) = &mut self.series {
+            series.left(samples);
         }
         self.check_files();
     }

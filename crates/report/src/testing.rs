@@ -89,6 +89,7 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         multiplexed: false,
         progress: Reading::Value(solo_s / 0.2),
         progress_basis: ProgressBasis::Ipc,
+        runs: 1,
     }
 }
 
@@ -110,6 +111,7 @@ pub(crate) fn result() -> RunResult {
         multiplexed: false,
         progress: Reading::Absent(Absence::NotStarted),
         progress_basis: ProgressBasis::Provisional,
+        runs: 0,
     };
     let mut overhead = Overhead { decisions: 120, quanta: 100, ..Overhead::default() };
     for us in 1..=100 {

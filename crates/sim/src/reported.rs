@@ -24,6 +24,11 @@ impl Reported {
         Reported { rng, seen: Tally::default(), told: [0; 6] }
     }
 
+    /// The task does: nothing was seen of it yet.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.seen, self.told) = (Tally::default(), [0; 6]);
+    }
+
     /// The counters start again.
     pub(crate) fn wrap(&mut self) {
         self.told = [0; 6];

@@ -6,7 +6,9 @@ use crate::program::ProgramSpec;
 use crate::reported::{Reported, Trouble, uniform};
 use crate::solo::SoloRun;
 use crate::world::{Happening, Instance, State, World};
-use cosched_core::{Absence, Change, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Reading, Rng, TaskId, Usage};
+use cosched_core::{
+    Absence, Change, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Reading, Rng, SoloTrace, TaskId, Usage,
+};
 use cosched_core::{Backend, Event, Feed, Feeds, Kill};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -106,6 +108,7 @@ pub struct Sim {
     world: World,
     tasks: Vec<TaskState>,
     solo: Vec<SoloRun>,
+    instances: Vec<Instance>,
     faults: VecDeque<Fault>,
     trouble: Trouble,
     queued: Vec<Event>,
@@ -153,6 +156,7 @@ impl Sim {
         let mut world = World::new(config.machine.clone(), &programs, config.step);
         let mut tasks = Vec::new();
         let mut solo = Vec::new();
+        let mut instances = Vec::new();
         for (ix, job) in config.jobs.iter().enumerate() {
             // A stream of numbers of its own for each job, whatever the others are.
             let mut rng = Rng::new(config.seed ^ (ix as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -161,6 +165,7 @@ impl Sim {
             let alone = SoloRun::simulate(&config.machine, job, instance, config.step);
             world.add_task(program_of[ix], instance, job.cpus, alone.instructions as f64, job.nice);
             solo.push(alone);
+            instances.push(instance);
             tasks.push(TaskState { started: false, placement: None, ended: false, reported: Reported::new(rng) });
         }
         let mut faults = config.faults.clone();
@@ -170,6 +175,7 @@ impl Sim {
             world,
             tasks,
             solo,
+            instances,
             faults: faults.into(),
             trouble: Trouble { vanished: false, factor: 1.0 },
             queued: Vec::new(),
@@ -182,6 +188,15 @@ impl Sim {
     /// What every job does when it is alone on the machine, on the fastest type of core.
     pub fn solo_runs(&self) -> &[SoloRun] {
         &self.solo
+    }
+
+    /// Each job's IPC alone by the instructions done, a point for each stretch of `every`; costs its solo runs once more.
+    pub fn solo_traces(&self, every: Nanos) -> Vec<Option<SoloTrace>> {
+        let jobs = self.config.jobs.iter().zip(&self.instances);
+        let trace = |(job, &instance): (&SimJob, &Instance)| {
+            SoloRun::trace(&self.config.machine, job, instance, self.config.step, every)
+        };
+        jobs.map(trace).collect()
     }
 
     /// Events simulated so far: a measure of the simulation's own work.
@@ -431,6 +446,15 @@ impl Backend for Sim {
         // Simulated programs do not catch signals.
         let signal = if how == Kill::Kill { 9 } else { 15 };
         self.end(task, Exit::Signal { signal, oom: false });
+    }
+
+    fn restart(&mut self, task: TaskId) -> bool {
+        let ix = task.0 as usize;
+        let Some(state) = self.tasks.get_mut(ix).filter(|state| state.ended) else { return false };
+        (state.started, state.ended, state.placement) = (false, false, None);
+        state.reported.begin_anew();
+        self.world.restart_task(task.0, self.solo[ix].instructions as f64);
+        true
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

@@ -2,8 +2,8 @@
 
 use crate::machine::MachineSpec;
 use crate::sim::{SimJob, Work};
-use crate::world::{Happening, Instance, World};
-use cosched_core::{Nanos, Rate};
+use crate::world::{Happening, Instance, Tally, World};
+use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
 
 /// What a job does when it has the machine, and its fastest cores, to itself.
@@ -22,6 +22,42 @@ pub struct SoloRun {
 impl SoloRun {
     /// Runs a job alone.
     pub(crate) fn simulate(machine: &Arc<MachineSpec>, job: &SimJob, instance: Instance, step: f64) -> SoloRun {
+        SoloRun::watched(machine, job, instance, step, u64::MAX, |_| {})
+    }
+
+    /// Runs a job alone, once more, and notes its IPC for each stretch of `every`; `None` for a job that does nothing.
+    ///
+    /// Looking at a run cuts its steps, which changes the last digits of it: so it is not the run that the job's work and
+    /// time come from.
+    pub(crate) fn trace(
+        machine: &Arc<MachineSpec>,
+        job: &SimJob,
+        instance: Instance,
+        step: f64,
+        every: Nanos,
+    ) -> Option<SoloTrace> {
+        let mut points: Vec<SoloPoint> = Vec::new();
+        let mut last = Tally::default();
+        SoloRun::watched(machine, job, instance, step, every.0.max(1), |tally| {
+            let (done, cycles) = (tally.instructions - last.instructions, tally.cycles - last.cycles);
+            let instructions = (tally.instructions + 0.5) as u64;
+            // A stretch in which nothing was done belongs to the next one.
+            if instructions > points.last().map_or(0, |point| point.instructions) && cycles > 0.0 {
+                points.push(SoloPoint { instructions, ipc: done / cycles });
+                last = *tally;
+            }
+        });
+        SoloTrace::new(points).ok()
+    }
+
+    fn watched(
+        machine: &Arc<MachineSpec>,
+        job: &SimJob,
+        instance: Instance,
+        step: f64,
+        every: u64,
+        mut look: impl FnMut(&Tally),
+    ) -> SoloRun {
         let (work, limit) = match job.work {
             Work::Instructions(instructions) => (instructions as f64, u64::MAX),
             Work::SoloTime(time) => (1e18, time.0),
@@ -41,11 +77,14 @@ impl SoloRun {
             if next == u64::MAX {
                 break;
             }
-            world.advance(next);
+            let mark = (world.now / every + 1).saturating_mul(every);
+            world.advance(next.min(mark));
+            if world.now == mark {
+                look(&tally(&mut world));
+            }
         }
-        world.sync_task(0);
-        let mut all = crate::world::Tally::default();
-        world.threads.iter().for_each(|thread| all.add(&thread.tally));
+        let all = tally(&mut world);
+        look(&all);
         let time = Nanos(world.now);
         SoloRun {
             time,
@@ -54,4 +93,12 @@ impl SoloRun {
             mm_reads: Rate::from_count(all.reads as u64, time).unwrap_or_default(),
         }
     }
+}
+
+/// What the only task of a world has done so far.
+fn tally(world: &mut World) -> Tally {
+    world.sync_task(0);
+    let mut all = Tally::default();
+    world.threads.iter().for_each(|thread| all.add(&thread.tally));
+    all
 }

@@ -2,6 +2,7 @@
 
 use super::{Command, JobInput, is_name};
 use crate::exit::usage;
+use cosched_core::Restart;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,6 +16,8 @@ pub(crate) const SCHEMA: &str = "cosched.mix/1";
 #[serde(deny_unknown_fields)]
 struct File {
     schema: Option<Spanned<String>>,
+    #[serde(default)]
+    restart: Restart,
     #[serde(default)]
     job: Vec<Spanned<Entry>>,
 }
@@ -53,11 +56,20 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at.min(text.len())].matches('\n').count() + 1
 }
 
+/// What a mix file asks for.
+#[derive(Debug)]
+pub(crate) struct Mix {
+    /// Its jobs.
+    pub(crate) jobs: Vec<JobInput>,
+    /// What becomes of jobs that have ended.
+    pub(crate) restart: Restart,
+}
+
 /// Reads a mix file's text.
 ///
 /// # Errors
 /// What is wrong, with file, line and key, and what would be right.
-pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Vec<JobInput>> {
+pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
     let at = |span: Range<usize>| format!("{file}:{}", line_of(text, span.start));
     let parsed: File = toml::from_str(text).map_err(|error| {
         let place = error.span().map_or_else(|| file.to_owned(), &at);
@@ -72,7 +84,9 @@ pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Vec<JobInput>> {
     if parsed.job.is_empty() {
         return Err(usage(format!("{file}: there is no [[job]]; {EXAMPLE}")));
     }
-    parsed.job.into_iter().map(|entry| job(entry, &at)).collect()
+    let restart = parsed.restart;
+    let jobs = parsed.job.into_iter().map(|entry| job(entry, &at)).collect::<anyhow::Result<_>>()?;
+    Ok(Mix { jobs, restart })
 }
 
 fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::Result<JobInput> {
@@ -157,11 +171,20 @@ mod tests {
              [[job]]\ncommand = \"sort < a\"\n",
             "mix.toml",
         )
-        .unwrap();
+        .unwrap()
+        .jobs;
         assert_eq!(jobs[0].copies, 4);
         assert_eq!(jobs[0].start_s, 1.5);
         assert_eq!(jobs[0].place, "mix.toml:3");
         assert_eq!(jobs[1].command, Some(Command::Shell("sort < a".to_owned())));
+    }
+
+    #[test]
+    fn jobs_are_started_again_only_if_it_says_so() {
+        let restart = |line: &str| parse(&format!("{line}\n[[job]]\ncommand = \"x\"\n"), "mix.toml").unwrap().restart;
+        assert_eq!(restart(""), Restart::Never);
+        assert_eq!(restart("restart = \"never\""), Restart::Never);
+        assert_eq!(restart("restart = \"until-last\""), Restart::UntilLast);
     }
 
     #[test]
@@ -184,5 +207,6 @@ mod tests {
         check("", &["mix.toml", "[[job]]"]);
         check("[[job]]\ncommand = \"x\n", &["mix.toml:2"]);
         check("jobs = 1\n", &["mix.toml:1", "`jobs`"]);
+        check("restart = \"always\"\n[[job]]\ncommand = \"x\"\n", &["mix.toml:1", "`always`", "`until-last`"]);
     }
 }

@@ -3,13 +3,16 @@
 
 mod bandwidth;
 mod progress;
+mod trace;
 
 use crate::sample::Sample;
 use crate::snapshot::Estimates;
 use crate::task::SoloProfile;
+use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Reading};
 use bandwidth::MeanRate;
 use progress::Progress;
+use trace::TraceProgress;
 
 /// The estimators of one task.
 #[derive(Clone, Debug)]
@@ -17,6 +20,9 @@ pub struct TaskEstimator {
     quantum: Nanos,
     reads: MeanRate,
     progress: Progress,
+    trace: Option<TraceProgress>,
+    /// Where the task ran when its rates on a CPU were measured.
+    rated_on: CpuSet,
 }
 
 impl TaskEstimator {
@@ -25,7 +31,19 @@ impl TaskEstimator {
     /// A task that arrives late starts at the least progress of the live tasks, or it would have the machine to itself
     /// until it has caught up with what they did before it came.
     pub fn new(quantum: Nanos, progress: f64) -> TaskEstimator {
-        TaskEstimator { quantum, reads: MeanRate::default(), progress: Progress::new(progress) }
+        TaskEstimator {
+            quantum,
+            reads: MeanRate::default(),
+            progress: Progress::new(progress),
+            trace: None,
+            rated_on: CpuSet::new(),
+        }
+    }
+
+    /// Measures progress also against the trace of a solo run, if there is one, from `progress` quanta.
+    pub fn with_trace(mut self, solo: &SoloProfile, progress: f64) -> TaskEstimator {
+        self.trace = solo.trace.clone().map(|trace| TraceProgress::new(trace, progress));
+        self
     }
 
     /// What is known before the first sample.
@@ -33,6 +51,11 @@ impl TaskEstimator {
         Estimates {
             progress: Reading::Value(self.progress.total()),
             solo_mm_reads: Reading::from_option(solo.mm_reads, Absence::NoSoloEstimate),
+            trace_ipc: match self.trace {
+                Some(_) => Reading::Absent(Absence::NotYetMeasured),
+                None => Reading::Absent(Absence::NoSoloTrace),
+            },
+            trace_progress: self.trace_progress(),
             ..Estimates::default()
         }
     }
@@ -55,15 +78,40 @@ impl TaskEstimator {
             estimates.l1 = sample.rate(sample.counts.l1_accesses);
             estimates.ipc = sample.counts.ipc();
         }
+        self.rate_on_cpu(sample, estimates);
         self.progress.add(sample, self.quantum);
         estimates.solo_ipc = self.progress.solo_ipc();
         estimates.solo_age = self.progress.solo_age();
         estimates.progress = Reading::Value(self.progress.total());
         estimates.progress_basis = self.progress.basis();
+        if let Some(trace) = &mut self.trace {
+            estimates.trace_ipc = trace.add(sample, self.quantum);
+            estimates.trace_progress = self.trace_progress();
+        }
+    }
+
+    fn trace_progress(&self) -> Reading<f64> {
+        Reading::from_option(self.trace.as_ref().map(TraceProgress::total), Absence::NoSoloTrace)
+    }
+
+    /// The rates while the task has a CPU. A task that hardly used one keeps those of before, as long as it may still
+    /// run on the same CPUs: a core of another type may do otherwise.
+    fn rate_on_cpu(&mut self, sample: &Sample, estimates: &mut Estimates) {
+        let telling = sample.cpu_time.value().is_none_or(|time| time.0 * 100 >= self.quantum.0);
+        if telling || self.rated_on != sample.cpus {
+            estimates.cpu_instructions = sample.rate_on_cpu(sample.counts.instructions).map(|rate| rate.0);
+            estimates.cpu_mm_reads = sample.rate_on_cpu(sample.counts.mm_reads);
+            self.rated_on.clone_from(&sample.cpus);
+        }
     }
 
     /// Progress earned in this run, without what a late task was credited with at its start.
     pub fn earned(&self) -> f64 {
         self.progress.earned()
+    }
+
+    /// The same by the trace of a solo run; `None` without one, or when counters failed on the way.
+    pub fn earned_by_trace(&self) -> Option<f64> {
+        self.trace.as_ref().filter(|trace| trace.is_whole()).map(TraceProgress::earned)
     }
 }

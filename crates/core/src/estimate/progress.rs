@@ -38,7 +38,7 @@ impl Progress {
     }
 
     pub(super) fn add(&mut self, sample: &Sample, quantum: Nanos) {
-        let quanta = sample.interval.share_of(quantum);
+        let quanta = run_quanta(sample, quantum);
         self.age += quanta;
         match sample.counts.ipc() {
             Reading::Value(ipc) => {
@@ -58,12 +58,7 @@ impl Progress {
             Reading::Absent(why) => {
                 self.absence = why;
                 self.by_cpu_time = true;
-                let width = sample.cpus.len().max(1) as f64;
-                let used = match sample.cpu_time {
-                    Reading::Value(cpu_time) => (cpu_time.share_of(quantum) / width).min(quanta),
-                    Reading::Absent(_) => quanta,
-                };
-                self.done += used;
+                self.done += used_quanta(sample, quantum);
             }
         }
     }
@@ -98,6 +93,21 @@ impl Progress {
             (false, Some(_)) => ProgressBasis::Ipc,
             (false, None) => ProgressBasis::Provisional,
         }
+    }
+}
+
+/// The length of an interval in quanta.
+pub(super) fn run_quanta(sample: &Sample, quantum: Nanos) -> f64 {
+    sample.interval.share_of(quantum)
+}
+
+/// The CPU time of an interval in quanta of all CPUs that the task had; where that is unknown, its length.
+pub(super) fn used_quanta(sample: &Sample, quantum: Nanos) -> f64 {
+    let quanta = run_quanta(sample, quantum);
+    let width = sample.cpus.len().max(1) as f64;
+    match sample.cpu_time {
+        Reading::Value(cpu_time) => (cpu_time.share_of(quantum) / width).min(quanta),
+        Reading::Absent(_) => quanta,
     }
 }
 

@@ -17,20 +17,26 @@
 //! one end of a quantum, together with the first that did not fit, which is taken at the next, wants more than m CPUs;
 //! so two of them do at least as much as one did above. With masks it is `max_pause` + n q: the longest waiting is
 //! always taken, and that is all that can be said when all want the same CPU. Tasks that may not be frozen keep their
-//! CPUs for good: m counts only the others' CPUs, and a task that may use none of those can wait for ever. `linux` and
-//! `fifo` never stop a task; `efs` has a bound of its own beside this one.
+//! CPUs for good: m counts only the others' CPUs, and a task that may use none of those can wait for ever. `linux`,
+//! `fifo`, `bias`, `big-fair` and `lucky` never stop a task; where several may use a CPU, the kernel bounds the wait.
+//! `efs` has a bound of its own beside this one.
 //!
 //! A task that has not begun is never overdue: it holds nothing. So where `max_pause` is shorter than ⌈n / m⌉ q, as many
 //! tasks take turns as it has room for, and the others begin when one of them ends.
 
 mod allocate;
 mod bandwidth;
+mod bias;
+mod big_fair;
+mod core_types;
 mod efs;
 mod estimation;
 mod fair;
 mod fifo;
 mod fitness;
 mod linux;
+mod lucky;
+mod oracle;
 mod params;
 mod perf_fair;
 mod round;
@@ -101,8 +107,19 @@ pub struct PolicyEntry {
 }
 
 /// Every policy.
-pub static POLICIES: &[PolicyEntry] =
-    &[linux::ENTRY, fifo::ENTRY, round_robin::ENTRY, bandwidth::ENTRY, fair::ENTRY, perf_fair::ENTRY, efs::ENTRY];
+pub static POLICIES: &[PolicyEntry] = &[
+    linux::ENTRY,
+    fifo::ENTRY,
+    round_robin::ENTRY,
+    bandwidth::ENTRY,
+    fair::ENTRY,
+    perf_fair::ENTRY,
+    oracle::ENTRY,
+    efs::ENTRY,
+    bias::ENTRY,
+    big_fair::ENTRY,
+    lucky::ENTRY,
+];
 
 /// The policy of that name.
 pub fn find_policy(name: &str) -> Option<&'static PolicyEntry> {

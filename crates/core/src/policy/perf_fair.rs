@@ -17,7 +17,7 @@ use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-const MARGIN: ParamSpec = number(
+pub(super) const MARGIN: ParamSpec = number(
     "progress_margin_quanta",
     1.0,
     0.0,
@@ -72,37 +72,50 @@ impl Policy for PerfFair {
             return self.estimation.finish(round, until, basis);
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
-        let mut fit = Fit::new(&round, Target::Online);
-        let max = snap.tasks.iter().map(progress).fold(0.0, f64::max);
-        let selectable = |ix: u32| progress(&snap.tasks[ix as usize]) + self.margin < max;
-        // First those that must run: overdue, or never run yet, since nothing is known of them.
-        let must_run = |task: &TaskView| task.overdue || task.estimates.executed == 0;
-        for pos in 0..round.order.len() {
-            let ix = round.order[pos];
-            let task = round.task(ix);
-            if round.left() > 0 && must_run(task) {
-                fit.choose(&mut round, ix);
-            }
-        }
-        let behind: Vec<u32> = positions(&round, selectable);
-        fit.fill(&mut round, behind.into_iter());
-        let rest: Vec<u32> = if round.left() > 0 { positions(&round, |ix| !selectable(ix)) } else { Vec::new() };
-        fit.fill(&mut round, rest.into_iter());
-        let basis = fit.basis();
-        let milli = |progress: f64| (progress * 1e3) as u64;
-        round.finish(end, basis, |ix, ahead| {
-            let task = &snap.tasks[ix as usize];
-            if must_run(task) {
-                WaitReason::Order { ahead }
-            } else if selectable(ix) {
-                fit.reason(task)
-            } else {
-                WaitReason::Ahead { progress_milli: milli(progress(task)), max_progress_milli: milli(max) }
-            }
-        })
+        select(round, end, Target::Online, self.margin, progress)
     }
 
     state_is_a_field!();
+}
+
+/// Selection among the tasks that are not ahead (Algorithm 1, lines 11-19), with progress and target as the policy knows
+/// them.
+pub(super) fn select(
+    mut round: Round<'_>,
+    end: Nanos,
+    target: Target,
+    margin: f64,
+    progress: impl Fn(&TaskView) -> f64,
+) -> Decision {
+    let snap = round.snap;
+    let mut fit = Fit::new(&round, target);
+    let max = snap.tasks.iter().map(&progress).fold(0.0, f64::max);
+    let selectable = |ix: u32| progress(&snap.tasks[ix as usize]) + margin < max;
+    // First those that must run: overdue, or never run yet, since nothing is known of them.
+    let must_run = |task: &TaskView| task.overdue || task.estimates.executed == 0;
+    for pos in 0..round.order.len() {
+        let ix = round.order[pos];
+        let task = round.task(ix);
+        if round.left() > 0 && must_run(task) {
+            fit.choose(&mut round, ix);
+        }
+    }
+    let behind: Vec<u32> = positions(&round, selectable);
+    fit.fill(&mut round, behind.into_iter());
+    let rest: Vec<u32> = if round.left() > 0 { positions(&round, |ix| !selectable(ix)) } else { Vec::new() };
+    fit.fill(&mut round, rest.into_iter());
+    let basis = fit.basis();
+    let milli = |progress: f64| (progress * 1e3) as u64;
+    round.finish(end, basis, |ix, ahead| {
+        let task = &snap.tasks[ix as usize];
+        if must_run(task) {
+            WaitReason::Order { ahead }
+        } else if selectable(ix) {
+            fit.reason(task)
+        } else {
+            WaitReason::Ahead { progress_milli: milli(progress(task)), max_progress_milli: milli(max) }
+        }
+    })
 }
 
 /// Positions in the round's order of the tasks about which nothing is settled yet and that meet a condition.

@@ -33,6 +33,8 @@ pub enum Feed {
     Energy,
     /// Bandwidth of each task when alone, from a run before this one.
     SoloBandwidth,
+    /// What each task does alone, instruction by instruction, from a run before this one.
+    SoloTrace,
     /// The machine has at least two types of core.
     CoreTypes,
 }
@@ -51,6 +53,7 @@ impl Feed {
             Feed::Affinity => "binding of jobs to CPUs",
             Feed::Energy => "package energy",
             Feed::SoloBandwidth => "solo bandwidth of each job",
+            Feed::SoloTrace => "solo trace of each job",
             Feed::CoreTypes => "cores of two types",
         }
     }
@@ -146,6 +149,12 @@ pub trait Backend {
 
     /// Ends a task; that it has ended is told by `wait`.
     fn kill(&mut self, task: TaskId, how: Kill);
+
+    /// Makes a task that has ended well ready to be started anew: its next placement starts it from its beginning, and its
+    /// usage counts from zero again. Says whether it can; a world that can't start a task twice need not.
+    fn restart(&mut self, _task: TaskId) -> bool {
+        false
+    }
 
     /// Whether one more task may be started now (memory, say); if not, the loop asks again later.
     fn may_start(&mut self) -> bool {

@@ -21,6 +21,21 @@ pub struct RunConfig {
     pub grace: Nanos,
     /// Seed of the run's generator.
     pub seed: u64,
+    /// What becomes of a task that has ended while others have not.
+    #[serde(default)]
+    pub restart: Restart,
+}
+
+/// What becomes of a task that has ended while others have not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// It has ended.
+    #[default]
+    Never,
+    /// If it ended well it is started again, until every task has ended once (the experiment of the lucky paper, section
+    /// 4, which keeps the load the same to the end). Its result is that of its first run.
+    UntilLast,
 }
 
 impl Default for RunConfig {
@@ -33,6 +48,7 @@ impl Default for RunConfig {
             timeout: None,
             grace: Nanos::from_ms(5_000),
             seed: 1,
+            restart: Restart::Never,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! long, beside whom); a backend only says what a task has used so far. So a sample means the same in every world.
 
 use super::backend::{Backend, Event, Kill};
-use super::config::{HaltWhen, RunConfig};
+use super::config::{HaltWhen, Restart, RunConfig};
 use super::recorder::{DecisionRecord, EndedBy, Overhead, Recorder, RunResult, TaskResult, Warning};
 use crate::decision::{Change, Decision, Placement, Purpose, check};
 use crate::estimate::TaskEstimator;
@@ -93,6 +93,7 @@ pub fn run<B: Backend>(
         overhead: Overhead::default(),
         policy_faults: 0,
         room_retry: None,
+        energy_j: None,
         displaced: Vec::new(),
     }
     .run()
@@ -114,6 +115,9 @@ struct Book {
     dying: Option<Dying>,
     timed_out: bool,
     told_overdue: bool,
+    runs: u32,
+    /// The result of the first run, where tasks are started again.
+    first: Option<Box<TaskResult>>,
 }
 
 /// The open interval of a placed task.
@@ -163,6 +167,8 @@ struct Loop<'a, B: Backend> {
     overhead: Overhead,
     policy_faults: u64,
     room_retry: Option<Nanos>,
+    /// Energy when every task had ended once, if others went on then.
+    energy_j: Option<Reading<f64>>,
     /// Tasks placed on CPUs that are gone.
     displaced: Vec<TaskId>,
 }
@@ -185,15 +191,34 @@ impl Book {
             dying: None,
             timed_out: false,
             told_overdue: false,
+            runs: 0,
+            first: None,
         }
     }
 
+    /// Forgets the run that has ended, but for its result and how many there were.
+    fn begin_anew(&mut self, quantum: Nanos) {
+        let fresh = Book::new(self.spec.clone(), quantum);
+        *self = Book { runs: self.runs, first: self.first.take(), ..fresh };
+    }
+
+    fn has_ended_once(&self) -> bool {
+        self.first.is_some() || self.finished.is_some()
+    }
+
     fn result(&self) -> TaskResult {
+        if let Some(first) = &self.first {
+            return TaskResult { runs: self.runs, ..(**first).clone() };
+        }
         let started = self.started.is_some();
-        let progress = match self.progress_basis {
+        let traced = self.estimator.earned_by_trace();
+        let progress = match (traced, self.progress_basis) {
             _ if !started => Reading::Absent(Absence::NotStarted),
-            ProgressBasis::Provisional => Reading::Absent(self.last_solo.absence().unwrap_or(Absence::NoSoloEstimate)),
-            ProgressBasis::Ipc | ProgressBasis::CpuTime => Reading::Value(self.estimator.earned()),
+            (Some(progress), _) => Reading::Value(progress),
+            (_, ProgressBasis::Provisional) => {
+                Reading::Absent(self.last_solo.absence().unwrap_or(Absence::NoSoloEstimate))
+            }
+            (_, _) => Reading::Value(self.estimator.earned()),
         };
         TaskResult {
             spec: self.spec.clone(),
@@ -207,7 +232,8 @@ impl Book {
             counts: self.used.counts,
             multiplexed: self.used.multiplexed,
             progress,
-            progress_basis: self.progress_basis,
+            progress_basis: if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis },
+            runs: self.runs,
         }
     }
 }
@@ -242,14 +268,17 @@ impl<B: Backend> Loop<'_, B> {
             self.police(now, &mut triggers);
             self.recorder.tick(&self.snap, self.pending.len());
         }
-        let turnaround = self.books.iter().filter_map(|book| book.finished).max().unwrap_or_default();
+        if !self.samples.is_empty() {
+            self.recorder.left(&self.samples);
+        }
+        let tasks: Vec<TaskResult> = self.books.iter().map(Book::result).collect();
         Ok(RunResult {
-            tasks: self.books.iter().map(Book::result).collect(),
-            turnaround,
+            turnaround: tasks.iter().filter_map(|task| task.finished).max().unwrap_or_default(),
+            tasks,
             ended_by: self.drain.map_or(EndedBy::Completion, |drain| drain.by),
             overhead: self.overhead,
             policy_faults: self.policy_faults,
-            energy_j: self.backend.energy_j(),
+            energy_j: self.energy_j.unwrap_or_else(|| self.backend.energy_j()),
         })
     }
 
@@ -268,9 +297,12 @@ impl<B: Backend> Loop<'_, B> {
                 break;
             }
             self.pending.pop_front();
-            let late = self.snap.tasks.iter().filter_map(|task| task.estimates.progress.value()).reduce(f64::min);
+            let least = |of: fn(&TaskView) -> Reading<f64>| {
+                self.snap.tasks.iter().filter_map(|task| of(task).value()).reduce(f64::min).unwrap_or(0.0)
+            };
+            let late = (least(|task| task.estimates.progress), least(|task| task.estimates.trace_progress));
             let book = &mut self.books[id.0 as usize];
-            book.estimator = TaskEstimator::new(self.config.quantum, late.unwrap_or(0.0));
+            book.estimator = TaskEstimator::new(self.config.quantum, late.0).with_trace(&book.spec.solo, late.1);
             let view = TaskView {
                 id,
                 name: book.spec.name.as_str().into(),
@@ -279,7 +311,7 @@ impl<B: Backend> Loop<'_, B> {
                 nice: book.spec.nice,
                 origin: book.spec.origin,
                 control: book.spec.control,
-                arrived: book.spec.arrives,
+                arrived: if book.first.is_some() { now } else { book.spec.arrives },
                 running: None,
                 asleep: false,
                 waiting_since: now,
@@ -492,7 +524,11 @@ impl<B: Backend> Loop<'_, B> {
                         joined_ordinary |= purpose == Purpose::Run;
                         if book.started.is_none() {
                             book.started = Some(now);
-                            self.recorder.started(now, &book.spec);
+                            book.runs += 1;
+                            match book.first {
+                                None => self.recorder.started(now, &book.spec),
+                                Some(_) => self.recorder.restarted(now, &book.spec, book.runs),
+                            }
                         } else {
                             book.waited_max = book.waited_max.max(now - task.waiting_since);
                         }
@@ -661,23 +697,43 @@ impl<B: Backend> Loop<'_, B> {
         let book = &mut self.books[id.0 as usize];
         if never_ran {
             book.started = None;
+            book.runs = book.runs.saturating_sub(1);
         }
         book.interval = None;
         book.finished = Some(now);
         book.dying = None;
-        if exit.ok() && !book.timed_out {
-            self.counts.succeeded += 1;
+        let ok = exit.ok() && !book.timed_out;
+        let is_first = book.first.is_none();
+        if !is_first {
+            // How a later run ends counts for nothing, but that there is no other after it is worth knowing.
+            if !ok && !was_dying {
+                self.recorder.warn(now, &Warning::NotRestarted(id, Some(exit)));
+            }
         } else {
-            self.counts.failed += 1;
+            if ok {
+                self.counts.succeeded += 1;
+            } else {
+                self.counts.failed += 1;
+            }
+            book.exit = Some(exit);
+            let result = book.result();
+            self.recorder.ended(now, &result);
+            if self.config.restart == Restart::UntilLast {
+                book.first = Some(Box::new(result));
+            }
         }
-        book.exit = Some(exit);
-        self.recorder.ended(now, &book.result());
         if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
             self.snap.tasks.remove(pos);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {
             // It was out of the picture already; its CPUs are free only now.
             triggers.push(Trigger::Ended(id));
+        }
+        if self.config.restart == Restart::UntilLast && self.drain.is_none() {
+            self.restart(now, id, ok);
+        }
+        if !is_first {
+            return;
         }
         let total = self.books.len() as u32;
         let verdict = self.config.halt.verdict(self.counts.failed, self.counts.succeeded, total);
@@ -689,6 +745,29 @@ impl<B: Backend> Loop<'_, B> {
                 _ => self.drop_unstarted(),
             }
         }
+    }
+
+    /// Starts a task that has ended well again, as long as another has not ended once; then it is over for all.
+    fn restart(&mut self, now: Nanos, id: TaskId, ok: bool) {
+        if self.books.iter().all(Book::has_ended_once) {
+            if self.energy_j.is_none() {
+                self.energy_j = Some(self.backend.energy_j());
+                self.end_all(now, false);
+            }
+            return;
+        }
+        if !ok {
+            return;
+        }
+        if !self.backend.restart(id) {
+            self.recorder.warn(now, &Warning::NotRestarted(id, None));
+            return;
+        }
+        let Loop { books, pending, config, .. } = self;
+        books[id.0 as usize].begin_anew(config.quantum);
+        // Behind all that have arrived, and before those that have not.
+        let pos = pending.partition_point(|other| books[other.0 as usize].spec.arrives <= now);
+        pending.insert(pos, id);
     }
 
     /// The last figures of a task that took no part any more.

@@ -7,7 +7,7 @@ mod main_loop;
 mod recorder;
 
 pub use backend::{Backend, Event, Feed, Feeds, Kill};
-pub use config::{Halt, HaltOn, HaltParseError, HaltWhen, RunConfig};
+pub use config::{Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig};
 pub use histogram::Histogram;
 pub use main_loop::{RunError, run};
 pub use recorder::{DecisionRecord, EndedBy, NullRecorder, Overhead, Recorder, RunResult, TaskResult, Warning};

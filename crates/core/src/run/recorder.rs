@@ -32,6 +32,9 @@ pub enum Warning {
     PolicyFault(InvalidDecision),
     /// A task ran out of the time that it was allowed, and is ended.
     TimedOut(TaskId),
+    /// A task that was to be started again until the others have ended is not: its next run ended so, or, with `None`,
+    /// the backend can't start it twice.
+    NotRestarted(TaskId, Option<Exit>),
     /// The run halts, because the halt rule was met.
     Halting,
     /// The run ends, because a signal asked for it.
@@ -56,10 +59,15 @@ pub trait Recorder {
     }
     /// A task was started.
     fn started(&mut self, _now: Nanos, _task: &TaskSpec) {}
+    /// A task that had ended was started again; `run` counts from 1, so it is at least 2. Nobody is told of the end of such
+    /// a run.
+    fn restarted(&mut self, _now: Nanos, _task: &TaskSpec, _run: u32) {}
     /// A decision was made and checked, and is about to be applied.
     fn decided(&mut self, _record: DecisionRecord<'_>) {}
-    /// A task ended.
+    /// A task ended, for the first time.
     fn ended(&mut self, _now: Nanos, _result: &TaskResult) {}
+    /// The run is over, and these samples are newer than the last decision.
+    fn left(&mut self, _samples: &[Sample]) {}
     /// Time has passed; called after every wait, at least once a quantum.
     fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
     /// Something that the user should know.
@@ -72,7 +80,7 @@ pub struct NullRecorder;
 
 impl Recorder for NullRecorder {}
 
-/// What became of a task.
+/// What became of a task; of its first run, where tasks are started again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskResult {
     /// The task.
@@ -99,6 +107,8 @@ pub struct TaskResult {
     pub progress: Reading<f64>,
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
+    /// How many times it was started: more than once only under [`UntilLast`](super::Restart::UntilLast).
+    pub runs: u32,
 }
 
 impl TaskResult {
@@ -139,7 +149,7 @@ pub struct Overhead {
 pub struct RunResult {
     /// Every task, in the order in which they were given.
     pub tasks: Vec<TaskResult>,
-    /// Launch to the end of the last task.
+    /// Launch to the end of the last task; to its first end, where tasks are started again.
     pub turnaround: Nanos,
     /// What ended it.
     pub ended_by: EndedBy,
@@ -147,6 +157,6 @@ pub struct RunResult {
     pub overhead: Overhead,
     /// Decisions that could not be carried out.
     pub policy_faults: u64,
-    /// Energy of the package in joules.
+    /// Energy of the package in joules, until the last task had ended once.
     pub energy_j: Reading<f64>,
 }

@@ -17,12 +17,18 @@ pub struct Work {
     pub reads_per_us: u64,
     /// Accesses to the first-level cache per microsecond.
     pub l1_per_us: u64,
+    /// The share of its time on the fastest core for which it waits for memory, whatever the clock.
+    pub stalls: f64,
     /// How it ends.
     pub exit: Exit,
     /// It does not listen to SIGTERM.
     pub ignores_term: bool,
     /// It can't be started.
     pub broken: bool,
+    /// It can't be started a second time.
+    pub once: bool,
+    /// What it does when it is started again; the same, if nothing is said.
+    pub second: Option<Box<Work>>,
 }
 
 impl Work {
@@ -32,9 +38,12 @@ impl Work {
             ipc_milli: 1_000,
             reads_per_us: 1,
             l1_per_us: 100,
+            stalls: 0.0,
             exit: Exit::Code(0),
             ignores_term: false,
             broken: false,
+            once: false,
+            second: None,
         }
     }
     pub fn reads(mut self, per_us: u64) -> Work {
@@ -43,6 +52,14 @@ impl Work {
     }
     pub fn l1(mut self, per_us: u64) -> Work {
         self.l1_per_us = per_us;
+        self
+    }
+    pub fn ipc(mut self, milli: u64) -> Work {
+        self.ipc_milli = milli;
+        self
+    }
+    pub fn stalls(mut self, share: f64) -> Work {
+        self.stalls = share;
         self
     }
     pub fn exit(mut self, code: i32) -> Work {
@@ -59,7 +76,15 @@ struct State {
     done: Nanos,
     /// Time on a CPU.
     used: Nanos,
+    /// Clock cycles; at 1 GHz on the fastest cores.
+    cycles: u64,
     ended: Option<Exit>,
+}
+
+impl State {
+    fn new(work: Work) -> State {
+        State { work, started: false, placement: None, done: Nanos::ZERO, used: Nanos::ZERO, cycles: 0, ended: None }
+    }
 }
 
 /// What happened, for assertions.
@@ -90,6 +115,8 @@ pub struct Memory {
     /// No room for a further task before this instant.
     pub room_from: Nanos,
     pub acts: Vec<(Nanos, Act)>,
+    /// The clock of each type of core, as a share of the fastest type's; empty where all are alike.
+    pub clocks: Vec<f64>,
     /// How much each CPU was used, and whether two tasks ever met on one.
     pub busy: BTreeMap<u32, Nanos>,
 }
@@ -105,17 +132,7 @@ impl Memory {
             machine: Arc::new(machine),
             feeds: Feeds::default(),
             now: Nanos::ZERO,
-            tasks: work
-                .into_iter()
-                .map(|work| State {
-                    work,
-                    started: false,
-                    placement: None,
-                    done: Nanos::ZERO,
-                    used: Nanos::ZERO,
-                    ended: None,
-                })
-                .collect(),
+            tasks: work.into_iter().map(State::new).collect(),
             queued: Vec::new(),
             interrupts: Vec::new(),
             bus_per_us: None,
@@ -124,6 +141,7 @@ impl Memory {
             counters_until: None,
             room_from: Nanos::ZERO,
             acts: Vec::new(),
+            clocks: Vec::new(),
             busy: BTreeMap::new(),
         }
     }
@@ -136,14 +154,27 @@ impl Memory {
         self.tasks.iter().filter(|state| state.placement.is_some() && state.ended.is_none())
     }
 
-    /// The part of a CPU that a task has: under a shared mask every running task gets its part of the CPUs.
+    /// The part of a CPU that a task has: under a shared mask every running task gets its part of the CPUs, which it
+    /// shares with all whose masks meet its own.
     fn share(&self, state: &State) -> f64 {
         match &state.placement {
             _ if state.ended.is_some() => 0.0,
             None => 0.0,
             Some(Placement::Exclusive { .. }) => 1.0,
-            Some(Placement::Allowed { .. }) => (self.machine.cpus.len() as f64 / self.runs().count() as f64).min(1.0),
+            Some(Placement::Allowed { mask }) => {
+                let meets = |s: &&State| {
+                    s.placement.as_ref().is_some_and(|placement| !placement.cpus().intersection(mask).is_empty())
+                };
+                (mask.len() as f64 / self.runs().filter(meets).count() as f64).min(1.0)
+            }
         }
+    }
+
+    /// The clock of the cores on which a task runs, as a share of the fastest type's: a mean, if it may use several types.
+    fn clock(&self, state: &State) -> f64 {
+        let Some(placement) = state.placement.as_ref().filter(|_| !self.clocks.is_empty()) else { return 1.0 };
+        let clock = |cpu| self.clocks[self.machine.cpus[self.machine.index_of(cpu).unwrap()].core_type];
+        placement.cpus().iter().map(clock).sum::<f64>() / placement.cpus().len() as f64
     }
 
     /// The speed of a task while it has a CPU. The part of its time that it keeps the bus busy when alone takes as
@@ -164,14 +195,17 @@ impl Memory {
             let beside = self.runs().filter(|s| cores(s).iter().any(|core| mine.contains(core)));
             longer(beside.map(|s| s.work.l1_per_us).sum(), served)
         });
-        1.0 / (bus * l1)
+        let clock = state.work.stalls + (1.0 - state.work.stalls) / self.clock(state);
+        1.0 / (bus * l1 * clock)
     }
 
     fn advance(&mut self, to: Nanos) {
         let span = to - self.now;
-        let rates: Vec<(f64, f64)> = self.tasks.iter().map(|s| (self.share(s), self.speed(s))).collect();
-        for (state, (share, speed)) in self.tasks.iter_mut().zip(rates) {
+        let rates = self.tasks.iter().map(|s| (self.share(s), self.speed(s), self.clock(s)));
+        let rates: Vec<(f64, f64, f64)> = rates.collect();
+        for (state, (share, speed, clock)) in self.tasks.iter_mut().zip(rates) {
             state.used += Nanos((span.0 as f64 * share) as u64);
+            state.cycles += (span.0 as f64 * share * clock) as u64;
             state.done += Nanos((span.0 as f64 * share * speed) as u64);
             if let (Some(Placement::Exclusive { cpus, .. }), None) = (&state.placement, &state.ended) {
                 for cpu in cpus.iter() {
@@ -250,7 +284,7 @@ impl Backend for Memory {
                 Counts::absent(why)
             } else {
                 Counts {
-                    cycles: Reading::Value(state.used.0),
+                    cycles: Reading::Value(state.cycles),
                     instructions: Reading::Value(us * state.work.ipc_milli),
                     l1_accesses: match self.feeds.why_missing(Feed::L1Accesses) {
                         Some(why) => Reading::Absent(why),
@@ -318,6 +352,16 @@ impl Backend for Memory {
         }
     }
 
+    fn restart(&mut self, task: TaskId) -> bool {
+        let state = &mut self.tasks[task.0 as usize];
+        assert!(state.ended.is_some(), "only what has ended is started again");
+        let second = state.work.second.clone();
+        let work = second.map_or_else(|| state.work.clone(), |second| (*second).clone());
+        let can = !work.once;
+        *state = State::new(work);
+        can
+    }
+
     fn may_start(&mut self) -> bool {
         self.now >= self.room_from
     }
@@ -325,6 +369,15 @@ impl Backend for Memory {
     fn energy_j(&mut self) -> Reading<f64> {
         Reading::Absent(Absence::NoEnergyMeter)
     }
+}
+
+/// A machine of cores of two types, the big ones first, all on one last-level cache.
+pub fn two_types(big: u32, small: u32) -> Machine {
+    let mut machine = Machine::uniform("two types", big + small, 1);
+    machine.cpus.iter_mut().skip(big as usize).for_each(|cpu| cpu.core_type = 1);
+    let kind = |name: &str| CoreType { name: name.to_owned(), capacity: None, max_khz: None };
+    machine.core_types = vec![kind("big"), kind("small")];
+    machine
 }
 
 /// Runs under a policy by name, with parameters as on the command line.

@@ -6,18 +6,18 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use std::sync::Arc;
 
 /// A machine of one to eight cores with one to three threads each; some threads are offline, and there are one or more
-/// last-level caches.
+/// last-level caches and types of core.
 pub fn machine() -> impl Strategy<Value = Machine> {
-    let cores = proptest::collection::vec((1u8..8, 0usize..3), 1..8);
-    (cores, 1u32..=3, 1usize..=3).prop_map(|(cores, threads, llcs)| {
+    let cores = proptest::collection::vec((1u8..8, 0usize..3, 0usize..3), 1..8);
+    (cores, 1u32..=3, 1usize..=3, 1usize..=3).prop_map(|(cores, threads, llcs, types)| {
         let count = cores.len();
         let mut cpus = Vec::new();
         for thread in 0..threads {
-            for (core, &(online, llc)) in cores.iter().enumerate() {
+            for (core, &(online, llc, kind)) in cores.iter().enumerate() {
                 // The first thread of each core is always there, so that no core is empty.
                 if thread == 0 || online & (1 << thread) != 0 {
                     let id = CpuId(thread * count as u32 + core as u32);
-                    cpus.push(Cpu { id, core, llc: llc % llcs, memory_domain: 0, core_type: 0 });
+                    cpus.push(Cpu { id, core, llc: llc % llcs, memory_domain: 0, core_type: kind % types });
                 }
             }
         }
@@ -27,7 +27,9 @@ pub fn machine() -> impl Strategy<Value = Machine> {
             cores: (0..count).map(|ix| set(&|cpu| cpu.core == ix)).collect(),
             llcs: (0..llcs).map(|ix| set(&|cpu| cpu.llc == ix)).collect(),
             memory_domains: vec![set(&|_| true)],
-            core_types: vec![CoreType { name: "core".to_owned(), capacity: None, max_khz: None }],
+            core_types: (0..types)
+                .map(|kind| CoreType { name: format!("type-{kind}"), capacity: None, max_khz: None })
+                .collect(),
             llc_bytes: Reading::Absent(Absence::NotRequested),
             cpus,
         };
@@ -103,10 +105,16 @@ fn estimates() -> impl Strategy<Value = Estimates> {
                 llc: or_not(llc),
                 l1: or_not(l1),
                 ipc: if known { Reading::Value(0.5) } else { Reading::Absent(Absence::NotYetMeasured) },
+                cpu_instructions: or_not(llc).map(|rate| rate.0 * 50),
+                cpu_mm_reads: or_not(reads),
                 solo_ipc: if known { solo_ipc } else { Reading::Absent(Absence::NoSoloEstimate) },
                 solo_age,
                 solo_mm_reads: solo_reads,
                 progress: Reading::Value(f64::from(progress) / 2.0),
+                trace_progress: match solo_ipc {
+                    Reading::Value(_) => Reading::Value(f64::from(progress) / 3.0),
+                    Reading::Absent(_) => Reading::Absent(Absence::NoSoloTrace),
+                },
                 executed,
                 ran: Nanos::from_ms(u64::from(executed) * 200),
                 ..Estimates::default()
@@ -257,9 +265,12 @@ pub fn policy(entry: &PolicyEntry, settings: &[(&str, &str)]) -> Box<dyn Policy>
     (entry.build)(&Params::resolve(entry.name, entry.params, &settings).unwrap())
 }
 
+/// Policies that stop nobody: the kernel shares out the CPUs that they allow.
+pub const KERNEL_SHARES: [&str; 4] = ["linux", "bias", "big-fair", "lucky"];
+
 /// Policies that take CPUs from one task to give them to another.
 pub fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
-    POLICIES.iter().filter(|entry| entry.time_shares && entry.name != "linux")
+    POLICIES.iter().filter(|entry| entry.time_shares && !KERNEL_SHARES.contains(&entry.name))
 }
 
 /// Where each task of the snapshot is after the decision.

@@ -91,11 +91,15 @@ fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nan
 fn outcomes_estimated(result: &RunResult, solos: &[Option<Solo>], quantum: Nanos) -> Outcomes {
     outcomes(result, |ix, task| match (solos[ix], task.progress) {
         (Some(solo), _) => Reading::Value(solo.time),
-        (None, Reading::Value(progress)) if task.progress_basis == ProgressBasis::Ipc && progress > 0.0 => {
+        (None, Reading::Value(progress)) if is_measured(task.progress_basis) && progress > 0.0 => {
             Reading::Value(Nanos::from_s(progress * quantum.as_s()))
         }
         _ => Reading::Absent(Absence::NoSoloTime),
     })
+}
+
+fn is_measured(basis: ProgressBasis) -> bool {
+    matches!(basis, ProgressBasis::Ipc | ProgressBasis::Trace)
 }
 
 fn metrics_estimated(outcomes: &Outcomes, estimated: &Outcomes, absent: &mut Absences) -> Option<Figures<f64>> {
@@ -149,6 +153,7 @@ fn job(
         exit: absent.note_option("exit", task.exit.as_ref().and_then(exit_status), exit_why),
         exit_text: absent.note_option("exit_text", task.exit.as_ref().map(Exit::to_string), not_ended),
         timed_out: task.timed_out,
+        runs: task.runs,
         cpu_s: absent.note("cpu_s", task.cpu_time.map(Nanos::as_s)),
         ran_s: task.ran.as_s(),
         waited_max_s: task.waited_max.as_s(),

@@ -139,6 +139,9 @@ pub struct Job {
     pub exit_text: Option<String>,
     /// It was ended because its time was over.
     pub timed_out: bool,
+    /// How many times it was started; all else is of its first run.
+    #[serde(default = "one")]
+    pub runs: u32,
     /// CPU time of its whole tree.
     pub cpu_s: Option<f64>,
     /// Time that it was placed on CPUs.
@@ -227,6 +230,11 @@ pub enum RecordError {
     /// It can't be read.
     #[error(transparent)]
     Json(#[from] JsonError),
+}
+
+/// What a record says that was written before jobs could be started again.
+fn one() -> u32 {
+    1
 }
 
 impl Record {

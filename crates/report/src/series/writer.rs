@@ -89,6 +89,12 @@ impl<W: Write> SeriesWriter<W> {
         self.flush();
     }
 
+    /// Samples after which there was no decision any more: those of the tasks that ended last.
+    pub fn left(&mut self, samples: &[Sample]) {
+        samples.iter().for_each(|sample| self.sample(sample, None));
+        self.flush();
+    }
+
     fn sample(&mut self, sample: &Sample, progress: Option<f64>) {
         let task = sample.task;
         let cpu_time = ("cpu_ns", sample.cpu_time.absence());

@@ -78,7 +78,7 @@ fn one_by_one(record: &Record) -> Jobs {
     let is_measured = |job: &Job| job.progress.is_some() && job.progress_basis != ProgressBasis::CpuTime;
     if jobs.iter().any(is_measured) {
         let progress = |job: &Job| {
-            let about = if job.progress_basis == ProgressBasis::Ipc { "" } else { "~" };
+            let about = if matches!(job.progress_basis, ProgressBasis::Ipc | ProgressBasis::Trace) { "" } else { "~" };
             or_none(job.progress, |quanta| format!("{about}{}", seconds(quanta * record.quantum_s)))
         };
         columns.push(column("PROGRESS", true, 5, cells(&progress)));

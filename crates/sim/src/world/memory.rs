@@ -9,7 +9,10 @@ use std::sync::Arc;
 const LINES_PER_NS_PER_GB_PER_S: f64 = 1.0 / 64.0;
 
 /// A change of latency by less than this share is not worth telling the cores.
-const TOLERANCE: f64 = 0.002;
+const TOLERANCE: f64 = 0.004;
+
+/// After so many changes the sums are made anew, so that rounding can't add up.
+const FRESH_SUM: u32 = 4_096;
 
 /// The memory of one socket. What the cores ask of it is kept per core, so that one core's change costs no more than
 /// a sum.
@@ -23,6 +26,11 @@ pub(crate) struct Domain {
     /// The latency that each core was last solved with.
     pub(crate) used: Vec<f64>,
     asks: Vec<Asks>,
+    /// Sum of `asks`.
+    all: Asks,
+    changes: u32,
+    /// Something was asked for since the latency was last settled.
+    unsettled: bool,
 }
 
 /// What a core asks of a domain.
@@ -45,23 +53,41 @@ impl Domain {
             latency: spec.idle_latency_ns,
             used: vec![spec.idle_latency_ns; cores],
             asks: vec![Asks::default(); cores],
+            all: Asks::default(),
+            changes: 0,
+            unsettled: false,
         }
     }
 
     pub(crate) fn ask(&mut self, core: usize, asks: Asks) {
-        self.asks[core] = asks;
         self.used[core] = self.latency;
+        let before = std::mem::replace(&mut self.asks[core], asks);
+        if before == asks {
+            return;
+        }
+        self.unsettled = true;
+        self.changes += 1;
+        if self.changes >= FRESH_SUM {
+            self.changes = 0;
+            self.all = Asks::default();
+            for asks in &self.asks {
+                self.all.lines += asks.lines;
+                self.all.reads += asks.reads;
+                self.all.yields += asks.yields;
+            }
+        } else {
+            self.all.lines += asks.lines - before.lines;
+            self.all.reads += asks.reads - before.reads;
+            self.all.yields += asks.yields - before.yields;
+        }
     }
 
     /// Brings the latency in line with what is asked; says whether it has changed noticeably.
     pub(crate) fn settle(&mut self) -> bool {
-        let mut all = Asks::default();
-        for asks in &self.asks {
-            all.lines += asks.lines;
-            all.reads += asks.reads;
-            all.yields += asks.yields;
+        if !std::mem::replace(&mut self.unsettled, false) {
+            return false;
         }
-        let latency = self.balance(&all);
+        let latency = self.balance(&self.all);
         let change = latency - self.latency;
         let noticeable = change > TOLERANCE * self.latency || -change > TOLERANCE * self.latency;
         if noticeable {
@@ -79,18 +105,19 @@ impl Domain {
     /// The latency at which the bandwidth asked for has this latency. A core's rate is 1 / (time in the core + time in
     /// memory), so what is asked for falls along a hyperbola; all cores together are taken for one.
     fn balance(&self, all: &Asks) -> f64 {
-        if all.lines <= 0.0 {
+        // What rounding leaves of a sum of nothing is nothing.
+        if all.lines <= 1e-9 * self.peak {
             return self.idle;
         }
-        let share = all.reads / all.lines;
-        let per_ns = all.yields / all.lines;
+        let share = (all.reads / all.lines).min(1.0);
+        let per_ns = (all.yields / all.lines).max(0.0);
         let start = self.latency;
         let surplus = |latency: f64| {
             let lines = all.lines / (1.0 + per_ns * (latency - start)).max(1e-9);
             self.idle * self.curve.latency(lines / self.peak, share) - latency
         };
         let at_start = surplus(start);
-        if at_start.abs() <= 1e-6 * start {
+        if at_start.abs() <= 0.1 * TOLERANCE * start {
             return start;
         }
         let (mut low, mut at_low, mut high, mut at_high);
@@ -120,7 +147,7 @@ impl Domain {
             }
             let middle = (low * at_high - high * at_low) / (at_high - at_low);
             let at_middle = surplus(middle);
-            if at_middle.abs() <= 1e-7 * middle {
+            if at_middle.abs() <= 0.1 * TOLERANCE * middle {
                 return middle;
             }
             if at_middle > 0.0 {

@@ -144,6 +144,28 @@ impl World {
     /// Adds a task of some threads, which share its work evenly; gives its number.
     pub(crate) fn add_task(&mut self, program: usize, instance: Instance, threads: u32, work: f64, nice: i8) -> u32 {
         let task = self.tasks.len() as u32;
+        let threads = self.add_threads(task, program, instance, threads, work, weight(nice));
+        self.tasks.push(threads);
+        task
+    }
+
+    /// A task that has ended begins again, with threads of its own: what the old ones did stays on the books.
+    pub(crate) fn restart_task(&mut self, task: u32, work: f64) {
+        let old = self.tasks[task as usize].clone();
+        let Some(one) = self.threads.get(old.start) else { return };
+        let (program, instance, weight) = (one.program, one.instance, one.weight);
+        self.tasks[task as usize] = self.add_threads(task, program, instance, old.len() as u32, work, weight);
+    }
+
+    fn add_threads(
+        &mut self,
+        task: u32,
+        program: usize,
+        instance: Instance,
+        threads: u32,
+        work: f64,
+        weight: u64,
+    ) -> std::ops::Range<usize> {
         let first = self.threads.len();
         for _ in 0..threads {
             let mut thread = Thread {
@@ -153,7 +175,7 @@ impl World {
                 state: State::Off,
                 placed: false,
                 affinity: Arc::new([]),
-                weight: weight(nice),
+                weight,
                 vruntime: 1 << 40,
                 last_cpu: None,
                 home: None,
@@ -174,8 +196,7 @@ impl World {
             thread.enter(0, &self.behaviours[program][0].phases[0]);
             self.threads.push(thread);
         }
-        self.tasks.push(first..self.threads.len());
-        task
+        first..self.threads.len()
     }
 
     /// Lets a thread run on some CPUs, ascending and at least one of them online; it stays where it is if it may.

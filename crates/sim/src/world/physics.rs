@@ -19,8 +19,9 @@ use super::thread::{State, Tally};
 const SHORTEST_STEP: f64 = 500_000.0;
 /// And at least this often, in ns.
 const LONGEST_STEP: f64 = 250_000_000.0;
-/// Rounds of the threads of a core adapting to each other.
-const SMT_ROUNDS: usize = 5;
+/// Rounds of the threads of a core adapting to each other, at most, and the change of a rate that ends them.
+const SMT_ROUNDS: usize = 12;
+const SMT_TOLERANCE: f64 = 1e-4;
 
 /// A core.
 #[derive(Clone, Debug)]
@@ -168,6 +169,7 @@ impl World {
         }
         if self.scratch.len() > 1 {
             for _ in 0..SMT_ROUNDS {
+                let mut moved = false;
                 for ix in 0..self.scratch.len() {
                     let (mut busy, mut ports) = (0.0, 0.0);
                     for (other, sibling) in self.scratch.iter().enumerate() {
@@ -179,7 +181,12 @@ impl World {
                     let sibling = &mut self.scratch[ix];
                     let waits = self.threads[sibling.thread].uses.l1 * smt.l1_wait_cycles * f64::min(ports, 1.0);
                     sibling.busy = sibling.own * (1.0 + smt.issue_share * busy) + waits;
-                    sibling.ipc = 1.0 / (sibling.busy + sibling.stall);
+                    let ipc = 1.0 / (sibling.busy + sibling.stall);
+                    moved |= (ipc - sibling.ipc).abs() > SMT_TOLERANCE * ipc;
+                    sibling.ipc = ipc;
+                }
+                if !moved {
+                    break;
                 }
             }
         }

@@ -5,6 +5,7 @@ use crate::input::spec::MachineNames;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use cosched_core::{CpuSet, Halt, Nanos};
+use cosched_linux::emulate::SmallCores;
 use std::path::PathBuf;
 
 /// Run a batch of jobs under a policy
@@ -41,7 +42,7 @@ pub(crate) struct RunArgs {
     pub(crate) output: OutputArgs,
 
     /// Solo times for slowdowns: `measure` runs each distinct job alone first (a simulation always does); a FILE is an
-    /// earlier run record, or the solo.json of an earlier run's log folder
+    /// earlier run record, or the solo-profiles.json of an earlier run's log folder, which `oracle` needs
     #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO")]
     pub(crate) solo: Option<String>,
 
@@ -83,6 +84,10 @@ pub(crate) struct PolicyArgs {
     /// Use only these CPUs, as in 0-3,8
     #[arg(long, value_name = "LIST", env = "COSCHED_CPUS")]
     pub(crate) cpus: Option<CpuSet>,
+
+    /// Let these CPUs stand for small cores by pausing the jobs on them, as in 2-3:0.25 for a quarter of the speed
+    #[arg(long, value_name = "CPUS:SHARE")]
+    pub(crate) emulate_small: Option<SmallCores>,
 
     /// Count another event than the table's, as in mm=0x4844; can be given several times
     #[arg(id = "event", long = "event", value_name = "NAME=RAW")]

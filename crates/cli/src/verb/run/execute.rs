@@ -4,14 +4,14 @@
 use super::answer::{exit_of, print};
 use super::args::{Format, RunArgs};
 use super::files::{Files, keep};
-use super::plan::Plan;
+use super::plan::{Plan, require_solo};
 use super::screen::Screen;
 use super::show::Shower;
 use super::world::World;
 use crate::exit::Exit;
 use cosched_core::{
-    Absence, Backend as _, Feed, Feeds, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult, TaskSpec,
-    find_policy,
+    Absence, Backend as _, Feed, Feeds, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult, TaskResult,
+    TaskSpec, find_policy,
 };
 use cosched_report::{
     EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader,
@@ -68,6 +68,9 @@ pub(crate) fn execute<W: World>(args: &RunArgs, world: &W, plan: Plan<W>) -> any
         files,
     };
     let (result, mut info) = run.once(&mut *policy, batch)?;
+    for odd in odd_traces(&result) {
+        run.screen.warn(&odd);
+    }
     info.warnings.extend(run.screen.take_warnings());
     let record = record(&result, &info);
     keep(args, &plan.logs, &record)?;
@@ -84,6 +87,13 @@ impl<W: World> Run<'_, W> {
         {
             return Ok(Some(exit));
         }
+        if let Some(profiles) = &self.plan.solo.profiles {
+            for (spec, info) in self.plan.specs.iter_mut().zip(&self.infos) {
+                if let Some(profile) = profiles.profile(&info.name, info.command.as_deref()) {
+                    spec.solo = profile;
+                }
+            }
+        }
         if let Some(times) = &self.plan.solo.known {
             for info in &mut self.infos {
                 let instead = if info.solo.is_some() { "; its own is simulated" } else { "" };
@@ -98,6 +108,7 @@ impl<W: World> Run<'_, W> {
         for (spec, info) in self.plan.specs.iter_mut().zip(&self.infos) {
             spec.solo.time = info.solo.map(|solo| solo.time);
         }
+        require_solo(&self.plan.choice, &self.plan.specs)?;
         Ok(None)
     }
 
@@ -193,6 +204,18 @@ impl<W: World> Run<'_, W> {
         }
         Ok((result, info))
     }
+}
+
+/// Jobs whose solo trace can't be of the work that they did: its length is another by more than a tenth.
+fn odd_traces(result: &RunResult) -> Vec<String> {
+    let odd = |task: &TaskResult| {
+        let (trace, did) = (task.spec.solo.trace.as_ref()?.instructions(), task.counts.instructions.value()?);
+        let ended_well = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+        (ended_well && trace.abs_diff(did) > trace / 10).then(|| {
+            format!("job {} retired {did} instructions, alone {trace}: its solo trace is of other work", task.spec.name)
+        })
+    };
+    result.tasks.iter().filter_map(odd).collect()
 }
 
 /// The progress line; of a simulation with how much faster than the real thing it goes.

@@ -8,8 +8,9 @@ use super::world::{Problem, View, World};
 use crate::exit::{Exit, incapable, usage};
 use crate::input::{Command, Job};
 use anyhow::Context as _;
-use cosched_core::{Absence, Feed};
+use cosched_core::{Absence, Feed, Machine};
 use cosched_linux::counters::{CounterSupport, probe};
+use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
@@ -26,6 +27,8 @@ pub(crate) struct HostWorld {
     /// Why the cgroup freezer can't be used.
     freezer_problem: Option<GroupError>,
     freezing: Freezing,
+    /// Small cores that are emulated.
+    small: Option<SmallCores>,
 }
 
 impl HostWorld {
@@ -54,7 +57,11 @@ impl HostWorld {
                 return Err(incapable(format!("--freeze cgroup: {why}; --freeze signals works everywhere")));
             }
         };
-        let feeds = cosched_linux::feeds(root, &topology.machine, &counters, freezing);
+        let machine = match &args.emulate_small {
+            None => topology.machine,
+            Some(small) => emulated(small, &topology.machine, freezing, freezer_problem.as_ref(), args)?,
+        };
+        let feeds = cosched_linux::feeds(root, &machine, &counters, freezing);
         let counted: Vec<&str> =
             counters.events.iter().filter(|(_, state)| state.is_value()).map(|(kind, _)| kind.name()).collect();
         let freezing_text = match freezing {
@@ -64,14 +71,35 @@ impl HostWorld {
         let has_energy = feeds.why_missing(Feed::Energy).is_none();
         let view = View {
             kind: BackendKind::Host,
-            machine: Arc::new(topology.machine),
+            machine: Arc::new(machine),
             counters: (!counted.is_empty()).then(|| counted.join(", ")),
             freezing: freezing_text.to_owned(),
             energy: if has_energy { EnergySource::Measured } else { EnergySource::Absent },
             feeds,
         };
-        Ok(HostWorld { view, counters, freezer_problem, freezing })
+        Ok(HostWorld { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
     }
+}
+
+/// The machine with small cores that are emulated.
+fn emulated(
+    small: &SmallCores,
+    machine: &Machine,
+    freezing: Freezing,
+    freezer_problem: Option<&GroupError>,
+    args: &PolicyArgs,
+) -> anyhow::Result<Machine> {
+    if freezing != Freezing::Cgroup {
+        let why = freezer_problem.map_or_else(|| "--freeze signals was given".to_owned(), ToString::to_string);
+        return Err(incapable(format!("--emulate-small needs the cgroup freezer: {why}")));
+    }
+    if args.policy == "linux" {
+        return Err(usage(
+            "--emulate-small: under policy linux nobody knows which jobs are on these CPUs; use another, as in --policy \
+             big-fair",
+        ));
+    }
+    small.on(machine).map_err(|error| usage(format!("--emulate-small: {error}, as in --emulate-small 1:0.25")))
 }
 
 impl World for HostWorld {
@@ -123,6 +151,7 @@ impl World for HostWorld {
             counters: self.counters.clone(),
             mem_keep: args.limits.mem_keep,
             max_pause: args.limits.max_pause,
+            small: self.small.clone(),
             notice: Box::new(move |notice| tell.warn(&notice_text(&notice))),
         })?)
     }

@@ -60,6 +60,10 @@ impl<B: Backend> Backend for Interruptible<B> {
         self.backend.kill(task, how);
     }
 
+    fn restart(&mut self, task: TaskId) -> bool {
+        self.backend.restart(task)
+    }
+
     fn may_start(&mut self) -> bool {
         self.backend.may_start()
     }

@@ -23,6 +23,7 @@ pub(crate) use args::{Format, RunArgs, name_value};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{self, Job};
 use args::Requirement;
+use cosched_core::Restart;
 use cosched_linux::root::Root;
 use cosched_report::read_joblog;
 use std::process::ExitCode;
@@ -31,20 +32,21 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     if args.is_simulated() {
         simulated::check_options(&args)?;
     }
-    let jobs = collect(&args)?;
+    let (jobs, restart) = collect(&args)?;
     if args.is_simulated() {
         let world = simulated::SimWorld::open(&args, &jobs)?;
-        return go(&args, &world, jobs);
+        return go(&args, &world, jobs, restart);
     }
     let world = host::HostWorld::look(&Root::default(), &args.policy)?;
-    go(&args, &world, jobs)
+    go(&args, &world, jobs, restart)
 }
 
 /// Runs the jobs in a world.
-fn go<W: world::World>(args: &RunArgs, world: &W, jobs: Vec<Job>) -> anyhow::Result<ExitCode> {
+fn go<W: world::World>(args: &RunArgs, world: &W, jobs: Vec<Job>, restart: Restart) -> anyhow::Result<ExitCode> {
     require(args, world)?;
     let (jobs, skipped) = resume(args, jobs)?;
-    let plan = plan::Plan::new(args, world, jobs, skipped)?;
+    let mut plan = plan::Plan::new(args, world, jobs, skipped)?;
+    plan.config.restart = restart;
     if args.dry_run {
         explain::explain(args, world, &plan)?;
         return Ok(Exit::Success.into());
@@ -58,17 +60,20 @@ fn go<W: world::World>(args: &RunArgs, world: &W, jobs: Vec<Job>) -> anyhow::Res
     execute::execute(args, world, plan).map(ExitCode::from)
 }
 
-/// The jobs, from the one place where they are given.
-fn collect(args: &RunArgs) -> anyhow::Result<Vec<Job>> {
+/// The jobs, from the one place where they are given, and what becomes of them when they have ended.
+fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
     let given = [args.mix.is_some(), args.list.is_some(), !args.command.is_empty()];
     if given.iter().filter(|&&given| given).count() > 1 {
         return Err(usage("give a mix file, or -f FILE, or a command, and only one of them"));
     }
+    let mut restart = Restart::Never;
     let inputs = if let Some(mix) = &args.mix {
         let text = input::read_text(mix).map_err(|error| {
             usage(format!("{error}; give a mix file that is there, as in `cosched run examples/quickstart.toml`"))
         })?;
-        input::mix::parse(&text, &mix.display().to_string())?
+        let mix = input::mix::parse(&text, &mix.display().to_string())?;
+        restart = mix.restart;
+        mix.jobs
     } else if let Some(list) = &args.list {
         let text = input::read_text(list).map_err(|error| {
             usage(format!("{error}; give a file with a command on each line, as in `cosched run -f commands.txt`"))
@@ -79,7 +84,7 @@ fn collect(args: &RunArgs) -> anyhow::Result<Vec<Job>> {
     } else {
         input::template::parse(&args.command)?
     };
-    input::expand(inputs)
+    Ok((input::expand(inputs)?, restart))
 }
 
 /// Holds the machine against `--require`.

@@ -3,10 +3,10 @@
 use super::args::RunArgs;
 use super::policy::{Choice, choose};
 use super::world::{World, check_width};
-use crate::exit::usage;
+use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
-use cosched_core::{Feed, Feeds, Nanos, RunConfig, SoloProfile, TaskSpec};
-use cosched_report::{JobInfo, Record, SoloTimes, solo_times};
+use cosched_core::{Absence, Feed, Feeds, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
+use cosched_report::{JobInfo, Record, SoloFile, SoloTimes, solo_times};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -32,31 +32,83 @@ pub(crate) struct SoloWish {
     pub(crate) alone: bool,
     /// What an earlier record says, which wins.
     pub(crate) known: Option<SoloTimes>,
+    /// What a file of solo profiles says beside the times.
+    pub(crate) profiles: Option<SoloFile>,
+}
+
+impl SoloWish {
+    /// What the command line asks for; `by_default` jobs run alone first.
+    fn new(given: Option<&str>, by_default: bool) -> anyhow::Result<SoloWish> {
+        let mut wish = SoloWish { alone: by_default || given == Some("measure"), known: None, profiles: None };
+        let Some(file) = given.filter(|&file| file != "measure") else { return Ok(wish) };
+        let text = crate::input::read_text(Path::new(file))?;
+        if SoloFile::is_one(&text) {
+            let profiles = SoloFile::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
+            return Ok(SoloWish { known: Some(profiles.times()), profiles: Some(profiles), ..wish });
+        }
+        let record = Record::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
+        let times = solo_times(&record);
+        if times.is_empty() {
+            return Err(usage(format!(
+                "--solo {file}: the record has no solo time; make one with `cosched run --solo measure`, or by running \
+                 the jobs with `--policy fifo --jobs 1`"
+            )));
+        }
+        wish.known = Some(times);
+        Ok(wish)
+    }
+
+    /// What solo runs will feed, or a file does: whether it does so for every job is seen later.
+    fn feeds(&self, feeds: &mut Feeds) {
+        // A backend knows of no run before this one.
+        feeds.missing.entry(Feed::SoloTrace).or_insert(Absence::NoSoloTrace);
+        for (feed, counted) in [(Feed::SoloBandwidth, Feed::MmReads), (Feed::SoloTrace, Feed::Ipc)] {
+            match feeds.why_missing(counted) {
+                _ if self.profiles.is_some() => {
+                    feeds.missing.remove(&feed);
+                }
+                None if self.alone => {
+                    feeds.missing.remove(&feed);
+                }
+                Some(why) if self.alone => {
+                    feeds.missing.insert(feed, why);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Holds what is known of each job alone against what the policy needs.
+pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Result<()> {
+    for need in (choice.entry.needs)(&choice.params) {
+        let lacks = |spec: &&TaskSpec| match need.feed {
+            Feed::SoloBandwidth => spec.solo.mm_reads.is_none(),
+            Feed::SoloTrace => spec.solo.trace.is_none(),
+            _ => false,
+        };
+        let lacking: Vec<&str> = specs.iter().filter(lacks).map(|spec| spec.name.as_str()).collect();
+        if need.importance == Importance::Required && !lacking.is_empty() {
+            let shown = lacking[..lacking.len().min(5)].join(", ");
+            let more = if lacking.len() > 5 { format!(" and {} more", lacking.len() - 5) } else { String::new() };
+            return Err(incapable(format!(
+                "policy {} needs the {}, and {shown}{more} {} none; make them with `cosched run --solo measure`, or give a \
+                 solo-profiles.json of an earlier run, as in --solo cosched-logs/RUN/solo-profiles.json",
+                choice.entry.name,
+                need.feed.text(),
+                if lacking.len() == 1 { "has" } else { "have" }
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl<W: World> Plan<W> {
     pub(crate) fn new(args: &RunArgs, world: &W, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<W>> {
-        let known = match args.solo.as_deref() {
-            None | Some("measure") => None,
-            Some(file) => {
-                let text = crate::input::read_text(Path::new(file))?;
-                let record = Record::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
-                let times = solo_times(&record);
-                if times.is_empty() {
-                    return Err(usage(format!(
-                        "--solo {file}: the record has no solo time; make one with `cosched run --solo measure`, or by \
-                         running the jobs with `--policy fifo --jobs 1`"
-                    )));
-                }
-                Some(times)
-            }
-        };
-        let solo = SoloWish { alone: W::SOLO_BY_DEFAULT || args.solo.as_deref() == Some("measure"), known };
+        let solo = SoloWish::new(args.solo.as_deref(), W::SOLO_BY_DEFAULT)?;
         let view = world.view();
         let mut feeds = view.feeds.clone();
-        if solo.alone && feeds.why_missing(Feed::MmReads).is_none() {
-            feeds.missing.remove(&Feed::SoloBandwidth);
-        }
+        solo.feeds(&mut feeds);
         let choice = choose(&args.policy, &feeds)?;
         let machine = &view.machine;
         let started_at = SystemTime::now();
@@ -85,6 +137,7 @@ impl<W: World> Plan<W> {
             timeout: args.limits.timeout,
             grace: args.limits.grace,
             seed: args.policy.seed,
+            ..RunConfig::default()
         };
         Ok(Plan { choice, feeds, config, jobs, tasks, specs, logs, solo, skipped })
     }
@@ -112,4 +165,50 @@ fn default_logs(now: SystemTime) -> PathBuf {
     let stamp = humantime::format_rfc3339_seconds(now).to_string();
     let stamp: String = stamp.chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();
     PathBuf::from("cosched-logs").join(format!("{}-{}", stamp.replace('T', "-"), std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::{Params, Rate, SoloTrace, find_policy};
+
+    fn choice(policy: &str) -> Choice {
+        let entry = find_policy(policy).expect("a policy of the table");
+        let params = Params::resolve(entry.name, entry.params, &[]).expect("its defaults");
+        Choice { entry, params, shortfalls: Vec::new() }
+    }
+
+    #[test]
+    fn jobs_without_a_solo_trace_are_named() {
+        let trace = SoloTrace::new(vec![(1_000, 1.0)]).expect("a trace");
+        let known = SoloProfile { time: None, mm_reads: Some(Rate(1)), trace: Some(trace.into()) };
+        let mut specs: Vec<TaskSpec> = (0..8).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
+        specs.iter_mut().for_each(|spec| spec.solo = known.clone());
+        assert!(require_solo(&choice("oracle"), &specs).is_ok());
+        specs[5].solo.trace = None;
+        let error = require_solo(&choice("oracle"), &specs).expect_err("job-5 lacks it").to_string();
+        assert!(error.contains("solo trace of each job, and job-5 has none"), "{error}");
+        specs.iter_mut().for_each(|spec| spec.solo.trace = None);
+        let error = require_solo(&choice("oracle"), &specs).expect_err("all lack it").to_string();
+        assert!(error.contains("job-4 and 3 more have none"), "{error}");
+        // Who does not need it does not ask.
+        assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
+    }
+
+    #[test]
+    fn solo_runs_feed_what_can_be_counted() {
+        let feeds = |missing: &[Feed], alone: bool| {
+            let mut feeds = Feeds::default();
+            for &feed in missing.iter().chain(&[Feed::SoloBandwidth]) {
+                feeds.missing.insert(feed, Absence::NoCounters);
+            }
+            SoloWish { alone, known: None, profiles: None }.feeds(&mut feeds);
+            (feeds.why_missing(Feed::SoloTrace), feeds.why_missing(Feed::SoloBandwidth))
+        };
+        let no = Some(Absence::NoCounters);
+        assert_eq!(feeds(&[], false), (Some(Absence::NoSoloTrace), no));
+        assert_eq!(feeds(&[], true), (None, None));
+        assert_eq!(feeds(&[Feed::Ipc], true), (no, None));
+        assert_eq!(feeds(&[Feed::MmReads], true), (None, no));
+    }
 }

@@ -33,6 +33,7 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     let given = [
         ("--freeze", policy.freeze != FreezeArg::Auto, no_freezer),
         ("--require freezer", policy.require.contains(&Requirement::Freezer), no_freezer),
+        ("--emulate-small", policy.emulate_small.is_some(), "there are machines with small cores"),
         ("--event", !policy.events.is_empty(), "the machine's file says what can be counted"),
         ("--mem-keep", args.limits.mem_keep.is_some(), "no memory is taken"),
         ("--output", args.output.output.is_some(), "simulated jobs write nothing"),
@@ -166,8 +167,15 @@ impl World for SimWorld {
         let solo = sim.iter().flat_map(Sim::solo_runs);
         // A machine that can't count reads could not have told the bandwidth either.
         let counted = self.view.feeds.why_missing(Feed::MmReads).is_none();
+        // Traces cost the solo runs once more: only who needs them has them made.
+        let needs = (run.plan.choice.entry.needs)(&run.plan.choice.params);
+        let traced = needs.iter().any(|need| need.feed == Feed::SoloTrace);
+        let quantum = run.plan.config.quantum;
+        let traces = sim.iter().filter(|_| traced).flat_map(|sim| sim.solo_traces(quantum));
+        let mut traces = traces.map(|trace| trace.map(Arc::new));
         for (solo, (spec, info)) in solo.zip(run.plan.specs.iter_mut().zip(&mut run.infos)) {
-            spec.solo = SoloProfile { time: Some(solo.time), mm_reads: counted.then_some(solo.mm_reads) };
+            let trace = traces.next().flatten();
+            spec.solo = SoloProfile { time: Some(solo.time), mm_reads: counted.then_some(solo.mm_reads), trace };
             info.solo = Some(Solo { time: solo.time, source: SoloSource::Simulated });
         }
         Ok(None)

@@ -7,9 +7,12 @@ use super::host::HostWorld;
 use super::world::World;
 use crate::exit::Exit;
 use anyhow::Context as _;
-use cosched_core::{EndedBy, Params, Rate, RunConfig, SoloProfile, TaskSpec, find_policy};
-use cosched_report::{JobInfo, Solo, SoloSource, record};
-use std::path::PathBuf;
+use cosched_core::{EndedBy, Halt, Params, Rate, Restart, RunConfig, SoloProfile, TaskSpec, find_policy};
+use cosched_report::{JobInfo, Record, SeriesReader, Solo, SoloFile, SoloSource, record};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Runs each distinct job alone and notes its time; an exit if the user has had enough.
 pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exit>> {
@@ -50,7 +53,9 @@ pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exi
         specs.push(TaskSpec { cpus: plan.specs[ix].cpus, ..TaskSpec::new(number as u32, &job.name) });
         jobs.push(job);
     }
-    let config = RunConfig { jobs: 1, halt: cosched_core::Halt::default(), ..plan.config.clone() };
+    let config = RunConfig { jobs: 1, halt: Halt::default(), restart: Restart::Never, ..plan.config.clone() };
+    let series = plan.logs.join("solo.series.jsonl");
+    let file = File::create(&series).with_context(|| format!("{}", series.display()))?;
     let batch = Batch {
         policy: fifo.name,
         params: &params,
@@ -59,12 +64,14 @@ pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exi
         jobs,
         specs: &specs,
         infos,
-        files: Files::default(),
+        files: Files { series: Some(file), ..Files::default() },
     };
     let mut policy = (fifo.build)(&params);
     let (result, info) = run.once(&mut *policy, batch)?;
     let record = record(&result, &info);
     write_whole(&plan.logs.join("solo.json"), &record.to_json())?;
+    let profiles = profiles(&record, &series)?;
+    write_whole(&plan.logs.join("solo-profiles.json"), &profiles.to_json())?;
     if let EndedBy::Signal(_) = result.ended_by {
         return Ok(Some(exit_of(&result)));
     }
@@ -83,7 +90,16 @@ pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exi
         let time = finished - started;
         run.infos[ix].solo = Some(Solo { time, source: SoloSource::Measured });
         let reads = task.counts.mm_reads.value().and_then(|reads| Rate::from_count(reads, time));
-        run.plan.specs[ix].solo = SoloProfile { time: Some(time), mm_reads: reads };
+        let found = profiles.jobs.iter().find(|job| job.name == run.infos[first].name);
+        let trace = found.and_then(|job| job.trace.clone()).map(Arc::new);
+        run.plan.specs[ix].solo = SoloProfile { time: Some(time), mm_reads: reads, trace };
     }
     Ok(None)
+}
+
+/// What each job did alone, from the series of the solo runs.
+fn profiles(record: &Record, series: &Path) -> anyhow::Result<SoloFile> {
+    let name = series.display().to_string();
+    let file = File::open(series).with_context(|| name.clone())?;
+    Ok(SoloFile::of_run(record, SeriesReader::new(BufReader::new(file), &name)?)?)
 }

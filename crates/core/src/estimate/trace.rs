@@ -1,0 +1,117 @@
+//! Progress against a trace of a solo run: Eq. 1 of Perf&Fair with the IPC that the task would have had alone over the
+//! very instructions that it executed, as its Oracle has it.
+
+use super::progress::{run_quanta, used_quanta};
+use crate::sample::Sample;
+use crate::solo_trace::SoloTrace;
+use crate::units::{Absence, Nanos, Reading};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub(super) struct TraceProgress {
+    trace: Arc<SoloTrace>,
+    start: f64,
+    done: f64,
+    /// Instructions executed since the task's start.
+    position: u64,
+    /// Why the position is not known any more.
+    lost: Option<Absence>,
+}
+
+impl TraceProgress {
+    pub(super) fn new(trace: Arc<SoloTrace>, start: f64) -> TraceProgress {
+        TraceProgress { trace, start, done: 0.0, position: 0, lost: None }
+    }
+
+    /// Takes in one interval; the IPC that the task would have had in it alone.
+    pub(super) fn add(&mut self, sample: &Sample, quantum: Nanos) -> Reading<f64> {
+        let counts = (sample.counts.instructions, sample.counts.ipc());
+        if let (Reading::Value(instructions), None) = (counts.0, self.lost) {
+            let end = self.position.saturating_add(instructions);
+            let alone = self.trace.ipc_over(self.position, end);
+            self.position = end;
+            if let Reading::Value(ipc) = counts.1 {
+                self.done += ipc / alone * run_quanta(sample, quantum);
+                return Reading::Value(alone);
+            }
+            if counts.1.absence() == Some(Absence::NotYetMeasured) {
+                // It used no cycle at all: nothing was done, and nothing is unknown.
+                return Reading::Value(alone);
+            }
+        }
+        // From a gap on nobody knows where in its trace the task is: as if nothing slowed it.
+        let why = counts.0.absence().or(counts.1.absence()).unwrap_or(Absence::CountersLost);
+        let why = *self.lost.get_or_insert(why);
+        self.done += used_quanta(sample, quantum);
+        Reading::Absent(why)
+    }
+
+    pub(super) fn earned(&self) -> f64 {
+        self.done
+    }
+
+    pub(super) fn total(&self) -> f64 {
+        self.start + self.done
+    }
+
+    /// Whether all of it was measured.
+    pub(super) fn is_whole(&self) -> bool {
+        self.lost.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::Purpose;
+    use crate::sample::{Counts, Usage};
+    use crate::task::TaskId;
+
+    const Q: Nanos = Nanos::from_ms(200);
+
+    fn sample(cycles: u64, instructions: u64) -> Sample {
+        let mut counts = Usage::zero(TaskId(0)).counts;
+        counts.cycles = Reading::Value(cycles);
+        counts.instructions = Reading::Value(instructions);
+        Sample {
+            task: TaskId(0),
+            at: Q,
+            interval: Q,
+            planned: Q,
+            purpose: Purpose::Run,
+            cpus: "0".parse().unwrap(),
+            whole_core: false,
+            co_runners: [TaskId(0), TaskId(1)].into(),
+            disturbed: false,
+            cpu_time: Reading::Value(Nanos::from_ms(150)),
+            counts,
+            multiplexed: false,
+        }
+    }
+
+    #[test]
+    fn each_interval_counts_against_the_trace_at_its_own_place() {
+        // Alone 100 cycles for each 100 instructions, then 400.
+        let trace = Arc::new(SoloTrace::new(vec![(100, 1.0), (200, 0.25)]).unwrap());
+        let mut progress = TraceProgress::new(trace, 5.0);
+        assert_eq!(progress.add(&sample(200, 100), Q), Reading::Value(1.0));
+        assert_eq!((progress.earned(), progress.total()), (0.5, 5.5));
+        // Half as many instructions in as many cycles, and yet undisturbed.
+        assert_eq!(progress.add(&sample(200, 50), Q), Reading::Value(0.25));
+        assert_eq!(progress.earned(), 1.5);
+        assert_eq!(progress.add(&sample(0, 0), Q), Reading::Value(0.25));
+        assert_eq!((progress.earned(), progress.is_whole()), (1.5, true));
+    }
+
+    #[test]
+    fn after_a_gap_its_place_is_unknown_and_cpu_time_counts() {
+        let trace = Arc::new(SoloTrace::new(vec![(100, 1.0)]).unwrap());
+        let mut progress = TraceProgress::new(trace, 0.0);
+        let mut gap = sample(0, 0);
+        gap.counts = Counts::absent(Absence::CountersLost);
+        assert_eq!(progress.add(&gap, Q), Reading::Absent(Absence::CountersLost));
+        assert_eq!(progress.earned(), 0.75);
+        assert_eq!(progress.add(&sample(100, 100), Q), Reading::Absent(Absence::CountersLost));
+        assert_eq!((progress.earned(), progress.is_whole()), (1.5, false));
+    }
+}

@@ -1,0 +1,59 @@
+//! `big-fair`: the big cores go round all tasks in turn (the fair share policy of the lucky paper, section 4).
+
+use super::core_types::{Side, Split};
+use super::params::QUANTUM_S;
+use super::{Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
+use crate::decision::Decision;
+use crate::rng::Rng;
+use crate::run::Feed;
+use crate::snapshot::Snapshot;
+use crate::task::TaskId;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "big-fair",
+    gist: "the big cores go round all jobs in turn",
+    source: "the fair share policy of the lucky paper, section 4",
+    time_shares: true,
+    params: &[QUANTUM_S],
+    needs: |_| vec![required(Feed::CoreTypes), required(Feed::Affinity)],
+    build: |params| Box::new(BigFair { quantum: Nanos::from_s(params.number("quantum_s")), state: State::default() }),
+};
+
+struct BigFair {
+    quantum: Nanos,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct State {
+    quantum: QuantumEnd,
+    /// The task that was given a big core last.
+    last: Option<TaskId>,
+}
+
+impl Policy for BigFair {
+    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let mut split = Split::new(snap);
+        let end = self.state.quantum.after(snap.now, split.full, self.quantum);
+        if split.full {
+            let count = split.free.len();
+            let is_past = |ix: &u32| self.state.last.is_none_or(|last| split.task(*ix).id > last);
+            let first = split.free.iter().position(is_past).unwrap_or(0);
+            split.clear();
+            for step in 0..count {
+                let ix = split.free[(first + step) % count];
+                // Nobody is passed over: who does not fit comes first in the next quantum, whatever it needs.
+                if split.room() == 0 || (step > 0 && !split.fits(ix)) {
+                    break;
+                }
+                split.put(ix, Side::Big);
+                self.state.last = Some(split.task(ix).id);
+            }
+        }
+        split.finish(end)
+    }
+
+    state_is_a_field!();
+}

@@ -1,0 +1,240 @@
+//! What the policies for two types of core have in common: who is on the big cores, how many belong there, and the step
+//! to a decision.
+//!
+//! A task is bound to a type of core, not to a core: inside a type the kernel schedules (lucky, section 4). All tasks
+//! run all the time. Of more than two types the fastest is big and all others are small.
+//!
+//! Tasks are balanced over CPUs: each CPU gets its first task before any gets its second, and the big ones get theirs
+//! before the small ones do. The paper leaves the first assignment to the kernel, which balances likewise, and keeps the
+//! balance by exchanging tasks. Ours: when tasks come and go, the balance is mended at the end of the quantum.
+//!
+//! A gang belongs to a type only if that has as many CPUs as the gang needs; a gang that fits neither may use all CPUs.
+//! A task that sleeps is left where it is, and counts for nothing meanwhile.
+
+use crate::decision::{Change, Decision, Placement, Purpose};
+use crate::snapshot::{Snapshot, TaskView};
+use crate::topology::CpuSet;
+use crate::units::Nanos;
+
+/// The CPUs that a task is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Those of the fastest type of core.
+    Big,
+    /// All others.
+    Small,
+    /// All: it fits on neither alone.
+    Both,
+}
+
+/// One round of binding tasks to types of core.
+pub(super) struct Split<'a> {
+    /// What the policy sees.
+    pub(super) snap: &'a Snapshot,
+    /// Whether tasks that run may be bound otherwise, and not only new ones be placed.
+    pub(super) full: bool,
+    /// Indices into `snap.tasks` of those that may be on either side, in ascending order.
+    pub(super) free: Vec<u32>,
+    /// How many CPUs' worth of them belong on the big cores.
+    pub(super) target: u64,
+    big: CpuSet,
+    small: CpuSet,
+    /// For each task of the snapshot its side; `None` leaves it as it is.
+    sides: Vec<Option<Side>>,
+    /// CPUs' worth of the free tasks that are on the big cores.
+    load: u64,
+}
+
+impl<'a> Split<'a> {
+    /// The tasks as they are, and new ones where the balance wants them.
+    pub(super) fn new(snap: &'a Snapshot) -> Split<'a> {
+        let machine = &*snap.machine;
+        let fastest = machine.cpus.iter().map(|cpu| cpu.core_type).min();
+        let of = |big: bool| machine.cpus.iter().filter(move |cpu| (Some(cpu.core_type) == fastest) == big);
+        let full = snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none());
+        let mut split = Split {
+            snap,
+            full,
+            free: Vec::with_capacity(snap.tasks.len()),
+            target: 0,
+            big: of(true).map(|cpu| cpu.id).collect(),
+            small: of(false).map(|cpu| cpu.id).collect(),
+            sides: vec![None; snap.tasks.len()],
+            load: 0,
+        };
+        let sizes = (split.big.len(), split.small.len());
+        // CPUs' worth of tasks that can't be chosen for: on the big cores and on the small ones.
+        let mut fixed = (0, 0);
+        let mut wanted = 0;
+        for (ix, task) in snap.tasks.iter().enumerate() {
+            let cpus = u64::from(task.cpus);
+            let now = task.running.as_ref().and_then(|running| split.side_of(running.placement.cpus()));
+            // What runs is not touched between quanta, and what may not be placed never is.
+            let stays = !task.control.place || (task.running.is_some() && !full && now.is_none());
+            let side = if task.asleep {
+                continue;
+            } else if stays {
+                now
+            } else {
+                let only = split.only_side(task, sizes);
+                if only.is_none() {
+                    split.free.push(ix as u32);
+                    split.sides[ix] = now;
+                    wanted += cpus;
+                    split.load += if now == Some(Side::Big) { cpus } else { 0 };
+                    continue;
+                }
+                split.sides[ix] = only;
+                only
+            };
+            match side {
+                Some(Side::Big) => fixed.0 += cpus,
+                Some(Side::Small) => fixed.1 += cpus,
+                Some(Side::Both) | None => {}
+            }
+        }
+        split.target = balanced(wanted, fixed, (sizes.0 as u64, sizes.1 as u64));
+        for pos in 0..split.free.len() {
+            let ix = split.free[pos];
+            if split.sides[ix as usize].is_none() {
+                let side = if split.fits(ix) { Side::Big } else { Side::Small };
+                split.put(ix, side);
+            }
+        }
+        split
+    }
+
+    /// On which side these CPUs are, if all are on one.
+    fn side_of(&self, cpus: &CpuSet) -> Option<Side> {
+        if cpus.is_empty() {
+            None
+        } else if cpus.is_subset(&self.big) {
+            Some(Side::Big)
+        } else if cpus.is_subset(&self.small) {
+            Some(Side::Small)
+        } else {
+            None
+        }
+    }
+
+    /// The only side that can hold a task; `None` if both can. `sizes` are the numbers of big and small CPUs.
+    fn only_side(&self, task: &TaskView, sizes: (usize, usize)) -> Option<Side> {
+        let usable = match &task.allowed {
+            Some(mask) => (mask.intersection(&self.big).len(), mask.intersection(&self.small).len()),
+            None => sizes,
+        };
+        let holds = |cpus: usize| cpus >= task.cpus.max(1) as usize;
+        match (holds(usable.0), holds(usable.1)) {
+            (true, true) => None,
+            (true, false) => Some(Side::Big),
+            (false, true) => Some(Side::Small),
+            (false, false) => Some(Side::Both),
+        }
+    }
+
+    /// The task at an index.
+    pub(super) fn task(&self, ix: u32) -> &'a TaskView {
+        &self.snap.tasks[ix as usize]
+    }
+
+    /// Whether the task will be on the big cores.
+    pub(super) fn is_big(&self, ix: u32) -> bool {
+        self.sides[ix as usize] == Some(Side::Big)
+    }
+
+    /// How many more CPUs' worth of tasks belong on the big cores.
+    pub(super) fn room(&self) -> u64 {
+        self.target.saturating_sub(self.load)
+    }
+
+    /// How many CPUs' worth of tasks on the big cores are too many.
+    pub(super) fn excess(&self) -> u64 {
+        self.load.saturating_sub(self.target)
+    }
+
+    /// Whether there is room for the task on the big cores.
+    pub(super) fn fits(&self, ix: u32) -> bool {
+        u64::from(self.task(ix).cpus) <= self.room()
+    }
+
+    /// Binds a free task to a side.
+    pub(super) fn put(&mut self, ix: u32, side: Side) {
+        let cpus = u64::from(self.task(ix).cpus);
+        let before = self.sides[ix as usize].replace(side);
+        match (before == Some(Side::Big), side == Side::Big) {
+            (false, true) => self.load += cpus,
+            (true, false) => self.load -= cpus,
+            _ => {}
+        }
+    }
+
+    /// Takes all free tasks off the big cores, so that they can be given out anew.
+    pub(super) fn clear(&mut self) {
+        for pos in 0..self.free.len() {
+            self.put(self.free[pos], Side::Small);
+        }
+    }
+
+    /// The decision: everybody on their side, and only what changes.
+    pub(super) fn finish(self, next_wake: Nanos) -> Decision {
+        let all = self.snap.machine.all_cpus();
+        let mut changes = Vec::new();
+        for (task, side) in self.snap.tasks.iter().zip(&self.sides) {
+            let pool = match side {
+                Some(Side::Big) => &self.big,
+                Some(Side::Small) => &self.small,
+                Some(Side::Both) => &all,
+                None => continue,
+            };
+            let is_there = |mask: &CpuSet| match &task.running {
+                Some(running) => matches!(&running.placement, Placement::Allowed { mask: now } if now == mask),
+                None => false,
+            };
+            let mask = match &task.allowed {
+                Some(allowed) => allowed.intersection(pool),
+                // No set is made for a task that stays.
+                None if is_there(pool) => continue,
+                None => pool.clone(),
+            };
+            if is_there(&mask) || (task.running.is_some() && !self.full) {
+                continue;
+            }
+            changes.push(Change::Place {
+                task: task.id,
+                placement: Placement::Allowed { mask },
+                lease_end: None,
+                purpose: Purpose::Run,
+            });
+        }
+        Decision { changes, next_wake: Some(next_wake), ..Decision::default() }
+    }
+}
+
+/// How many of `wanted` CPUs' worth of tasks belong on the big cores, beside what is `fixed` there and on the small ones;
+/// `cpus` are the numbers of big and small CPUs. Each goes to the type whose CPUs hold fewer whole tasks, big ones first.
+fn balanced(wanted: u64, fixed: (u64, u64), cpus: (u64, u64)) -> u64 {
+    if cpus.0 == 0 || cpus.1 == 0 {
+        return if cpus.1 == 0 { wanted } else { 0 };
+    }
+    let (mut big, mut small) = fixed;
+    for _ in 0..wanted {
+        if big / cpus.0 <= small / cpus.1 { big += 1 } else { small += 1 }
+    }
+    big - fixed.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cpu_gets_its_first_task_before_any_its_second() {
+        let of_one_and_three = |wanted| balanced(wanted, (0, 0), (1, 3));
+        assert_eq!((0..10).map(of_one_and_three).collect::<Vec<_>>(), [0, 1, 1, 1, 1, 2, 2, 2, 2, 3]);
+        assert_eq!((0..6).map(|n| balanced(n, (0, 0), (2, 2))).collect::<Vec<_>>(), [0, 1, 2, 2, 2, 3]);
+        // What is fixed has taken its CPUs.
+        assert_eq!((0..4).map(|n| balanced(n, (1, 0), (1, 2))).collect::<Vec<_>>(), [0, 0, 0, 1]);
+        assert_eq!(balanced(5, (0, 9), (2, 2)), 5);
+        assert_eq!((balanced(5, (0, 0), (4, 0)), balanced(5, (0, 0), (0, 4))), (5, 0));
+    }
+}

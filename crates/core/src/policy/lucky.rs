@@ -1,0 +1,294 @@
+//! `lucky`: a lottery for the big cores, with tickets in proportion to how much more efficient a task is there (lucky,
+//! section 3.2).
+//!
+//! Each quantum: `benefit(k)` is the efficiency, `MIPS^2 / W`, of task k on a big core over that on a small one; of the
+//! two performances one is measured and one predicted. `tickets(k) = 100 benefit(k)`. One ticket is drawn. Its holder, if
+//! not on a big core yet, changes places with the task on the big cores that holds the fewest. So everybody is on the big
+//! cores in proportion to their tickets, and the load of no core changes.
+//!
+//! A miss of the last-level cache is a line read from memory, as in the paper. Inside the big type the kernel spreads the
+//! tasks evenly, so its least-loaded core is any of them, and the fewest tickets are looked for on the whole type.
+//!
+//! Ours: a task that was not measured yet holds as many tickets as the mean of the others; a place on the big cores that
+//! came free is drawn for, and if a task must leave them for the balance it is the one with the fewest tickets; a gang
+//! changes places with as many tasks as it needs CPUs. A prediction is kept between no gain at all and the ratio of the
+//! two capacities: beyond that the regression has left the programs that it was fitted to.
+//!
+//! # The default coefficients
+//!
+//! They are assumed until a machine's own are fitted to it (`model::cross_core::fit`). On cores that differ only in their
+//! clock, f, an instruction takes `cpi / f + m L`: the misses per instruction m hold it up for L whatever the clock. The
+//! defaults are the least squares of that over programs with 0.5 to 2 cycles and 0 to 20 misses in 1,000 instructions,
+//! at the paper's 3.2 and 0.8 GHz, with L = 20 ns, which leaves room for the paper's 29 million misses a second. Capacities
+//! are those of 2 instructions per cycle. The small core's power is the paper's; its big core is 4 times as fast and 2.2
+//! times less efficient, hence 18.9 W. The idle power of the big core is not in the paper: 3 W is assumed, as in the machine
+//! `big1-small3`.
+
+use super::core_types::{Side, Split};
+use super::params::{ParamSpec, QUANTUM_S, number};
+use super::{Params, Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
+use crate::decision::Decision;
+use crate::model::cross_core::{CoreSample, CoreType, Regression, benefit, tickets};
+use crate::model::lottery::Lottery;
+use crate::rng::Rng;
+use crate::run::Feed;
+use crate::snapshot::{Snapshot, TaskView};
+use crate::units::Nanos;
+
+const PARAMS: &[ParamSpec] = &[
+    QUANTUM_S,
+    number(
+        "big_capacity_mips",
+        6_400.0,
+        1.0,
+        1e9,
+        "performance of a big core at its best, in million instructions/s; 2 per cycle at the lucky paper's 3.2 GHz",
+    ),
+    number("big_busy_w", 18.9, 0.001, 1e6, "power of a busy big core in watts; 18.9 follows from the lucky paper"),
+    number(
+        "big_idle_w",
+        3.0,
+        0.0,
+        1e6,
+        "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not tell it",
+    ),
+    number(
+        "small_capacity_mips",
+        1_600.0,
+        1.0,
+        1e9,
+        "performance of a small core at its best, in million instructions/s; 2 per cycle at the lucky paper's 0.8 GHz",
+    ),
+    number("small_busy_w", 2.15, 0.001, 1e6, "power of a busy small core in watts; 2.15 in the lucky paper"),
+    number("small_idle_w", 0.7, 0.0, 1e6, "power of an idle small core in watts; 0.7 in the lucky paper"),
+    number(
+        "to_big_alpha",
+        3.48,
+        -1e6,
+        1e6,
+        "MIPS on a big core for each MIPS on a small one; assumed, for clocks of 3.2 and 0.8 GHz",
+    ),
+    number(
+        "to_big_beta",
+        -105.0,
+        -1e6,
+        1e6,
+        "MIPS on a big core for each million cache misses/s on a small one; assumed, as to_big_alpha",
+    ),
+    number("to_big_gamma_mips", 315.0, -1e9, 1e9, "MIPS on a big core beside these two; assumed, as to_big_alpha"),
+    number(
+        "to_small_alpha",
+        0.28,
+        -1e6,
+        1e6,
+        "MIPS on a small core for each MIPS on a big one; assumed, as to_big_alpha",
+    ),
+    number(
+        "to_small_beta",
+        14.0,
+        -1e6,
+        1e6,
+        "MIPS on a small core for each million cache misses/s on a big one; assumed, as to_big_alpha",
+    ),
+    number("to_small_gamma_mips", -110.0, -1e9, 1e9, "MIPS on a small core beside these two; assumed, as to_big_alpha"),
+];
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "lucky",
+    gist: "a lottery for the big cores, with tickets by how much more efficient a job is there",
+    source: "lucky scheduling, section 3",
+    time_shares: true,
+    params: PARAMS,
+    needs: |_| {
+        let all = [Feed::CoreTypes, Feed::Affinity, Feed::CpuTime, Feed::Ipc, Feed::MmReads];
+        all.map(required).to_vec()
+    },
+    build: |params| {
+        Box::new(Lucky {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            pair: Pair::new(params),
+            state: QuantumEnd::default(),
+        })
+    },
+};
+
+struct Lucky {
+    quantum: Nanos,
+    pair: Pair,
+    state: QuantumEnd,
+}
+
+/// The two types of core, and how performance on one tells that on the other.
+struct Pair {
+    big: CoreType,
+    small: CoreType,
+    to_big: Regression,
+    to_small: Regression,
+}
+
+impl Pair {
+    fn new(params: &Params) -> Pair {
+        let core = |name: &str| {
+            let number = |what: &str| params.number(&format!("{name}_{what}"));
+            let busy = number("busy_w");
+            CoreType::new(number("capacity_mips"), busy, number("idle_w").min(busy))
+                .expect("the ranges of the parameters are within those of the model")
+        };
+        let regression = |name: &str| Regression {
+            alpha: params.number(&format!("{name}_alpha")),
+            beta: params.number(&format!("{name}_beta")),
+            gamma: params.number(&format!("{name}_gamma_mips")),
+        };
+        Pair { big: core("big"), small: core("small"), to_big: regression("to_big"), to_small: regression("to_small") }
+    }
+
+    /// The tickets of a task that was measured on the side where it is; `None` as long as it was not.
+    fn tickets(&self, task: &TaskView, is_big: bool) -> Option<u32> {
+        let millions = |per_ms: u64| per_ms as f64 / 1e3;
+        let instructions = task.estimates.cpu_instructions.value().filter(|&rate| rate > 0)?;
+        let reads = task.estimates.cpu_mm_reads.value()?;
+        let here = CoreSample { mips: millions(instructions), llcms: millions(reads.0) };
+        let ratio = self.big.capacity_mips() / self.small.capacity_mips();
+        let within = |mips: f64, bound: f64| mips.clamp(here.mips.min(bound), here.mips.max(bound));
+        let (big, small) = if is_big {
+            (here.mips, within(self.to_small.predict(here), here.mips / ratio))
+        } else {
+            (within(self.to_big.predict(here), here.mips * ratio), here.mips)
+        };
+        tickets(benefit(&self.big, big, &self.small, small).ok()?).ok()
+    }
+}
+
+impl Policy for Lucky {
+    fn decide(&mut self, snap: &Snapshot, rng: &mut Rng) -> Decision {
+        let mut split = Split::new(snap);
+        let end = self.state.after(snap.now, split.full, self.quantum);
+        if split.full {
+            self.play(&mut split, rng);
+        }
+        split.finish(end)
+    }
+
+    state_is_a_field!();
+}
+
+impl Lucky {
+    /// Mends the balance, then draws once and changes places.
+    fn play(&self, split: &mut Split<'_>, rng: &mut Rng) {
+        let known: Vec<Option<u32>> =
+            split.free.iter().map(|&ix| self.pair.tickets(split.task(ix), split.is_big(ix))).collect();
+        let measured = known.iter().flatten().count() as u64;
+        let sum: u64 = known.iter().flatten().map(|&tickets| u64::from(tickets)).sum();
+        let mean = sum.checked_div(measured).unwrap_or(100) as u32;
+        let tickets: Vec<u32> = known.into_iter().map(|tickets| tickets.unwrap_or(mean)).collect();
+        mend(split, &tickets, rng);
+        if measured == 0 {
+            return;
+        }
+        if let Some(winner) = lottery(&tickets, |_| true).draw(rng.next_u64()) {
+            change_places(split, &tickets, winner.index());
+        }
+    }
+}
+
+/// A lottery among those that take part; the number of a slot is the position in the list of free tasks.
+fn lottery(tickets: &[u32], takes_part: impl Fn(usize) -> bool) -> Lottery {
+    let mut lottery = Lottery::new();
+    for (pos, &tickets) in tickets.iter().enumerate() {
+        // Slots are given out in order, and there are far fewer tasks than slots.
+        let _ = lottery.insert(if takes_part(pos) { tickets } else { 0 });
+    }
+    lottery
+}
+
+/// Free tasks on the big cores, as positions in the list, the fewest tickets first.
+fn on_big(split: &Split<'_>, tickets: &[u32]) -> Vec<usize> {
+    let mut big: Vec<usize> = (0..tickets.len()).filter(|&pos| split.is_big(split.free[pos])).collect();
+    big.sort_unstable_by_key(|&pos| (tickets[pos], pos));
+    big
+}
+
+/// Brings as many tasks to the big cores as belong there.
+fn mend(split: &mut Split<'_>, tickets: &[u32], rng: &mut Rng) {
+    if split.excess() > 0 {
+        for pos in on_big(split, tickets) {
+            let ix = split.free[pos];
+            if u64::from(split.task(ix).cpus) <= split.excess() {
+                split.put(ix, Side::Small);
+            }
+        }
+    }
+    if split.room() == 0 {
+        return;
+    }
+    // Places that are free: one draw for each, among those that still fit.
+    let mut lottery = lottery(tickets, |pos| !split.is_big(split.free[pos]));
+    while split.room() > 0 && lottery.total() > 0 {
+        let Some(slot) = lottery.draw(rng.next_u64()) else { break };
+        let ix = split.free[slot.index()];
+        if split.fits(ix) {
+            split.put(ix, Side::Big);
+        }
+        if lottery.set(slot, 0).is_err() {
+            break;
+        }
+    }
+}
+
+/// Gives the winner the places of the tasks on the big cores that hold the fewest tickets.
+fn change_places(split: &mut Split<'_>, tickets: &[u32], winner: usize) {
+    let winner = split.free[winner];
+    if split.is_big(winner) {
+        return;
+    }
+    let wanted = u64::from(split.task(winner).cpus);
+    let mut leave = Vec::new();
+    let mut given = 0;
+    for pos in on_big(split, tickets) {
+        if given >= wanted {
+            break;
+        }
+        given += u64::from(split.task(split.free[pos]).cpus);
+        leave.push(split.free[pos]);
+    }
+    if given >= wanted {
+        leave.into_iter().for_each(|ix| split.put(ix, Side::Small));
+        split.put(winner, Side::Big);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::cross_core::{CorePair, fit};
+
+    #[test]
+    fn the_default_coefficients_are_those_of_the_clocks() {
+        let (big_ghz, small_ghz, miss_ns) = (3.2, 0.8, 20.0);
+        let sample = |cpi: f64, misses: f64, ghz: f64| {
+            let mips = 1e3 / (cpi / ghz + misses * miss_ns / 1e3);
+            CoreSample { mips, llcms: mips * misses / 1e3 }
+        };
+        let (mut to_big, mut to_small) = (Vec::new(), Vec::new());
+        for cpi in [0.5, 0.75, 1.0, 1.5, 2.0] {
+            for misses in [0.0, 1.0, 2.0, 5.0, 10.0, 20.0] {
+                let (big, small) = (sample(cpi, misses, big_ghz), sample(cpi, misses, small_ghz));
+                to_big.push(CorePair { from: small, to_mips: big.mips });
+                to_small.push(CorePair { from: big, to_mips: small.mips });
+            }
+        }
+        let params = Params::resolve("lucky", PARAMS, &[]).unwrap();
+        for (name, pairs) in [("to_big", to_big), ("to_small", to_small)] {
+            let fitted = fit(&pairs).unwrap();
+            let close = |what: &str, value: f64, step: f64| {
+                let default = params.number(&format!("{name}_{what}"));
+                assert!((default - value).abs() <= step / 2.0, "{name}_{what}: {value}");
+            };
+            // The paper reports a correlation coefficient of about 98 %; of this plane's it is the root.
+            assert!(fitted.r2.unwrap() > 0.96);
+            close("alpha", fitted.regression.alpha, 0.01);
+            close("beta", fitted.regression.beta, 1.0);
+            close("gamma_mips", fitted.regression.gamma, 1.0);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Solo profiles in a file: what each job does alone, to be known beforehand by the policies that want it.
+//!
+//! They are made from the record and the series of a run in which never two jobs were there at the same time.
+
+use crate::figures::Absences;
+use crate::json::{self, JsonError};
+use crate::record::{Record, SoloTimes, solo_times};
+use crate::series::{Row, SeriesError, SeriesReader};
+use cosched_core::{Absence, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
+use serde::{Deserialize, Serialize};
+use std::io::BufRead;
+use std::sync::Arc;
+
+/// The format's name and version.
+pub const SOLO_SCHEMA: &str = "cosched.solo/1";
+
+/// Solo profiles of several jobs; the fields are those of the JSON object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SoloFile {
+    /// [`SOLO_SCHEMA`].
+    pub schema: String,
+    /// The version of cosched that wrote it.
+    pub cosched_version: String,
+    /// The machine on which the jobs ran.
+    pub machine: String,
+    /// Every job that ended well alone.
+    pub jobs: Vec<SoloJob>,
+}
+
+/// What one job does alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SoloJob {
+    /// Its name in that run.
+    pub name: String,
+    /// Its command, as a shell would take it.
+    pub command: Option<String>,
+    /// Time from start to end in seconds.
+    pub time_s: f64,
+    /// Lines of 64 bytes read from memory, mean rate in transactions per microsecond.
+    pub mm_reads_per_us: Option<f64>,
+    /// Its IPC by the instructions done.
+    pub trace: Option<SoloTrace>,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+impl SoloFile {
+    /// Profiles of the jobs that were alone and ended well in a run.
+    ///
+    /// # Errors
+    /// The series can't be read.
+    pub fn of_run<R: BufRead>(record: &Record, series: SeriesReader<R>) -> Result<SoloFile, SeriesError> {
+        let mut tracers: Vec<Tracer> = record.jobs.iter().map(|_| Tracer::default()).collect();
+        for row in series {
+            if let (_, Row::Sampled(sample)) = row?
+                && let Some(tracer) = tracers.get_mut(sample.task.0 as usize)
+            {
+                let [cycles, instructions, ..] = sample.counts;
+                tracer.add(cycles, instructions);
+            }
+        }
+        let times = solo_times(record);
+        let job = |(job, tracer): (&crate::record::Job, Tracer)| {
+            let time_s = times.by_name.get(&job.name).copied().filter(|_| job.exit == Some(0))?;
+            let mut absent = Absences::default();
+            let time = Nanos::from_s(time_s);
+            let reads = job.counts.get("mm_reads").and_then(|&reads| Rate::from_count(reads, time));
+            let why = job.counts.why("mm_reads").unwrap_or(Absence::NotYetMeasured.text()).to_owned();
+            let command = job.command.clone();
+            let (trace, no_trace) = match tracer.finish() {
+                // The samples of later runs would go on where the first ended.
+                _ if job.runs > 1 => (None, "it was started several times"),
+                Ok(trace) => (Some(trace), ""),
+                Err(why) => (None, why),
+            };
+            Some(SoloJob {
+                name: job.name.clone(),
+                command: absent.note_option("command", command, "not given"),
+                time_s,
+                mm_reads_per_us: absent.note_option("mm_reads_per_us", reads.map(Rate::per_us), &why),
+                trace: absent.note_option("trace", trace, no_trace),
+                absent,
+            })
+        };
+        Ok(SoloFile {
+            schema: SOLO_SCHEMA.to_owned(),
+            cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: record.machine.clone(),
+            jobs: record.jobs.iter().zip(tracers).filter_map(job).collect(),
+        })
+    }
+
+    /// Whether a JSON text says that it is one.
+    pub fn is_one(text: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        serde_json::from_str::<Head>(text).is_ok_and(|head| head.schema.starts_with("cosched.solo/"))
+    }
+
+    /// Reads the JSON object.
+    ///
+    /// # Errors
+    /// What is wrong, where, and what was expected.
+    pub fn from_json(text: &str) -> Result<SoloFile, JsonError> {
+        let file: SoloFile = json::parse(text, 1)?;
+        let bad = |key: &str, problem: String| Err(JsonError::at(1, key, problem));
+        if file.schema != SOLO_SCHEMA {
+            return bad("schema", format!("found `{}`, expected `{SOLO_SCHEMA}`", file.schema));
+        }
+        for (ix, job) in file.jobs.iter().enumerate() {
+            let numbers = [("time_s", Some(job.time_s)), ("mm_reads_per_us", job.mm_reads_per_us)];
+            for (name, value) in numbers {
+                if value.is_some_and(|value| !(0.0..1e9).contains(&value)) {
+                    return bad(&format!("jobs[{ix}].{name}"), "expected a number from 0 to 1e9".to_owned());
+                }
+            }
+        }
+        Ok(file)
+    }
+
+    /// The JSON text, each job on a line of its own, since traces are long.
+    pub fn to_json(&self) -> String {
+        // Plain data with text keys can't fail to serialise.
+        fn text<T: Serialize>(value: &T) -> String {
+            serde_json::to_string(value).unwrap_or_default()
+        }
+        let jobs: Vec<String> = self.jobs.iter().map(text).collect();
+        format!(
+            "{{\"schema\":{},\"cosched_version\":{},\"machine\":{},\"jobs\":[\n{}\n]}}\n",
+            text(&self.schema),
+            text(&self.cosched_version),
+            text(&self.machine),
+            jobs.join(",\n")
+        )
+    }
+
+    /// The profile of a job: by its command; by its name only where no command is known, of the job or of the whole
+    /// file, since numbered names mean other work in another run.
+    pub fn profile(&self, name: &str, command: Option<&str>) -> Option<SoloProfile> {
+        let by_command = self.jobs.iter().any(|job| job.command.is_some());
+        let found = match command {
+            Some(command) if by_command => self.jobs.iter().find(|job| job.command.as_deref() == Some(command)),
+            _ => self.jobs.iter().find(|job| job.name == name),
+        }?;
+        Some(SoloProfile {
+            time: Some(Nanos::from_s(found.time_s)),
+            mm_reads: found.mm_reads_per_us.map(Rate::from_per_us),
+            trace: found.trace.clone().map(Arc::new),
+        })
+    }
+
+    /// The solo times alone.
+    pub fn times(&self) -> SoloTimes {
+        let mut times = SoloTimes::default();
+        for job in &self.jobs {
+            times.by_name.insert(job.name.clone(), job.time_s);
+            if let Some(command) = &job.command {
+                times.by_command.entry(command.clone()).or_insert(job.time_s);
+            }
+        }
+        times
+    }
+}
+
+/// Puts the samples of a job together.
+#[derive(Default)]
+struct Tracer {
+    points: Vec<SoloPoint>,
+    instructions: u64,
+    /// Cycles since the last point.
+    cycles: u64,
+    gap: bool,
+}
+
+impl Tracer {
+    fn add(&mut self, cycles: Option<u64>, instructions: Option<u64>) {
+        let (Some(cycles), Some(instructions)) = (cycles, instructions) else {
+            self.gap = true;
+            return;
+        };
+        let before = self.points.last().map_or(0, |point| point.instructions);
+        self.instructions += instructions;
+        self.cycles += cycles;
+        // A stretch in which nothing was done belongs to the next one.
+        if self.instructions > before && self.cycles > 0 {
+            let ipc = (self.instructions - before) as f64 / self.cycles as f64;
+            self.points.push(SoloPoint { instructions: self.instructions, ipc });
+            self.cycles = 0;
+        }
+    }
+
+    fn finish(self) -> Result<SoloTrace, &'static str> {
+        if self.gap {
+            return Err("instructions or cycles could not be counted all the time");
+        }
+        SoloTrace::new(self.points).map_err(|_| "it was never measured")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::SeriesHeader;
+    use crate::series::SeriesWriter;
+    use crate::testing::{check_absences, info, result, samples, snapshot};
+    use cosched_core::{DecisionRecord, Reading, RngState};
+
+    /// A run of three jobs one after the other; the samples are of the first two.
+    fn run(gap: bool) -> (Record, Vec<u8>) {
+        let mut result = result();
+        result.tasks.truncate(3);
+        let mut at = 0.0;
+        for task in &mut result.tasks {
+            task.spec.solo.time = None;
+            task.started = Some(Nanos::from_s(at));
+            task.spec.arrives = Nanos::from_s(at);
+            at += 4.0;
+            task.finished = Some(Nanos::from_s(at));
+        }
+        let mut info = info(&result);
+        info.jobs.iter_mut().for_each(|job| job.solo = None);
+        let specs: Vec<_> = result.tasks.iter().map(|task| task.spec.clone()).collect();
+        let mut text = Vec::new();
+        let mut series = SeriesWriter::new(&mut text, &SeriesHeader::new(&info, &specs));
+        let mut samples = samples(Nanos::from_ms(400));
+        if gap {
+            samples[1].counts.cycles = Reading::Absent(Absence::CountersLost);
+        }
+        for _ in 0..2 {
+            series.decided(&DecisionRecord {
+                snapshot: &snapshot(),
+                samples: &samples,
+                policy_state: None,
+                rng: RngState { seed: 1, position: 0 },
+                decision: &crate::testing::decision(),
+                stood_in: false,
+            });
+        }
+        drop(series);
+        (crate::record(&result, &info), text)
+    }
+
+    fn file(gap: bool) -> SoloFile {
+        let (record, series) = run(gap);
+        SoloFile::of_run(&record, SeriesReader::new(series.as_slice(), "s").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_run_one_by_one_gives_profiles() {
+        let file = file(false);
+        // The third failed.
+        assert_eq!(file.jobs.len(), 2);
+        let profile = file.profile("whatever", Some("./mcf-1 --input 'a b'")).unwrap();
+        assert_eq!(profile.time, Some(Nanos::from_s(4.0)));
+        let trace = profile.trace.unwrap();
+        let points: Vec<(u64, f64)> = trace.points().iter().map(|&point| point.into()).collect();
+        assert_eq!(points, [(400_000_000, 2.0 / 3.0), (800_000_000, 2.0 / 3.0)]);
+        assert_eq!(file.times().get("x", Some("./mcf-2 --input 'a b'")), Some(4.0));
+        assert_eq!(file.profile("mcf-1", Some("./other")), None);
+        assert!(file.profile("mcf-1", None).is_some());
+    }
+
+    #[test]
+    fn a_gap_in_the_counters_leaves_no_trace() {
+        let file = file(true);
+        assert!(file.jobs[0].trace.is_some());
+        assert_eq!(file.jobs[1].trace, None);
+        assert!(file.jobs[1].absent.why("trace").unwrap().contains("could not be counted"));
+        check_absences(&serde_json::from_str(&file.to_json()).unwrap());
+    }
+
+    #[test]
+    fn it_reads_back_the_same_and_says_what_is_wrong() {
+        for gap in [false, true] {
+            let text = file(gap).to_json();
+            assert!(SoloFile::is_one(&text));
+            assert_eq!(SoloFile::from_json(&text).unwrap(), file(gap));
+        }
+        let text = file(false).to_json();
+        let check = |text: &str, expected: &str| {
+            let error = SoloFile::from_json(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(&text.replace("cosched.solo/1", "cosched.solo/2"), "expected `cosched.solo/1`");
+        check(&text.replacen("[[400000000,", "[[0,", 1), "point 0 of the trace");
+        check(&text.replacen("\"time_s\":4.0", "\"time_s\":-4.0", 1), "jobs[0].time_s");
+        check(&text.replacen("\"name\"", "\"nam\"", 1), "`name`");
+        assert!(!SoloFile::is_one(&run(false).0.to_json()) && !SoloFile::is_one("nonsense"));
+    }
+}
