@@ -33,8 +33,8 @@ pub struct SimConfig {
     pub faults: Vec<Fault>,
 }
 
-/// The step unless it is said otherwise; a twentieth of it changes turnarounds by less than 1 % (a test shows it).
-pub const DEFAULT_STEP: f64 = 0.04;
+/// The step unless it is said otherwise; a twentieth of it changes turnarounds by less than 2 % (a test shows it).
+pub const DEFAULT_STEP: f64 = 0.06;
 
 /// By how much instances of a program differ unless it is said otherwise: by the input, the layout of memory, and so on.
 pub const DEFAULT_VARIATION: f64 = 0.02;

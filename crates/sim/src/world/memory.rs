@@ -204,7 +204,8 @@ mod tests {
             }
             let lines: f64 = (0..cores).map(|core| asks(5.0 + core as f64, 4.0, domain.latency).lines).sum();
             let given = 76.0 * spec().curve.latency(lines / domain.peak, 1.0);
-            assert!((given - domain.latency).abs() < 0.02 * domain.latency, "{cores}: {given} {}", domain.latency);
+            // On the wall a little less latency is a lot more bandwidth asked for.
+            assert!((given - domain.latency).abs() < 0.08 * domain.latency, "{cores}: {given} {}", domain.latency);
             assert!(lines < 0.98 * domain.peak);
         }
     }

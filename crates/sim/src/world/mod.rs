@@ -190,6 +190,7 @@ impl World {
                 held_in: 0,
                 held_at: 0.0,
                 rate: 0.0,
+                busy: 0.0,
                 uses: Default::default(),
                 ends: u64::MAX,
             };

@@ -155,19 +155,24 @@ impl World {
             let (penalty, growth) = behaviour.penalty.at(latency);
             let own = behaviour.cpi * phase.cpi * thread.instance.cpi;
             let stall = thread.uses.reads * penalty;
+            // Where it ran before, that is the first guess.
+            let busy = if thread.rate > 0.0 { thread.busy } else { own };
             self.scratch.push(Sibling {
                 thread: thread_ix,
                 home,
                 own,
-                busy: own,
+                busy,
                 stall,
                 penalty,
                 growth: growth * kind.ghz,
-                ipc: 1.0 / (own + stall),
+                ipc: 1.0 / (busy + stall),
                 piece,
             });
         }
-        if self.scratch.len() > 1 {
+        if let [only] = &mut self.scratch[..] {
+            only.busy = only.own;
+            only.ipc = 1.0 / (only.own + only.stall);
+        } else {
             for _ in 0..SMT_ROUNDS {
                 let mut moved = false;
                 for ix in 0..self.scratch.len() {
@@ -195,6 +200,7 @@ impl World {
         for sibling in &self.scratch {
             let thread = &mut self.threads[sibling.thread];
             thread.rate = sibling.ipc * kind.ghz;
+            thread.busy = sibling.busy;
             fills += thread.rate * thread.uses.reads;
         }
         let llc = &mut self.llcs[core.llc];

@@ -87,6 +87,8 @@ pub(crate) struct Thread {
     pub(crate) held_at: f64,
     /// While it runs: instructions per ns.
     pub(crate) rate: f64,
+    /// While it runs: cycles per instruction in the core beside its siblings.
+    pub(crate) busy: f64,
     /// While it runs: what an instruction uses.
     pub(crate) uses: Uses,
     /// While it runs: when its phase or its work ends.
