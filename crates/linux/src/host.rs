@@ -592,14 +592,17 @@ impl Backend for Host {
     }
 
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), HostError> {
+        // What the caller has in its list already is no news.
+        let before = events.len();
         loop {
             events.append(&mut self.queued);
+            // A job may have to be continued in the meantime; the wait goes on after that.
             let stopped = self.continue_stopped();
-            let until = [until, stopped].into_iter().flatten().min();
+            let wake = [until, stopped].into_iter().flatten().min();
             let now = self.now();
-            let left = match until {
-                _ if !events.is_empty() => Some(Nanos::ZERO),
-                Some(until) => Some(until - now),
+            let left = match wake {
+                _ if events.len() > before => Some(Nanos::ZERO),
+                Some(wake) => Some(wake - now),
                 None => None,
             };
             let timeout = left.map(|left| Timespec {
@@ -622,7 +625,7 @@ impl Backend for Host {
             if children {
                 self.reap(events);
             }
-            if !events.is_empty() || until.is_some_and(|until| self.now() >= until) {
+            if events.len() > before || until.is_some_and(|until| self.now() >= until) {
                 return Ok(());
             }
         }
