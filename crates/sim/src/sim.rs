@@ -6,7 +6,9 @@ use crate::program::ProgramSpec;
 use crate::reported::{Reported, Trouble, uniform};
 use crate::solo::SoloRun;
 use crate::world::{Happening, Instance, State, World};
-use cosched_core::{Absence, Change, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Reading, Rng, TaskId, Usage};
+use cosched_core::{
+    Absence, Change, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Reading, Rng, TaskId, Usage,
+};
 use cosched_core::{Backend, Event, Feed, Feeds, Kill};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -396,6 +398,11 @@ impl Backend for Sim {
 
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         for &task in tasks {
+            if !self.tasks[task.0 as usize].started {
+                let why = Absence::NotStarted;
+                out.push(Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) });
+                continue;
+            }
             self.world.sync_task(task.0);
             let mut tally = crate::world::Tally::default();
             let mut cpu_ns = 0;
@@ -428,6 +435,9 @@ impl Backend for Sim {
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
+        if !self.tasks[task.0 as usize].started {
+            return;
+        }
         // Simulated programs do not catch signals.
         let signal = if how == Kill::Kill { 9 } else { 15 };
         self.end(task, Exit::Signal { signal, oom: false });
