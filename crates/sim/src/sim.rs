@@ -449,9 +449,13 @@ impl Backend for Sim {
 }
 
 impl Sim {
-    /// Whether a task runs at this moment, for tests.
-    pub fn is_running(&self, task: TaskId) -> bool {
-        let mut threads = self.world.tasks[task.0 as usize].clone();
-        threads.any(|thread| matches!(self.world.threads[thread].state, State::Running(_)))
+    /// The CPUs on which a task's threads run, or wait for their turn, at this moment; for tests.
+    pub fn cpus_of(&self, task: TaskId) -> CpuSet {
+        let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];
+        let on = threads.iter().filter_map(|thread| match thread.state {
+            State::Running(cpu) | State::Ready(cpu) => Some(self.world.machine.cpus[cpu].id),
+            State::Off | State::Asleep | State::Done => None,
+        });
+        on.collect()
     }
 }
