@@ -157,8 +157,8 @@ pub(super) fn nonsense_is_replaced<W: World>(world: &W) -> Outcome {
 }
 
 pub(super) fn gangs_take_turns_with_others<W: World>(world: &W) -> Outcome {
-    let gang = Job { cpus: 2, ..job(Does::Work(60)) };
-    let jobs = [job(Does::Work(60)), gang.clone(), job(Does::Work(60)), gang];
+    let gang = Job { cpus: 2, ..job(Does::Work(40)) };
+    let jobs = [job(Does::Work(40)), gang.clone(), job(Does::Work(40)), gang];
     for name in ["fifo", "round-robin"] {
         let mut policy = build(world, find(name))?;
         let result = play(world, &jobs, &mut *policy)?;
@@ -173,7 +173,7 @@ pub(super) fn a_run_repeats_itself<W: World>(world: &W) -> Outcome {
         return Err(Skip(why.to_owned()));
     }
     let mut jobs = batch(world)?;
-    jobs.extend([job(Does::Crashes), job(Does::Naps), Job { cpus: 2, ..job(Does::Work(60)) }]);
+    jobs.extend([job(Does::Crashes), job(Does::Naps), Job { cpus: 2, ..job(Does::Work(40)) }]);
     for entry in POLICIES {
         let Ok(mut first) = build(world, entry) else { continue };
         let Ok(mut second) = build(world, entry) else { continue };
