@@ -529,6 +529,10 @@ impl Host {
         for job in &mut self.jobs {
             let Some(live) = &mut job.live else { continue };
             let Some(since) = live.stopped_itself else { continue };
+            if live.tree.is_frozen() {
+                // With signals that would set it free; it is continued once it is thawed.
+                continue;
+            }
             let due = since + self.max_pause;
             if due <= now {
                 let _ = sys::kill(-live.tree.main.pid, libc::SIGCONT);
