@@ -145,6 +145,23 @@ pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<W: World>(world: &W) -> Ou
     Ok(())
 }
 
+pub(super) fn a_task_that_sleeps_can_be_stopped<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Naps), job(Does::Endless)])?;
+    backend.needs(Feed::Freeze)?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
+    let mut events = Vec::new();
+    backend.wait(None, &mut events).expect("the world can be watched");
+    assert_eq!(events, [Event::Slept(TaskId(0))]);
+    backend.change(&[stop(0)]);
+    // Its sleep is over long before, but it has not been placed again.
+    let events = backend.pass(200);
+    assert!(!events.iter().any(|event| matches!(event, Event::Ended { .. })), "{events:?}");
+    backend.change(&[exclusive(0, &a)]);
+    assert_eq!(backend.until_ended(0), Exit::Code(0));
+    Ok(())
+}
+
 pub(super) fn nothing_stands_still_when_the_backend_is_dropped<W: World>(world: &W) -> Outcome {
     let gang = Job { cpus: 2, ..job(Does::Endless) };
     let mut backend = Checked::new(world, &[job(Does::Endless), gang, job(Does::Endless), job(Does::Endless)])?;

@@ -93,6 +93,29 @@ pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<W: World>(wo
     Ok(())
 }
 
+pub(super) fn stops_and_starts_in_quick_succession_are_no_news<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Endless), Job { cpus: 2, ..job(Does::Endless) }])?;
+    backend.needs(Feed::CpuTime)?;
+    backend.needs(Feed::Freeze)?;
+    let [a, b] = backend.two_cpus()?;
+    let both: CpuSet = a.iter().chain(b.iter()).collect();
+    backend.change(&[exclusive(0, &a)]);
+    for turn in 0..60 {
+        backend.change(&[stop(0), exclusive(1, &both)]);
+        if turn % 3 == 0 {
+            assert_eq!(backend.pass(1), [], "turn {turn}");
+        }
+        backend.change(&[exclusive(0, if turn % 4 < 2 { &a } else { &b }), stop(1)]);
+        if turn % 2 == 0 {
+            assert_eq!(backend.pass(1), [], "turn {turn}");
+        }
+    }
+    backend.until_it_works(0);
+    assert_stands_still::<W>(&mut backend, 1);
+    assert_eq!(backend.pass(20), []);
+    Ok(())
+}
+
 pub(super) fn tasks_go_where_they_are_placed<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[job(Does::Endless)])?;
     backend.needs(Feed::CpuTime)?;
