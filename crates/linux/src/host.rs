@@ -566,6 +566,10 @@ impl Host {
         for job in &mut self.jobs {
             let Some(live) = &mut job.live else { continue };
             let Some(since) = live.stopped_itself else { continue };
+            if live.tree.is_frozen() {
+                // With signals that would set it free; it is continued once it is thawed.
+                continue;
+            }
             let due = since + self.max_pause;
             if due <= now {
                 let _ = sys::kill(-live.tree.main.pid, libc::SIGCONT);
@@ -631,15 +635,18 @@ impl Backend for Host {
     }
 
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), HostError> {
+        // What the caller has in its list already is no news.
+        let before = events.len();
         loop {
             events.append(&mut self.queued);
+            // A job may have to be continued in the meantime; the wait goes on after that.
             let stopped = self.continue_stopped();
-            let until = [until, stopped].into_iter().flatten().min();
             let paced = self.pace();
+            let wake = [until, stopped, paced].into_iter().flatten().min();
             let now = self.now();
-            let left = match [until, paced].into_iter().flatten().min() {
-                _ if !events.is_empty() => Some(Nanos::ZERO),
-                Some(until) => Some(until - now),
+            let left = match wake {
+                _ if events.len() > before => Some(Nanos::ZERO),
+                Some(wake) => Some(wake - now),
                 None => None,
             };
             let timeout = left.map(|left| Timespec {
@@ -662,7 +669,7 @@ impl Backend for Host {
             if children {
                 self.reap(events);
             }
-            if !events.is_empty() || until.is_some_and(|until| self.now() >= until) {
+            if events.len() > before || until.is_some_and(|until| self.now() >= until) {
                 return Ok(());
             }
         }

@@ -7,7 +7,7 @@ use crate::reported::{Reported, Trouble, uniform};
 use crate::solo::SoloRun;
 use crate::world::{Happening, Instance, State, World};
 use cosched_core::{
-    Absence, Change, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Reading, Rng, SoloTrace, TaskId, Usage,
+    Absence, Change, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Reading, Rng, SoloTrace, TaskId, Usage,
 };
 use cosched_core::{Backend, Event, Feed, Feeds, Kill};
 use std::collections::VecDeque;
@@ -411,6 +411,11 @@ impl Backend for Sim {
 
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         for &task in tasks {
+            if !self.tasks[task.0 as usize].started {
+                let why = Absence::NotStarted;
+                out.push(Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) });
+                continue;
+            }
             self.world.sync_task(task.0);
             let mut tally = crate::world::Tally::default();
             let mut cpu_ns = 0;
@@ -443,6 +448,9 @@ impl Backend for Sim {
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
+        if !self.tasks[task.0 as usize].started {
+            return;
+        }
         // Simulated programs do not catch signals.
         let signal = if how == Kill::Kill { 9 } else { 15 };
         self.end(task, Exit::Signal { signal, oom: false });
@@ -463,9 +471,13 @@ impl Backend for Sim {
 }
 
 impl Sim {
-    /// Whether a task runs at this moment, for tests.
-    pub fn is_running(&self, task: TaskId) -> bool {
-        let mut threads = self.world.tasks[task.0 as usize].clone();
-        threads.any(|thread| matches!(self.world.threads[thread].state, State::Running(_)))
+    /// The CPUs on which a task's threads run, or wait for their turn, at this moment; for tests.
+    pub fn cpus_of(&self, task: TaskId) -> CpuSet {
+        let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];
+        let on = threads.iter().filter_map(|thread| match thread.state {
+            State::Running(cpu) | State::Ready(cpu) => Some(self.world.machine.cpus[cpu].id),
+            State::Off | State::Asleep | State::Done => None,
+        });
+        on.collect()
     }
 }

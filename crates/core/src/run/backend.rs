@@ -137,7 +137,8 @@ pub trait Backend {
     /// The world can't be watched any longer.
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), Self::Error>;
 
-    /// Reads what these tasks have used since their start; works for a task that has just ended, once.
+    /// Reads what these tasks have used since their start; works for a task that has just ended, once. Of a task that
+    /// has not started there is nothing to read: all is absent.
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>);
 
     /// Carries out changes that were checked, as one: first what stops, then what moves, then what starts. A task that
@@ -147,7 +148,8 @@ pub trait Backend {
     /// The world can't be acted upon any longer.
     fn apply(&mut self, changes: &[Change]) -> Result<(), Self::Error>;
 
-    /// Ends a task; that it has ended is told by `wait`.
+    /// Ends a task; that it has ended is told by `wait`. One that has not started, or has ended already, has nothing
+    /// to end: nothing is told.
     fn kill(&mut self, task: TaskId, how: Kill);
 
     /// Makes a task that has ended well ready to be started anew: its next placement starts it from its beginning, and its

@@ -1,0 +1,246 @@
+//! A backend under supervision: what the contract says of every call is asserted at every call, whoever calls, be it a
+//! scenario or the loop.
+
+use crate::world::{Job, Outcome, Skip, World, needs};
+use cosched_core::{
+    Backend, Change, CpuSet, Event, Exit, Feed, Feeds, Kill, Machine, Nanos, Placement, Purpose, Reading, TaskId, Usage,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Nothing that a scenario waits for takes nearly this long in its world, even on a busy machine.
+const PATIENCE: Nanos = Nanos::from_ms(100_000);
+
+/// A backend of a world, watched.
+pub(crate) struct Checked<W: World> {
+    pub(crate) inner: W::Backend,
+    now: Nanos,
+    /// Tasks that were placed at least once.
+    started: BTreeSet<TaskId>,
+    /// Where the tasks are that run now.
+    placed: BTreeMap<TaskId, CpuSet>,
+    asleep: BTreeSet<TaskId>,
+    used: BTreeMap<TaskId, Nanos>,
+    ended: BTreeMap<TaskId, Exit>,
+}
+
+impl<W: World> Checked<W> {
+    /// A backend with these jobs.
+    pub(crate) fn new(world: &W, jobs: &[Job]) -> Result<Checked<W>, Skip> {
+        Ok(Checked {
+            inner: world.backend(jobs)?,
+            now: Nanos::ZERO,
+            started: BTreeSet::new(),
+            placed: BTreeMap::new(),
+            asleep: BTreeSet::new(),
+            used: BTreeMap::new(),
+            ended: BTreeMap::new(),
+        })
+    }
+
+    /// Says why when something can't be fed.
+    pub(crate) fn needs(&self, feed: Feed) -> Outcome {
+        needs(&self.inner, feed)
+    }
+
+    /// Two CPUs of the machine.
+    pub(crate) fn two_cpus(&self) -> Result<[CpuSet; 2], Skip> {
+        let all = self.machine().all_cpus();
+        let mut cpus = all.iter().map(|cpu| CpuSet::from_iter([cpu]));
+        match (cpus.next(), cpus.next()) {
+            (Some(a), Some(b)) => Ok([a, b]),
+            _ => Err(Skip("there is only one CPU".to_owned())),
+        }
+    }
+
+    /// Applies changes that any check would let pass.
+    pub(crate) fn change(&mut self, changes: &[Change]) {
+        self.apply(changes).expect("changes are applied");
+    }
+
+    /// Waits for some milliseconds, whatever happens; what happened.
+    pub(crate) fn pass(&mut self, ms: u64) -> Vec<Event> {
+        let end = self.now() + Nanos::from_ms(ms);
+        let mut events = Vec::new();
+        while self.now() < end {
+            self.wait(Some(end), &mut events).expect("the world can be watched");
+        }
+        events
+    }
+
+    /// Waits until a task has ended, and says how.
+    pub(crate) fn until_ended(&mut self, task: u32) -> Exit {
+        let end = self.now() + PATIENCE;
+        loop {
+            if let Some(exit) = self.ended.get(&TaskId(task)) {
+                return exit.clone();
+            }
+            assert!(self.now() < end, "task {task} never ends");
+            self.wait(Some(end), &mut Vec::new()).expect("the world can be watched");
+        }
+    }
+
+    /// What one task has used.
+    pub(crate) fn usage(&mut self, task: u32) -> Usage {
+        let mut usages = Vec::new();
+        self.read(&[TaskId(task)], &mut usages);
+        usages[0]
+    }
+
+    /// The CPU time of a task that was started, where CPU time can be read at all.
+    pub(crate) fn cpu_time(&mut self, task: u32) -> Nanos {
+        match self.usage(task).cpu_time {
+            Reading::Value(time) => time,
+            Reading::Absent(why) => panic!("no CPU time of task {task}: {why}"),
+        }
+    }
+
+    /// Waits until a task has used more than it had.
+    pub(crate) fn until_it_works(&mut self, task: u32) {
+        let before = self.cpu_time(task);
+        let end = self.now() + PATIENCE;
+        while self.cpu_time(task) <= before {
+            assert!(self.now() < end, "task {task} does nothing");
+            self.pass(10);
+        }
+    }
+
+    /// What some tasks use together, and the time that surely holds it: read before and after.
+    pub(crate) fn used_while(&mut self, tasks: &[u32], ms: u64) -> (Nanos, Nanos) {
+        let all = |this: &mut Self| tasks.iter().fold(Nanos::ZERO, |sum, &task| sum + this.cpu_time(task));
+        let began = self.now();
+        let before = all(self);
+        self.pass(ms);
+        let used = all(self) - before;
+        (used, self.now() - began)
+    }
+
+    /// The CPUs on which something of a task is, or may be.
+    pub(crate) fn cpus_of(&mut self, task: u32) -> CpuSet {
+        W::cpus_of(&mut self.inner, task as usize)
+    }
+
+    fn check_places(&mut self) {
+        for (task, cpus) in &self.placed {
+            let found = W::cpus_of(&mut self.inner, task.0 as usize);
+            assert!(found.is_subset(cpus), "{task} was placed on {cpus} and is on {found}");
+        }
+    }
+}
+
+/// A task alone on CPUs.
+pub(crate) fn exclusive(task: u32, cpus: &CpuSet) -> Change {
+    let placement = Placement::Exclusive { cpus: cpus.clone(), whole_core: false };
+    Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }
+}
+
+/// A task that shares CPUs with others.
+pub(crate) fn allowed(task: u32, mask: &CpuSet) -> Change {
+    let placement = Placement::Allowed { mask: mask.clone() };
+    Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }
+}
+
+/// A task stands still.
+pub(crate) fn stop(task: u32) -> Change {
+    Change::Stop { task: TaskId(task) }
+}
+
+impl<W: World> Backend for Checked<W> {
+    type Error = <W::Backend as Backend>::Error;
+
+    fn machine(&self) -> Arc<Machine> {
+        let machine = self.inner.machine();
+        machine.validate().expect("a machine without contradictions");
+        machine
+    }
+
+    fn feeds(&self) -> Feeds {
+        self.inner.feeds()
+    }
+
+    fn now(&mut self) -> Nanos {
+        let now = self.inner.now();
+        assert!(now >= self.now, "the clock went from {:?} back to {now:?}", self.now);
+        self.now = now;
+        now
+    }
+
+    fn stopwatch(&self) -> Option<Nanos> {
+        self.inner.stopwatch()
+    }
+
+    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), Self::Error> {
+        let before = events.len();
+        let kept = events.clone();
+        self.inner.wait(until, events)?;
+        let now = self.now();
+        assert_eq!(events[..before], kept[..], "what was there already stays");
+        let new = &events[before..];
+        if new.is_empty() {
+            assert!(until.is_some_and(|until| now >= until), "at {now:?}, long before {until:?}, with no news");
+        }
+        for event in new {
+            match event {
+                Event::Ended { task, exit } => {
+                    assert!(self.started.contains(task), "{task}, which was never placed, ended: {exit}");
+                    assert_eq!(self.ended.insert(*task, exit.clone()), None, "{task} ended twice");
+                    self.placed.remove(task);
+                }
+                Event::Slept(task) | Event::Woke(task) => {
+                    assert!(self.started.contains(task), "{event:?}, and was never placed");
+                    assert!(!self.ended.contains_key(task), "{event:?}, and had ended");
+                    let news = match event {
+                        Event::Slept(_) => self.asleep.insert(*task),
+                        _ => self.asleep.remove(task),
+                    };
+                    // A frozen task's sleep and waking need not be told.
+                    assert!(news || !self.placed.contains_key(task), "{event:?} is no news");
+                }
+                Event::MachineChanged | Event::Interrupt { .. } => panic!("{event:?} in a quiet world"),
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        let before = out.len();
+        self.inner.read(tasks, out);
+        let told: Vec<TaskId> = out[before..].iter().map(|usage| usage.task).collect();
+        assert_eq!(told, tasks, "one usage for each task, in their order");
+        for usage in &out[before..] {
+            if let Reading::Value(time) = usage.cpu_time {
+                let earlier = self.used.insert(usage.task, time).unwrap_or_default();
+                assert!(time >= earlier, "{} had used {earlier:?} and now {time:?}", usage.task);
+            }
+        }
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<(), Self::Error> {
+        self.inner.apply(changes)?;
+        for change in changes {
+            match change {
+                Change::Place { task, placement, .. } => {
+                    self.started.insert(*task);
+                    self.placed.insert(*task, placement.cpus().clone());
+                }
+                Change::Stop { task } => drop(self.placed.remove(task)),
+            }
+        }
+        self.check_places();
+        Ok(())
+    }
+
+    fn kill(&mut self, task: TaskId, how: Kill) {
+        // What ends may do so anywhere.
+        self.placed.remove(&task);
+        self.inner.kill(task, how);
+    }
+
+    fn may_start(&mut self) -> bool {
+        self.inner.may_start()
+    }
+
+    fn energy_j(&mut self) -> Reading<f64> {
+        self.inner.energy_j()
+    }
+}

@@ -1,0 +1,121 @@
+//! This machine as a world: shells that count, sleep, fail and die.
+
+use crate::processes::{self, Seen};
+use crate::world::{Does, Job, Skip, World, name};
+use cosched_core::{CpuSet, Machine, Nanos};
+use cosched_linux::counters::{CounterSupport, probe};
+use cosched_linux::events::MachineEvents;
+use cosched_linux::root::Root;
+use cosched_linux::{Freezing, Host, HostConfig, HostJob, Program, freezer_problem, topology};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Nothing that this machine is waited for takes nearly this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// This machine, with one way of freezing.
+pub(crate) struct ThisMachine {
+    root: Root,
+    freezing: Freezing,
+    machine: Machine,
+    counters: CounterSupport,
+    outputs: tempfile::TempDir,
+}
+
+impl ThisMachine {
+    pub(crate) fn new(freezing: Freezing) -> Result<ThisMachine, Skip> {
+        let root = Root::default();
+        if freezing == Freezing::Cgroup
+            && let Some(problem) = freezer_problem(&root)
+        {
+            return Err(Skip(format!("the cgroup freezer can't be had: {problem}")));
+        }
+        let affinity = cosched_linux::affinity(0).expect("the CPUs of this process");
+        let machine = topology::read(&root, &affinity, None).expect("this machine's topology").machine;
+        let events = MachineEvents::detect(&root, &[]).expect("this machine's events");
+        let counters = probe(&root, &events).expect("what this machine can count");
+        Ok(ThisMachine { root, freezing, machine, counters, outputs: tempfile::tempdir().expect("a folder") })
+    }
+
+    fn program(&self, id: usize, job: &Job) -> Program {
+        // Some 1,000 turns of a shell's loop are a millisecond's work, more or less.
+        let once = match job.does {
+            Does::Work(ms) => format!("i=0; while [ $i -lt {ms}000 ]; do i=$((i+1)); done"),
+            Does::Endless => "while :; do :; done".to_owned(),
+            Does::Fails => "exit 3".to_owned(),
+            Does::Crashes => "kill -SEGV $$".to_owned(),
+            Does::Naps => "kill -STOP $$".to_owned(),
+            Does::Unstartable => String::new(),
+        };
+        let others = format!("{{ {once}; }} & ").repeat(job.cpus as usize - 1);
+        let script = format!("{others}{once}; wait");
+        let path = if job.does == Does::Unstartable { "/no/such/program" } else { "/bin/sh" };
+        Program {
+            path: PathBuf::from(path),
+            args: ["sh", "-c", &script].map(OsString::from).to_vec(),
+            env: std::env::vars_os().collect(),
+            cwd: None,
+            stdin: None,
+            stdout: self.outputs.path().join(format!("{id}.out")),
+            stderr: self.outputs.path().join(format!("{id}.err")),
+        }
+    }
+}
+
+impl World for ThisMachine {
+    type Backend = Host;
+
+    /// One that runs must be told, one that waits for a CPU must get one to hear it.
+    const AFTER_STOP: Nanos = Nanos::from_ms(5);
+    const LEAST_SHARE: f64 = 0.0;
+    const NOT_REPEATABLE: Option<&'static str> = Some("real processes never do the same thing twice");
+
+    fn backend(&self, jobs: &[Job]) -> Result<Host, Skip> {
+        let jobs = jobs.iter().enumerate();
+        let jobs = jobs.map(|(id, job)| HostJob { name: name(id), program: self.program(id, job) }).collect();
+        let host = Host::new(HostConfig {
+            root: self.root.clone(),
+            machine: self.machine.clone(),
+            jobs,
+            freezing: self.freezing,
+            counters: self.counters.clone(),
+            mem_keep: None,
+            max_pause: Nanos::from_ms(50),
+            notice: Box::new(|notice| eprintln!("{notice:?}")),
+        });
+        let host = host.expect("a backend");
+        assert_eq!(host.freezing(), self.freezing);
+        Ok(host)
+    }
+
+    fn cpus_of(_backend: &mut Host, task: usize) -> CpuSet {
+        let mut all = CpuSet::new();
+        for process in processes::of_run(std::process::id(), Some(&name(task))) {
+            // One that has ended meanwhile is nowhere.
+            let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
+            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            all.extend(list.into_iter().flat_map(|list| {
+                let cpus: CpuSet = list.trim().parse().expect("a list of CPUs");
+                cpus.iter().collect::<Vec<_>>()
+            }));
+        }
+        all
+    }
+
+    /// Where jobs without end are all that is left: each of their processes uses the CPU.
+    fn nothing_stands_still(&self) {
+        let end = Instant::now() + PATIENCE;
+        let stands = |before: &Seen| {
+            processes::seen(before.pid).is_some_and(|now| now.state != 'Z' && now.cpu_ticks <= before.cpu_ticks)
+        };
+        let left = processes::of_run(std::process::id(), None);
+        assert!(!left.is_empty(), "the jobs run on");
+        for process in &left {
+            while stands(process) {
+                assert!(Instant::now() < end, "{process:?} stands still: {:?}", processes::seen(process.pid));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The processes of a run, as /proc has them.
+
+use std::fs;
+
+/// One process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) pid: i32,
+    pub(crate) state: char,
+    pub(crate) cpu_ticks: u64,
+}
+
+/// A process by its number; `None` when there is none.
+pub(crate) fn seen(pid: i32) -> Option<Seen> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
+    let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
+    Some(Seen { pid, state: fields.first()?.chars().next()?, cpu_ticks: number(11)? + number(12)? })
+}
+
+/// Every process of the runs of one process, zombies not among them; with a name, only of the job of that name.
+pub(crate) fn of_run(runner: u32, job: Option<&str>) -> Vec<Seen> {
+    let run = format!("COSCHED_RUN={runner}-");
+    let job = job.map(|name| format!("COSCHED_JOB={name}"));
+    let is_marked = |pid: i32| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut entries = environ.split(|&byte| byte == 0);
+        let marked = entries.clone().any(|entry| entry.starts_with(run.as_bytes()));
+        marked && job.as_ref().is_none_or(|job| entries.any(|entry| entry == job.as_bytes()))
+    };
+    let pids = fs::read_dir("/proc").expect("/proc is there");
+    let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| is_marked(pid)).filter_map(seen).filter(|process| process.state != 'Z').collect()
+}

@@ -1,0 +1,181 @@
+//! How tasks end, and how that is told.
+
+use crate::checked::{Checked, allowed, exclusive, stop};
+use crate::world::{Does, Job, Outcome, World, job};
+use cosched_core::{Backend as _, Event, Exit, Feed, Kill, Nanos, TaskId};
+
+/// Far beyond all that a scenario waits for.
+const FAR: Nanos = Nanos::from_ms(3_000_000);
+
+pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Work(5)), job(Does::Work(30)), job(Does::Endless)])?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
+    for task in [0, 1] {
+        assert_eq!(backend.until_ended(task), Exit::Code(0));
+        // At least what was read before; that is asserted at every reading.
+        let usage = backend.usage(task);
+        if backend.needs(Feed::CpuTime).is_ok() {
+            assert!(usage.cpu_time.value().is_some_and(|time| time > Nanos::ZERO), "{usage:?}");
+        }
+        assert!(backend.cpus_of(task).is_empty());
+    }
+    // That nothing is told twice is asserted at every wait.
+    assert_eq!(backend.pass(100), []);
+    Ok(())
+}
+
+pub(super) fn what_cannot_be_started_has_ended<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Unstartable), job(Does::Work(5)), job(Does::Unstartable)])?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
+    // At once, since it is known already.
+    let mut events = Vec::new();
+    backend.wait(None, &mut events).expect("the world can be watched");
+    assert!(
+        matches!(&events[..], [Event::Ended { task: TaskId(0), exit: Exit::NotStarted(why) }, ..] if !why.is_empty()),
+        "{events:?}"
+    );
+    assert_eq!(backend.until_ended(1), Exit::Code(0));
+    // The next one, on a CPU that the last one had.
+    backend.change(&[exclusive(2, &b)]);
+    assert!(matches!(backend.until_ended(2), Exit::NotStarted(_)));
+    assert_eq!(backend.pass(50), []);
+    for task in [0, 2] {
+        assert!(!backend.usage(task).cpu_time.is_value(), "nothing was used by what never was");
+    }
+    Ok(())
+}
+
+pub(super) fn failures_are_told_as_they_are<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Fails), job(Does::Crashes), job(Does::Work(20))])?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
+    assert_eq!(backend.until_ended(0), Exit::Code(3));
+    assert_eq!(backend.until_ended(1), Exit::Signal { signal: 11, oom: false });
+    assert_eq!(backend.until_ended(2), Exit::Code(0));
+    assert_eq!(backend.pass(50), []);
+    Ok(())
+}
+
+pub(super) fn what_is_killed_ends_by_its_signal<W: World>(world: &W) -> Outcome {
+    let gang = Job { cpus: 2, ..job(Does::Endless) };
+    let jobs = [job(Does::Endless), job(Does::Endless), gang.clone(), job(Does::Endless), job(Does::Endless), gang];
+    let mut backend = Checked::new(world, &jobs)?;
+    backend.needs(Feed::Freeze)?;
+    let [a, b] = backend.two_cpus()?;
+    let both = a.iter().chain(b.iter()).collect();
+    let changes: Vec<_> = (0..6).map(|task| allowed(task, &both)).collect();
+    backend.change(&changes);
+    backend.pass(20);
+    for (first, how, signal) in [(0, Kill::Term, 15), (3, Kill::Kill, 9)] {
+        // One as it runs, one as it stands still, and a gang that stands still.
+        backend.change(&[stop(first + 1), stop(first + 2)]);
+        for task in first..first + 3 {
+            backend.kill(TaskId(task), how);
+            assert_eq!(backend.until_ended(task), Exit::Signal { signal, oom: false }, "{how:?} of {task}");
+            assert!(backend.cpus_of(task).is_empty());
+            // What has ended can't be killed.
+            backend.kill(TaskId(task), how);
+        }
+        assert_eq!(backend.pass(50), []);
+    }
+    Ok(())
+}
+
+pub(super) fn what_never_started_cannot_be_killed<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Work(5)), job(Does::Work(5))])?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a)]);
+    backend.kill(TaskId(1), Kill::Term);
+    backend.kill(TaskId(1), Kill::Kill);
+    // That nothing ends which did not start is asserted at every wait.
+    assert_eq!(backend.until_ended(0), Exit::Code(0));
+    assert_eq!(backend.pass(50), []);
+    backend.change(&[exclusive(1, &b)]);
+    assert_eq!(backend.until_ended(1), Exit::Code(0));
+    Ok(())
+}
+
+pub(super) fn waiting_ends_at_its_time_or_at_news<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Work(20))])?;
+    let [a, b] = backend.two_cpus()?;
+    let wait = |backend: &mut Checked<W>, until| {
+        // What is there already stays there: `wait` appends.
+        let mut events = vec![Event::Interrupt { signal: 0 }];
+        backend.wait(until, &mut events).expect("the world can be watched");
+        assert_eq!(events.remove(0), Event::Interrupt { signal: 0 });
+        events
+    };
+    for placed in [false, true] {
+        if placed {
+            backend.change(&[exclusive(0, &a)]);
+        }
+        for ms in [0, 1, 20] {
+            // That it is not over before its time is asserted at every wait.
+            let now = backend.now();
+            assert_eq!(wait(&mut backend, Some(now + Nanos::from_ms(ms))), []);
+        }
+        // A time that has passed is no time to wait for.
+        assert_eq!(wait(&mut backend, Some(Nanos::ZERO)), []);
+    }
+    // News come first, whether the time to wait is long, or has no end, or is over already.
+    backend.change(&[exclusive(1, &b)]);
+    let begun = backend.now();
+    let events = wait(&mut backend, Some(begun + FAR));
+    assert_eq!(events, [Event::Ended { task: TaskId(1), exit: Exit::Code(0) }]);
+    assert!(backend.now() < begun + FAR);
+    backend.kill(TaskId(0), Kill::Kill);
+    let events = wait(&mut backend, None);
+    assert_eq!(events, [Event::Ended { task: TaskId(0), exit: Exit::Signal { signal: 9, oom: false } }]);
+    Ok(())
+}
+
+pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Naps), job(Does::Endless)])?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
+    let mut events = Vec::new();
+    while !matches!(events.last(), Some(Event::Ended { .. })) {
+        let long = backend.now() + FAR;
+        backend.wait(Some(long), &mut events).expect("the world can be watched");
+    }
+    let task = TaskId(0);
+    assert_eq!(events, [Event::Slept(task), Event::Woke(task), Event::Ended { task, exit: Exit::Code(0) }]);
+    Ok(())
+}
+
+pub(super) fn a_task_that_sleeps_can_be_stopped<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Naps), job(Does::Endless)])?;
+    backend.needs(Feed::Freeze)?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
+    let mut events = Vec::new();
+    backend.wait(None, &mut events).expect("the world can be watched");
+    assert_eq!(events, [Event::Slept(TaskId(0))]);
+    backend.change(&[stop(0)]);
+    // Its sleep is over long before, but it has not been placed again.
+    let events = backend.pass(200);
+    assert!(!events.iter().any(|event| matches!(event, Event::Ended { .. })), "{events:?}");
+    backend.change(&[exclusive(0, &a)]);
+    assert_eq!(backend.until_ended(0), Exit::Code(0));
+    Ok(())
+}
+
+pub(super) fn nothing_stands_still_when_the_backend_is_dropped<W: World>(world: &W) -> Outcome {
+    let gang = Job { cpus: 2, ..job(Does::Endless) };
+    let mut backend = Checked::new(world, &[job(Does::Endless), gang, job(Does::Endless), job(Does::Endless)])?;
+    backend.needs(Feed::Freeze)?;
+    let [a, b] = backend.two_cpus()?;
+    let both = a.iter().chain(b.iter()).collect();
+    backend.change(&[exclusive(0, &a), exclusive(2, &b)]);
+    backend.pass(20);
+    backend.change(&[stop(0), stop(2), exclusive(1, &both)]);
+    backend.pass(20);
+    backend.change(&[stop(1), exclusive(2, &b)]);
+    backend.pass(20);
+    // Two stand still, one runs, and one has never started.
+    drop(backend);
+    world.nothing_stands_still();
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! What is played in every world.
+
+mod ending;
+mod placing;
+mod policies;
+
+use crate::runner::Case;
+use crate::world::{Skip, World};
+use std::rc::Rc;
+
+macro_rules! cases {
+    ($world:ident, $make:ident: $($file:ident::$scenario:ident,)*) => {
+        vec![$({
+            let make = $make.clone();
+            Case {
+                name: format!("{}::{}", $world, stringify!($scenario)),
+                play: Box::new(move || $file::$scenario(&make()?)),
+            }
+        },)*]
+    };
+}
+
+/// Every scenario in one world, which is made when a scenario is played.
+pub(crate) fn in_world<W: World>(name: &str, make: impl Fn() -> Result<W, Skip> + 'static) -> Vec<Case> {
+    let make = Rc::new(make);
+    cases! { name, make:
+        placing::what_is_placed_starts_and_nothing_else,
+        placing::a_gang_runs_on_all_of_its_cpus,
+        placing::what_is_stopped_does_nothing_until_it_is_placed_again,
+        placing::stops_and_starts_in_quick_succession_are_no_news,
+        placing::tasks_go_where_they_are_placed,
+        placing::tasks_with_one_cpu_share_it,
+        placing::changes_are_carried_out_as_one,
+        ending::an_end_is_told_once_and_its_usage_can_be_read,
+        ending::what_cannot_be_started_has_ended,
+        ending::failures_are_told_as_they_are,
+        ending::what_is_killed_ends_by_its_signal,
+        ending::what_never_started_cannot_be_killed,
+        ending::waiting_ends_at_its_time_or_at_news,
+        ending::a_task_that_sleeps_is_told_of_and_wakes,
+        ending::a_task_that_sleeps_can_be_stopped,
+        ending::nothing_stands_still_when_the_backend_is_dropped,
+        policies::every_policy_completes_a_batch_within_its_masks,
+        policies::failures_leave_the_others_alone,
+        policies::nonsense_is_replaced,
+        policies::gangs_take_turns_with_others,
+        policies::a_run_repeats_itself,
+    }
+}

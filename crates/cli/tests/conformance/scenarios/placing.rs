@@ -1,0 +1,186 @@
+//! Tasks run where they are placed, while they are placed.
+
+use crate::checked::{Checked, allowed, exclusive, stop};
+use crate::world::{Does, Job, Outcome, World, job};
+use cosched_core::{Absence, CpuSet, Feed, Nanos, Reading};
+
+/// How long something is watched, in ms: long enough that a task which runs in that time is seen to have run, even
+/// where it has to share its CPU with strangers.
+const WATCHED: u64 = 60;
+
+/// CPU time and the clock are read one after the other, and clocks of their own may keep them.
+fn with_slack(elapsed: Nanos) -> Nanos {
+    Nanos(elapsed.0 + elapsed.0 / 50 + 2_000_000)
+}
+
+/// Both together use what `cpus` CPUs have, and no more.
+fn assert_share<W: World>(used: Nanos, elapsed: Nanos, cpus: u64) {
+    let most = Nanos(elapsed.0 * cpus);
+    assert!(used <= with_slack(most), "{used:?} in {elapsed:?} on {cpus} CPUs");
+    assert!(used.share_of(most) >= W::LEAST_SHARE, "only {used:?} in {elapsed:?} on {cpus} CPUs");
+}
+
+pub(super) fn what_is_placed_starts_and_nothing_else<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
+    backend.needs(Feed::CpuTime)?;
+    let [cpu, _] = backend.two_cpus()?;
+    assert_eq!(backend.pass(20), [], "nothing happens before anything is placed");
+    for task in [0, 1] {
+        assert_eq!(backend.cpus_of(task), CpuSet::new());
+    }
+    backend.change(&[exclusive(0, &cpu)]);
+    backend.until_it_works(0);
+    backend.until_it_works(0);
+    let (used, elapsed) = backend.used_while(&[0], WATCHED);
+    assert_share::<W>(used, elapsed, 1);
+    assert_eq!(backend.cpus_of(0), cpu);
+
+    assert_eq!(backend.cpus_of(1), CpuSet::new(), "it was never placed");
+    let usage = backend.usage(1);
+    assert_eq!(usage.cpu_time, Reading::Absent(Absence::NotStarted));
+    assert!(usage.counts.named().iter().all(|(_, count)| !count.is_value()), "{usage:?}");
+    Ok(())
+}
+
+pub(super) fn a_gang_runs_on_all_of_its_cpus<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[Job { cpus: 2, ..job(Does::Endless) }])?;
+    backend.needs(Feed::CpuTime)?;
+    backend.needs(Feed::Freeze)?;
+    let [a, b] = backend.two_cpus()?;
+    let both: CpuSet = a.iter().chain(b.iter()).collect();
+    for _ in 0..2 {
+        backend.change(&[exclusive(0, &both)]);
+        backend.until_it_works(0);
+        assert_eq!(backend.cpus_of(0), both);
+        let (used, elapsed) = backend.used_while(&[0], WATCHED);
+        assert_share::<W>(used, elapsed, 2);
+        backend.change(&[stop(0)]);
+        assert_stands_still::<W>(&mut backend, 0);
+    }
+    Ok(())
+}
+
+/// A task that was stopped has stopped.
+fn assert_stands_still<W: World>(backend: &mut Checked<W>, task: u32) {
+    let (used, _) = backend.used_while(&[task], WATCHED);
+    assert!(used <= W::AFTER_STOP, "it used {used:?} when it was stopped");
+    let (used, _) = backend.used_while(&[task], WATCHED);
+    assert!(used <= W::AFTER_STOP, "it still used {used:?} long after it was stopped");
+}
+
+pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
+    backend.needs(Feed::CpuTime)?;
+    backend.needs(Feed::Freeze)?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
+    for where_next in [&a, &b, &b] {
+        backend.until_it_works(0);
+        backend.change(&[stop(0)]);
+        assert_stands_still::<W>(&mut backend, 0);
+        // Stopped again, it is no less stopped.
+        backend.change(&[stop(0)]);
+        assert_stands_still::<W>(&mut backend, 0);
+        backend.until_it_works(1);
+        // The second may have to share with it.
+        backend.change(&[exclusive(0, where_next)]);
+    }
+    backend.until_it_works(0);
+    // Placed where it is, it goes on.
+    backend.change(&[exclusive(0, &b)]);
+    backend.until_it_works(0);
+    assert_eq!(backend.cpus_of(0), b);
+    Ok(())
+}
+
+pub(super) fn stops_and_starts_in_quick_succession_are_no_news<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Endless), Job { cpus: 2, ..job(Does::Endless) }])?;
+    backend.needs(Feed::CpuTime)?;
+    backend.needs(Feed::Freeze)?;
+    let [a, b] = backend.two_cpus()?;
+    let both: CpuSet = a.iter().chain(b.iter()).collect();
+    backend.change(&[exclusive(0, &a)]);
+    for turn in 0..60 {
+        backend.change(&[stop(0), exclusive(1, &both)]);
+        if turn % 3 == 0 {
+            assert_eq!(backend.pass(1), [], "turn {turn}");
+        }
+        backend.change(&[exclusive(0, if turn % 4 < 2 { &a } else { &b }), stop(1)]);
+        if turn % 2 == 0 {
+            assert_eq!(backend.pass(1), [], "turn {turn}");
+        }
+    }
+    backend.until_it_works(0);
+    assert_stands_still::<W>(&mut backend, 1);
+    assert_eq!(backend.pass(20), []);
+    Ok(())
+}
+
+pub(super) fn tasks_go_where_they_are_placed<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Endless)])?;
+    backend.needs(Feed::CpuTime)?;
+    let [a, b] = backend.two_cpus()?;
+    let both: CpuSet = a.iter().chain(b.iter()).collect();
+    for change in [exclusive(0, &a), exclusive(0, &b), allowed(0, &a), allowed(0, &both), exclusive(0, &b)] {
+        // That it is nowhere else is asserted at every change.
+        backend.change(&[change]);
+        backend.until_it_works(0);
+        assert!(!backend.cpus_of(0).is_empty());
+    }
+    assert_eq!(backend.cpus_of(0), b);
+    // Moved while it stands still, it goes on there.
+    backend.needs(Feed::Freeze)?;
+    backend.change(&[stop(0)]);
+    backend.change(&[exclusive(0, &a)]);
+    backend.until_it_works(0);
+    assert_eq!(backend.cpus_of(0), a);
+    Ok(())
+}
+
+pub(super) fn tasks_with_one_cpu_share_it<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
+    backend.needs(Feed::CpuTime)?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[allowed(0, &a), allowed(1, &a)]);
+    for task in [0, 1] {
+        backend.until_it_works(task);
+    }
+    let (used, elapsed) = backend.used_while(&[0, 1], 2 * WATCHED);
+    assert_share::<W>(used, elapsed, 1);
+    backend.change(&[exclusive(1, &b)]);
+    let (used, elapsed) = backend.used_while(&[0, 1], WATCHED);
+    assert_share::<W>(used, elapsed, 2);
+    Ok(())
+}
+
+pub(super) fn changes_are_carried_out_as_one<W: World>(world: &W) -> Outcome {
+    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless), job(Does::Endless)])?;
+    backend.needs(Feed::CpuTime)?;
+    let [a, b] = backend.two_cpus()?;
+    backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
+    // A swap.
+    backend.change(&[exclusive(0, &b), exclusive(1, &a)]);
+    for (task, cpu) in [(0, &b), (1, &a)] {
+        backend.until_it_works(task);
+        assert_eq!(backend.cpus_of(task), *cpu);
+    }
+    backend.needs(Feed::Freeze)?;
+    // What starts takes the CPU of what stops, in whichever order they are named; the other moves.
+    backend.change(&[exclusive(2, &b), exclusive(1, &a), stop(0)]);
+    assert_stands_still::<W>(&mut backend, 0);
+    for (task, cpu) in [(2, &b), (1, &a)] {
+        backend.until_it_works(task);
+        assert_eq!(backend.cpus_of(task), *cpu);
+    }
+    // All at once: one stops, one moves, one is thawed.
+    backend.change(&[exclusive(0, &a), stop(2), exclusive(1, &b)]);
+    assert_stands_still::<W>(&mut backend, 2);
+    for (task, cpu) in [(0, &a), (1, &b)] {
+        backend.until_it_works(task);
+        assert_eq!(backend.cpus_of(task), *cpu);
+    }
+    // No change is one, too.
+    backend.change(&[]);
+    backend.until_it_works(1);
+    Ok(())
+}

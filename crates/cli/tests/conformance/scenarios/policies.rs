@@ -1,0 +1,185 @@
+//! The loop over each world.
+
+use crate::checked::Checked;
+use crate::world::{Does, Job, Outcome, Skip, World, job, needs, specs};
+use cosched_core::{
+    Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Feed, Importance, Nanos, POLICIES, Params, Placement,
+    Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult, Snapshot, TaskId, run,
+};
+
+/// Short, so that tasks take turns while a scenario lasts.
+const QUANTUM: f64 = 0.02;
+
+/// Sees to it that no task is sent where it may not go.
+#[derive(Default)]
+struct Masks {
+    faults: u64,
+}
+
+impl Recorder for Masks {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        self.faults += u64::from(record.stood_in);
+        for change in &record.decision.changes {
+            let Change::Place { task, placement, .. } = change else { continue };
+            let view = record.snapshot.task(*task).expect("a task that takes part");
+            let is_allowed = view.allowed.as_ref().is_none_or(|mask| placement.cpus().is_subset(mask));
+            assert!(is_allowed, "{change:?} of {view:?}");
+        }
+    }
+}
+
+/// Runs jobs under a policy. What the backend does is watched all the time; so are the tasks' masks.
+fn play<W: World>(world: &W, jobs: &[Job], policy: &mut dyn Policy) -> Result<RunResult, Skip> {
+    let mut backend = Checked::new(world, jobs)?;
+    backend.two_cpus()?;
+    let config = RunConfig { quantum: Nanos::from_s(QUANTUM), ..RunConfig::default() };
+    let mut masks = Masks::default();
+    let result = run(&mut backend, policy, &mut masks, specs(jobs), &config).expect("a run to its end");
+    assert_eq!(result.policy_faults, masks.faults);
+    Ok(result)
+}
+
+/// A policy as the table has it, with a short quantum; or why this world can't feed it.
+fn build<W: World>(world: &W, entry: &PolicyEntry) -> Result<Box<dyn Policy>, Skip> {
+    let mut settings = Vec::new();
+    if entry.params.iter().any(|param| param.name == "quantum_s") {
+        settings.push(("quantum_s".to_owned(), QUANTUM.to_string()));
+    }
+    let params = Params::resolve(entry.name, entry.params, &settings).expect("parameters");
+    let backend = world.backend(&[])?;
+    for need in (entry.needs)(&params) {
+        if need.importance == Importance::Required {
+            needs(&backend, need.feed)?;
+        }
+    }
+    Ok((entry.build)(&params))
+}
+
+fn find(name: &str) -> &'static PolicyEntry {
+    cosched_core::find_policy(name).expect("a policy of that name")
+}
+
+fn exits(result: &RunResult) -> Vec<Exit> {
+    result.tasks.iter().map(|task| task.exit.clone().expect("every task has ended")).collect()
+}
+
+/// Five jobs; two may use only the first CPU, one only the second.
+fn batch<W: World>(world: &W) -> Result<Vec<Job>, Skip> {
+    let [a, b] = Checked::new(world, &[])?.two_cpus()?;
+    let masks = [Some(a.clone()), None, Some(b), Some(a), None];
+    Ok(masks.into_iter().map(|allowed| Job { allowed, ..job(Does::Work(30)) }).collect())
+}
+
+pub(super) fn every_policy_completes_a_batch_within_its_masks<W: World>(world: &W) -> Outcome {
+    let jobs = batch(world)?;
+    let mut unfed = Vec::new();
+    for entry in POLICIES {
+        let mut policy = match build(world, entry) {
+            Ok(policy) => policy,
+            Err(Skip(why)) => {
+                unfed.push(format!("{}: {why}", entry.name));
+                continue;
+            }
+        };
+        let result = play(world, &jobs, &mut *policy)?;
+        assert_eq!(exits(&result), vec![Exit::Code(0); 5], "{}", entry.name);
+        assert_eq!(result.policy_faults, 0, "{}", entry.name);
+        for task in &result.tasks {
+            let is_read = task.cpu_time.value().is_some_and(|time| time > Nanos::ZERO);
+            assert!(is_read || needs(&world.backend(&[])?, Feed::CpuTime).is_err(), "{}: {task:?}", entry.name);
+        }
+    }
+    // The others were played.
+    if unfed.is_empty() { Ok(()) } else { Err(Skip(format!("not all policies can be fed ({})", unfed.join("; ")))) }
+}
+
+pub(super) fn failures_leave_the_others_alone<W: World>(world: &W) -> Outcome {
+    let jobs = [Does::Fails, Does::Crashes, Does::Work(30), Does::Work(30), Does::Work(30)].map(job);
+    let expected =
+        [Exit::Code(3), Exit::Signal { signal: 11, oom: false }, Exit::Code(0), Exit::Code(0), Exit::Code(0)];
+    for name in ["fifo", "round-robin"] {
+        let mut policy = build(world, find(name))?;
+        assert_eq!(exits(&play(world, &jobs, &mut *policy)?), expected, "{name}");
+    }
+    Ok(())
+}
+
+/// Every answer of it is one that can't be carried out.
+#[derive(Default)]
+struct Nonsense(u64);
+
+impl Policy for Nonsense {
+    fn decide(&mut self, snapshot: &Snapshot, _rng: &mut Rng) -> Decision {
+        self.0 += 1;
+        let place = |task: TaskId, cpu: CpuId| Change::Place {
+            task,
+            placement: Placement::Exclusive { cpus: CpuSet::from_iter([cpu]), whole_core: false },
+            lease_end: None,
+            purpose: Purpose::Run,
+        };
+        let cpu = snapshot.machine.cpus[0].id;
+        let nowhere = CpuId(snapshot.machine.cpus.iter().map(|cpu| cpu.id.0).max().unwrap_or(0) + 1);
+        let ids: Vec<TaskId> = snapshot.tasks.iter().map(|task| task.id).collect();
+        let next_wake = Some(snapshot.now + Nanos::from_ms(20));
+        match (self.0 % 5, &ids[..]) {
+            (0, &[a, b, ..]) => {
+                Decision { changes: vec![place(a, cpu), place(b, cpu)], next_wake, ..Decision::default() }
+            }
+            (1, &[a, ..]) => Decision { changes: vec![place(a, nowhere)], next_wake, ..Decision::default() },
+            (2, &[a, ..]) => {
+                Decision { changes: vec![place(a, cpu)], next_wake: Some(Nanos::ZERO), ..Decision::default() }
+            }
+            (3, &[a, ..]) => {
+                Decision { changes: vec![place(a, cpu), Change::Stop { task: a }], next_wake, ..Decision::default() }
+            }
+            _ => Decision { changes: vec![place(TaskId(1_000), cpu)], next_wake, ..Decision::default() },
+        }
+    }
+
+    fn save(&self) -> serde_json::Value {
+        self.0.into()
+    }
+
+    fn load(&mut self, state: &serde_json::Value) -> Result<(), serde_json::Error> {
+        self.0 = serde::Deserialize::deserialize(state)?;
+        Ok(())
+    }
+}
+
+pub(super) fn nonsense_is_replaced<W: World>(world: &W) -> Outcome {
+    // They end one after the other, so that it is asked often.
+    let jobs = [5, 10, 15, 20, 25, 30, 35, 40].map(|ms| job(Does::Work(ms)));
+    let result = play(world, &jobs, &mut Nonsense::default())?;
+    assert_eq!(exits(&result), vec![Exit::Code(0); 8]);
+    assert!(result.policy_faults > 0);
+    assert_eq!(result.policy_faults, result.overhead.decisions);
+    Ok(())
+}
+
+pub(super) fn gangs_take_turns_with_others<W: World>(world: &W) -> Outcome {
+    let gang = Job { cpus: 2, ..job(Does::Work(40)) };
+    let jobs = [job(Does::Work(40)), gang.clone(), job(Does::Work(40)), gang];
+    for name in ["fifo", "round-robin"] {
+        let mut policy = build(world, find(name))?;
+        let result = play(world, &jobs, &mut *policy)?;
+        assert_eq!(exits(&result), vec![Exit::Code(0); 4], "{name}");
+        assert_eq!(result.policy_faults, 0, "{name}");
+    }
+    Ok(())
+}
+
+pub(super) fn a_run_repeats_itself<W: World>(world: &W) -> Outcome {
+    if let Some(why) = W::NOT_REPEATABLE {
+        return Err(Skip(why.to_owned()));
+    }
+    let mut jobs = batch(world)?;
+    jobs.extend([job(Does::Crashes), job(Does::Naps), Job { cpus: 2, ..job(Does::Work(40)) }]);
+    for entry in POLICIES {
+        let Ok(mut first) = build(world, entry) else { continue };
+        let Ok(mut second) = build(world, entry) else { continue };
+        let (first, second) = (play(world, &jobs, &mut *first)?, play(world, &jobs, &mut *second)?);
+        assert_eq!(format!("{:?}", first.tasks), format!("{:?}", second.tasks), "{}", entry.name);
+        assert_eq!(first.energy_j, second.energy_j, "{}", entry.name);
+    }
+    Ok(())
+}

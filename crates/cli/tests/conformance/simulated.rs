@@ -1,0 +1,72 @@
+//! The simulation as a world: kernels as they are profiled, on two cores of a machine that comes with the simulator.
+
+use crate::world::{Does, Job, Skip, World};
+use cosched_core::{CpuId, CpuSet, Exit, Nanos, TaskId};
+use cosched_sim::program::Phase;
+use cosched_sim::{
+    Fault, FaultKind, MachineSpec, ProgramSpec, Sim, SimConfig, SimJob, Work, builtin_machine, builtin_program,
+};
+use std::sync::Arc;
+
+/// A simulated machine.
+pub(crate) struct Simulation {
+    machine: Arc<MachineSpec>,
+    compute: ProgramSpec,
+}
+
+impl Simulation {
+    pub(crate) fn new() -> Simulation {
+        Simulation {
+            machine: Arc::new(builtin_machine("i5-2500").expect("a machine of that name")),
+            compute: builtin_program("kernel-compute").expect("a program of that name"),
+        }
+    }
+}
+
+impl World for Simulation {
+    type Backend = Sim;
+
+    const AFTER_STOP: Nanos = Nanos::ZERO;
+    /// The rest goes to switching and to cold caches.
+    const LEAST_SHARE: f64 = 0.98;
+    const NOT_REPEATABLE: Option<&'static str> = None;
+
+    fn backend(&self, jobs: &[Job]) -> Result<Sim, Skip> {
+        let mut faults = Vec::new();
+        let mut simulated = Vec::new();
+        for (id, job) in jobs.iter().enumerate() {
+            let mut program = self.compute.clone();
+            let endless = Work::SoloTime(Nanos::from_ms(1_000_000));
+            let mut dies = |exit| {
+                let what = FaultKind::JobDies { task: TaskId(id as u32), exit };
+                faults.push(Fault { at: Nanos::from_ms(5), what });
+                endless
+            };
+            let work = match job.does {
+                Does::Work(ms) => Work::SoloTime(Nanos::from_ms(ms.into())),
+                Does::Endless => endless,
+                Does::Fails => dies(Exit::Code(3)),
+                Does::Crashes => dies(Exit::Signal { signal: 11, oom: false }),
+                Does::Unstartable => {
+                    return Err(Skip("there is no simulated program that could not be started".to_owned()));
+                }
+                Does::Naps => {
+                    program.phases = vec![Phase { instructions: 1e7, cpi: 1.0, memory: 1.0, then_sleep_ms: 50.0 }];
+                    // It ends in the second phase.
+                    Work::Instructions(15_000_000)
+                }
+            };
+            simulated.push(SimJob { program: Arc::new(program), work, cpus: job.cpus, nice: 0 });
+        }
+        let usable = Some(CpuSet::from_iter([CpuId(0), CpuId(1)]));
+        let config = SimConfig { usable, faults, ..SimConfig::new(self.machine.clone(), simulated, 1) };
+        Ok(Sim::new(config).expect("a simulation"))
+    }
+
+    fn cpus_of(backend: &mut Sim, task: usize) -> CpuSet {
+        backend.cpus_of(TaskId(task as u32))
+    }
+
+    /// Nothing is left of it.
+    fn nothing_stands_still(&self) {}
+}
