@@ -205,7 +205,7 @@ pub const METRICS: &[Metric] = &[
         better: Better::Lower,
         needs: Needs::Energy,
         meaning: "energy of the processor package over the run",
-        hint: "of the processor package alone; less is better",
+        hint: "of the package (simulated: of the machine); less is better",
         equation: "integral of package power over the run",
         source: "EFS, Figure 8 (CPU energy); Lucky (estimated energy)",
         compute: energy,
