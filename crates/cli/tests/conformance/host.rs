@@ -78,6 +78,7 @@ impl World for ThisMachine {
             root: self.root.clone(),
             machine: self.machine.clone(),
             jobs,
+            small: None,
             freezing: self.freezing,
             counters: self.counters.clone(),
             mem_keep: None,
