@@ -34,7 +34,7 @@ pub struct SimConfig {
 }
 
 /// The step unless it is said otherwise; a twentieth of it changes turnarounds by less than 2 % (a test shows it).
-pub const DEFAULT_STEP: f64 = 0.06;
+pub const DEFAULT_STEP: f64 = 0.08;
 
 /// By how much instances of a program differ unless it is said otherwise: by the input, the layout of memory, and so on.
 pub const DEFAULT_VARIATION: f64 = 0.02;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Lines per ns of a GB/s of 10^9 bytes.
 const LINES_PER_NS_PER_GB_PER_S: f64 = 1.0 / 64.0;
 
-/// A change of latency by less than this share is not worth telling the cores.
+/// A change of latency, or of what a core asks for, by less than this share is not worth solving anew.
 const TOLERANCE: f64 = 0.004;
 
 /// After so many changes the sums are made anew, so that rounding can't add up.
@@ -89,17 +89,17 @@ impl Domain {
         }
         let latency = self.balance(&self.all);
         let change = latency - self.latency;
-        let noticeable = change > TOLERANCE * self.latency || -change > TOLERANCE * self.latency;
+        let noticeable = change.abs() > TOLERANCE * self.latency;
         if noticeable {
             self.latency = latency;
         }
         noticeable
     }
 
-    /// Whether a core asks for something at a latency that is not the present one.
+    /// Whether a core would ask for noticeably more or less at the present latency than at the one it was solved with.
     pub(crate) fn is_stale(&self, core: usize) -> bool {
-        let change = self.used[core] - self.latency;
-        self.asks[core].lines > 0.0 && (change > TOLERANCE * self.latency || -change > TOLERANCE * self.latency)
+        let asks = &self.asks[core];
+        (self.used[core] - self.latency).abs() * asks.yields > TOLERANCE * asks.lines
     }
 
     /// The latency at which the bandwidth asked for has this latency. A core's rate is 1 / (time in the core + time in
@@ -117,7 +117,8 @@ impl Domain {
             self.idle * self.curve.latency(lines / self.peak, share) - latency
         };
         let at_start = surplus(start);
-        if at_start.abs() <= 0.1 * TOLERANCE * start {
+        // Where they meet lies between: it can't be further away.
+        if at_start.abs() <= TOLERANCE * start {
             return start;
         }
         let (mut low, mut at_low, mut high, mut at_high);

@@ -45,6 +45,8 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) cpus: Vec<CpuState>,
     cores: Vec<Core>,
+    /// When something happens on each core; beside them, because it is looked through at every event.
+    next: Vec<u64>,
     llcs: Vec<Llc>,
     domains: Vec<Domain>,
     pub(crate) threads: Vec<Thread>,
@@ -87,7 +89,6 @@ impl World {
                     at: 0,
                     turnover: 0.0,
                     changes: u64::MAX,
-                    next: u64::MAX,
                     dirty: false,
                     active: false,
                     active_ns: 0,
@@ -135,6 +136,7 @@ impl World {
             happened: Vec::new(),
             step,
             cpus,
+            next: vec![u64::MAX; cores.len()],
             cores,
             spec,
             machine,
@@ -280,7 +282,7 @@ impl World {
 
     /// The next instant at which something happens by itself.
     pub(crate) fn next_event(&self) -> u64 {
-        let mut next = self.cores.iter().map(|core| core.next).min().unwrap_or(u64::MAX);
+        let mut next = self.next.iter().copied().min().unwrap_or(u64::MAX);
         if let Some(&(wakes, _)) = self.sleeping.first() {
             next = next.min(wakes);
         }
@@ -294,7 +296,7 @@ impl World {
     pub(crate) fn advance(&mut self, to: u64) {
         self.now = to;
         for core in 0..self.cores.len() {
-            if self.cores[core].next <= to {
+            if self.next[core] <= to {
                 self.core_event(core);
             }
         }
@@ -373,6 +375,6 @@ impl World {
 impl World {
     /// Whether any thread has a CPU.
     pub(crate) fn any_running(&self) -> bool {
-        self.cores.iter().any(|core| core.active)
+        self.active_since.iter().any(|&(cores, ..)| cores > 0)
     }
 }

@@ -36,8 +36,6 @@ pub(crate) struct Core {
     pub(crate) turnover: f64,
     /// When rates are to be solved anew, or a phase ends.
     pub(crate) changes: u64,
-    /// When something happens on it: `changes`, or the end of a slice.
-    pub(crate) next: u64,
     pub(crate) dirty: bool,
     pub(crate) active: bool,
     pub(crate) active_ns: u64,
@@ -269,9 +267,8 @@ impl World {
 
     /// A core's next event: a change of its rates, or the end of a slice.
     pub(crate) fn update_next(&mut self, core: usize) {
-        let core = &mut self.cores[core];
-        let slices = core.cpus.iter().filter_map(|&cpu| self.cpus[cpu].slice_end);
-        core.next = slices.fold(core.changes, u64::min);
+        let slices = self.cores[core].cpus.iter().filter_map(|&cpu| self.cpus[cpu].slice_end);
+        self.next[core] = slices.fold(self.cores[core].changes, u64::min);
     }
 
     /// Before anything about what runs on a core changes: brings it up to now and has its rates solved anew.
