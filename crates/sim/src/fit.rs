@@ -1,4 +1,4 @@
-//! What the policies' parameters are on a simulated machine, found as the papers found theirs: by running programs on it.
+//! What the policies' parameters are on a simulated machine, found as the papers found theirs: by running programs.
 //!
 //! Nothing is taken from the machine's description but its topology and, for two types of core, the power of their
 //! cores, which the lucky paper has from elsewhere too. Instances are exactly as their profiles say.
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// The most demanding of EFS's synthetic programs: it only misses.
 const MICRO_BENCHMARK: &str = "bus-100";
+
+/// For so long each program ran when the built-in machines were fitted: through some of its phases.
+pub const FIT_LENGTH: Nanos = Nanos::from_ms(20_000);
 
 /// What was found on a machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,8 +85,7 @@ impl MachineFit {
     pub fn params(&self) -> Vec<(&'static str, f64)> {
         let steps = self.power.model.steps_w();
         let last = steps.len() - 1;
-        // EFS has one figure for the third core and all that follow: the mean of their steps, which are alike here. Without a
-        // third core nobody asks for it.
+        // The steps from the third core on are alike. A machine without a third core never asks for theirs.
         let step = |k: usize| steps[k.min(last)];
         let mut params = vec![
             ("mu_trans_per_us", self.mu_trans_per_us),
@@ -177,7 +179,8 @@ fn fit_power(
     numbers.retain(|&copies| copies <= cores);
     numbers.dedup();
     for active in numbers {
-        points.extend(programs.iter().map(|program| PowerPoint { active, watts: watts(program, active) - idle + share }));
+        points
+            .extend(programs.iter().map(|program| PowerPoint { active, watts: watts(program, active) - idle + share }));
     }
     Ok((power::fit(&points)?, cores))
 }
