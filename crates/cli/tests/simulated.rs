@@ -277,6 +277,36 @@ fn a_dry_run_says_where_and_simulates_nothing() {
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 1, "only the mix file");
 }
 
+#[test]
+fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
+    let folder = with_mix();
+    write(&folder, "profile.toml", "[params]\np1_w = 20\np2_w = 10\n");
+    let run = ["run", "mix.toml", "--on", "i5-2500", "--policy", "efs", "--dry-run"];
+    let user = ["--profile", "profile.toml", "--param", "p2_w=11", "--param", "c_local=7"];
+    let text = out(&cosched(&folder, &[&run[..], &user[..]].concat()));
+    for line in [
+        "mu_trans_per_us = 161.3 (the machine's)",
+        "p0_w = 26.6 (the machine's)",
+        "p1_w = 20.0 (from --profile)",
+        "p2_w = 11.0 (from --param)",
+        "c_local = 7.0 (from --param)",
+        "c_global = 5.0\n",
+    ] {
+        assert!(text.contains(&format!("          {line}")), "{line}: {text}");
+    }
+    let object = json(&cosched(&folder, &[&run[..], &user[..], &["--format", "json"]].concat()));
+    assert_eq!(object["params"]["mu_trans_per_us"], 161.3);
+    let origins = &object["param_origins"];
+    assert_eq!((&origins["p0_w"], &origins["p1_w"]), (&"machine".into(), &"profile".into()));
+    assert_eq!((&origins["p2_w"], &origins["c_global"]), (&"param".into(), &Value::Null));
+    // A policy that has none of them is as everywhere.
+    let words = ["run", "mix.toml", "--on", "i5-2500", "--policy", "linux", "--dry-run", "--format", "json"];
+    assert_eq!(json(&cosched(&folder, &words))["param_origins"], serde_json::json!({}));
+    let list = json(&cosched(&folder, &["list", "machines", "--format", "json"]));
+    let machine = list["machines"].as_array().expect("a list").iter().find(|machine| machine["name"] == "i5-2500");
+    assert_eq!(machine.expect("built in")["params"]["mu_trans_per_us"], 161.3);
+}
+
 /// The command fails with code 2, says all of `parts` in one error, and leaves the folder as it was.
 fn check_error(files: &[(&str, &str)], words: &[&str], parts: &[&str]) {
     let folder = with_mix();
@@ -302,6 +332,11 @@ fn machines_and_programs_that_are_not_there() {
     check_error(&[], &on("xenon.toml"), &["--on", "xenon.toml", "can't be read"]);
     check_error(&[("bad.toml", "sokets = 1\n")], &on("bad.toml"), &["bad.toml:1", "`sokets`"]);
     check_error(&[("bad.toml", "no TOML\n")], &on("./bad.toml"), &["./bad.toml:1"]);
+    let text = include_str!("../../../machines/i5-2500.toml");
+    let bad = text.replace("mu_trans_per_us", "mu_per_us");
+    let at = bad.lines().position(|line| line.starts_with("mu_per_us")).expect("there") + 1;
+    let place = format!("bad.toml:{at}: [params] mu_per_us is not a parameter of any policy");
+    check_error(&[("bad.toml", &bad)], &on("bad.toml"), &[&place, "cosched list policies"]);
 
     let with_program = |program: &str| {
         format!("[[job]]\nname = \"a\"\n\n[[job]]\nprogram = \"{program}\"\n").replacen(

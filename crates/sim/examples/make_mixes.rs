@@ -43,7 +43,7 @@ fn solo_reads(machine: &str, part: f64, programs: &Programs) -> Result<Vec<f64>,
 /// Mean bandwidth of reads in lines per microsecond over a run under `linux`.
 fn mean_under_linux(machine: &Arc<MachineSpec>, programs: &Programs) -> Result<f64, Box<dyn Error>> {
     let entry = find_policy("linux").ok_or("no linux")?;
-    let params = Params::resolve(entry.name, entry.params, &[])?;
+    let params = machine.params_for(entry)?;
     let mut sim = Sim::new(SimConfig::new(machine.clone(), programs.iter().map(job).collect(), 1))?;
     let tasks = programs.iter().zip(0..).map(|(program, id)| TaskSpec::new(id, &program.name)).collect();
     let result = run(&mut sim, &mut *(entry.build)(&params), &mut NullRecorder, tasks, &RunConfig::default())?;

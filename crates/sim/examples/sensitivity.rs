@@ -96,7 +96,7 @@ struct Outcome {
 
 fn run_on(config: &SimConfig, policy: &str) -> Result<Outcome, Box<dyn Error>> {
     let entry = find_policy(policy).ok_or("no such policy")?;
-    let params = Params::resolve(entry.name, entry.params, &[])?;
+    let params = config.machine.params_for(entry)?;
     let mut sim = Sim::new(config.clone())?;
     let tasks = (0..config.jobs.len() as u32).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
     let result = run(&mut sim, &mut *(entry.build)(&params), &mut NullRecorder, tasks, &RunConfig::default())?;

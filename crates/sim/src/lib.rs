@@ -7,6 +7,7 @@
 pub mod curve;
 pub mod data;
 mod fault;
+mod fit;
 pub mod machine;
 pub mod program;
 mod reported;
@@ -19,6 +20,7 @@ pub use data::{
     BuiltIn, MACHINES, PROGRAMS, SpecError, builtin_machine, builtin_program, parse_machine, parse_program,
 };
 pub use fault::{Fault, FaultKind};
+pub use fit::{CoreTypeFit, CoreTypesFit, FIT_LENGTH, MachineFit, fit};
 pub use machine::MachineSpec;
 pub use program::ProgramSpec;
 pub use sim::{DEFAULT_STEP, DEFAULT_VARIATION, Sim, SimConfig, SimError, SimJob, Work};

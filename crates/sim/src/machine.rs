@@ -2,7 +2,7 @@
 
 use crate::curve::LatencyCurve;
 use crate::source::Source;
-use cosched_core::{CoreType, Cpu, CpuId, CpuSet, Machine, Reading};
+use cosched_core::{CoreType, Cpu, CpuId, CpuSet, Machine, ParamError, Params, PolicyEntry, Reading};
 use std::sync::Arc;
 
 /// A simulated machine. Every group of figures says where it comes from.
@@ -30,6 +30,8 @@ pub struct MachineSpec {
     pub kernel: KernelSpec,
     /// What its counters can count.
     pub counters: CountersSpec,
+    /// Parameters of policies that belong to the machine, by their names: what they are here instead of the defaults.
+    pub params: Vec<(String, String)>,
     /// Where each group of figures comes from, in the order of the file.
     pub sources: Vec<(String, Source)>,
 }
@@ -141,6 +143,20 @@ pub struct CountersSpec {
 }
 
 impl MachineSpec {
+    /// What of the machine's parameters a policy has: settings for [`Params::resolve`], before those of the user.
+    pub fn settings_for(&self, entry: &PolicyEntry) -> Vec<(String, String)> {
+        let has = |name: &str| entry.params.iter().any(|spec| spec.name == name);
+        self.params.iter().filter(|(name, _)| has(name)).cloned().collect()
+    }
+
+    /// A policy's parameters on this machine: its defaults, changed by what the machine's file says.
+    ///
+    /// # Errors
+    /// A value outside its range; a machine that was read from a file has none.
+    pub fn params_for(&self, entry: &PolicyEntry) -> Result<Params, ParamError> {
+        Params::resolve(entry.name, entry.params, &self.settings_for(entry))
+    }
+
     /// The machine as policies see it. CPUs are numbered as Linux mostly does: first one CPU of each core, then the
     /// second of each.
     pub fn machine(&self) -> Machine {

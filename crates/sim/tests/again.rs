@@ -9,7 +9,7 @@ use support::*;
 
 fn until_last(config: &SimConfig, policy: &str) -> (RunResult, Sim) {
     let entry = find_policy(policy).unwrap();
-    let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+    let params = config.machine.params_for(entry).unwrap();
     let mut policy = (entry.build)(&params);
     let mut sim = Sim::new(config.clone()).unwrap();
     let settings = RunConfig { restart: Restart::UntilLast, ..RunConfig::default() };
@@ -78,7 +78,7 @@ fn with_traces_the_oracle_knows_how_far_everybody_is() {
         spec.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };
     }
     let entry = find_policy("oracle").unwrap();
-    let mut policy = (entry.build)(&Params::resolve(entry.name, entry.params, &[]).unwrap());
+    let mut policy = (entry.build)(&config.machine.params_for(entry).unwrap());
     let result = run(&mut sim, &mut *policy, &mut NullRecorder, tasks, &RunConfig::default()).unwrap();
     for task in &result.tasks {
         assert_eq!(task.progress_basis, ProgressBasis::Trace);

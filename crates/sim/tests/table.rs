@@ -32,7 +32,7 @@ fn every_policy_runs_on_every_machine_that_suits_it() {
         let config = SimConfig { variation: DEFAULT_VARIATION, ..config(&machine, jobs.collect()) };
         let feeds = Sim::new(config.clone()).unwrap().feeds();
         for entry in POLICIES {
-            let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+            let params = machine.params_for(entry).unwrap();
             let needs = entry.shortfalls(&params, &feeds);
             if let Some(missing) = needs.iter().find(|need| need.importance == Importance::Required) {
                 // A machine whose counters count and whose jobs are known lacks nothing but a second type of core.

@@ -2,6 +2,7 @@
 
 use super::builtin;
 use super::error::SpecError;
+use super::params::{ParamTable, read_params};
 use super::text::{Flag, Group, Limits, Number, Sources, Table, Text, Words};
 use crate::machine::{CoreTypeSpec, CountersSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, SmtSpec};
 use serde::Deserialize;
@@ -61,6 +62,7 @@ struct File {
     power: Table<Power>,
     kernel: Table<Kernel>,
     counters: Table<Counters>,
+    params: Table<ParamTable>,
 }
 
 #[derive(Deserialize)]
@@ -268,6 +270,13 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
         energy: group.flag(counters.energy, "energy")?,
         noise: group.number(counters.noise, &NOISE)?,
     };
+    let params = match parsed.params {
+        Some(params) => {
+            let (group, params) = text.group("[params]", params);
+            read_params(&group, params, &mut sources)?
+        }
+        None => Vec::new(),
+    };
     let mut sources = sources.in_order();
     sources.push(curve_source);
     Ok(MachineSpec {
@@ -282,6 +291,7 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
         power,
         kernel,
         counters,
+        params,
         sources,
     })
 }

@@ -7,6 +7,7 @@ mod builtin;
 mod curve_file;
 mod error;
 mod machine_file;
+mod params;
 mod program_file;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use super::*;
 use crate::program::{Phase, ProgramSpec, Stall};
 use crate::source::Source;
 use crate::{Sim, SimConfig, SimJob, Work};
-use cosched_core::Nanos;
+use cosched_core::{Nanos, find_policy};
 use std::sync::Arc;
 
 const MACHINE: &str = include_str!("../../../../machines/big1-small3.toml");
@@ -73,6 +73,8 @@ fn the_machines_with_fewer_channels_differ_in_nothing_else() {
         assert_eq!(fewer.memory.channels, channels);
         fewer.memory.channels = three.memory.channels;
         (fewer.name, fewer.title, fewer.sources) = (three.name.clone(), three.title.clone(), three.sources.clone());
+        // These were fitted to each.
+        fewer.params = three.params.clone();
         assert_eq!(fewer, three);
     }
 }
@@ -211,6 +213,39 @@ fn wrong_machines_are_refused_although_each_number_is_right() {
     let cut = &MACHINE[..MACHINE.find("[counters]").expect("there")];
     let error = READ_MACHINE(cut, "my.toml").expect_err("no counters").to_string();
     assert!(error.contains("my.toml:1: [counters] is missing"), "{error}");
+}
+
+#[test]
+fn parameters_are_checked_against_those_of_the_policies() {
+    let check = |change, at: &str, parts: &[&str]| check(READ_MACHINE, MACHINE, change, at, parts);
+    check(
+        ("mu_trans_per_us", "mu"),
+        "mu =",
+        &["[params] mu is not a parameter of any policy", "cosched list policies"],
+    );
+    let value = "mu_trans_per_us = 317.6";
+    let range = "[params] mu_trans_per_us is 0; expected 0.001 to 1e6, as in mu_trans_per_us = 150";
+    check((value, "mu_trans_per_us = 0"), "mu_trans_per_us", &[range]);
+    check((value, "mu_trans_per_us = nan"), "mu_trans_per_us", &["is nan; expected 0.001"]);
+    check((value, "mu_trans_per_us = [1]"), "mu_trans_per_us", &["is [1]; expected 0.001"]);
+    check((value, "objective = \"speed\""), "objective", &["[params] objective is speed; expected energy or edp or"]);
+    check(("source = \"fitted", "source = 3 # \"fitted"), "source = 3", &["[params] source is 3; expected text"]);
+    check(("source = \"fitted", "# \"fitted"), "[params]", &["[params] source is missing"]);
+}
+
+#[test]
+fn a_policy_takes_what_it_has_of_the_machine_s_parameters() {
+    let words = MACHINE.replacen("mu_trans_per_us", "objective = \"edp\"\nquantum_s = 1\nmu_trans_per_us", 1);
+    let machine = parse_machine(&words, "my.toml").expect("right");
+    let params = |name: &str| machine.params_for(find_policy(name).expect("there")).expect("checked");
+    let efs = params("efs");
+    assert_eq!((efs.number("mu_trans_per_us"), efs.number("quantum_s"), efs.word("objective")), (317.6, 1.0, "edp"));
+    assert_eq!(efs.number("c_local"), 20.0, "as without the machine");
+    let lucky = params("lucky");
+    assert_eq!((lucky.number("big_capacity_mips"), lucky.number("quantum_s")), (7658.0, 1.0));
+    assert_eq!(params("linux").number("quantum_s"), 1.0);
+    let without = &MACHINE[..MACHINE.find("[params]").expect("there")];
+    assert_eq!(parse_machine(without, "my.toml").expect("right").params, []);
 }
 
 #[test]

@@ -63,6 +63,7 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
             energy: false,
             noise: 0.0,
         },
+        params: Vec::new(),
         sources: Vec::new(),
     }
 }
@@ -116,7 +117,7 @@ pub fn specs(config: &SimConfig) -> Vec<TaskSpec> {
 
 pub fn run_on(config: &SimConfig, policy: &str) -> (RunResult, Sim) {
     let entry = find_policy(policy).unwrap();
-    let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+    let params = config.machine.params_for(entry).unwrap();
     let mut policy = (entry.build)(&params);
     let mut sim = Sim::new(config.clone()).unwrap();
     let quantum = Nanos::from_s(params.number("quantum_s"));

@@ -110,8 +110,15 @@ fn machine_json(name: &str, spec: &MachineSpec) -> Value {
             "mm_writes": counters.mm_writes,
             "energy": counters.energy,
         },
+        "params": params_json(&spec.params),
         "sources": sources_json(&spec.sources),
     })
+}
+
+/// Numbers as numbers, words as words.
+fn params_json(params: &[(String, String)]) -> Value {
+    let value = |text: &str| text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number));
+    params.iter().map(|(name, text)| (name.clone(), value(text))).collect::<serde_json::Map<_, _>>().into()
 }
 
 fn program_line(spec: &ProgramSpec) -> String {

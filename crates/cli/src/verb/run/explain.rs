@@ -60,6 +60,7 @@ pub(crate) fn explain<W: World>(args: &RunArgs, world: &W, plan: &Plan<W>) -> an
         let object = serde_json::json!({
             "policy": plan.choice.entry.name,
             "params": plan.choice.params,
+            "param_origins": plan.choice.origins,
             "backend": view.kind,
             "machine": view.machine.name,
             "cpus": view.machine.all_cpus(),
@@ -78,7 +79,8 @@ pub(crate) fn explain<W: World>(args: &RunArgs, world: &W, plan: &Plan<W>) -> an
     }
     writeln!(out, "policy    {} - {}", plan.choice.entry.name, plan.choice.entry.gist)?;
     for (name, value) in plan.choice.params.iter() {
-        writeln!(out, "          {name} = {}", serde_json::to_string(value)?)?;
+        let origin = plan.choice.origins.get(name).map(|origin| format!(" ({})", origin.text())).unwrap_or_default();
+        writeln!(out, "          {name} = {}{origin}", serde_json::to_string(value)?)?;
     }
     for without in &plan.choice.shortfalls {
         writeln!(out, "without   {without}")?;

@@ -76,6 +76,7 @@ impl HostWorld {
             freezing: freezing_text.to_owned(),
             energy: if has_energy { EnergySource::Measured } else { EnergySource::Absent },
             feeds,
+            params: Vec::new(),
         };
         Ok(HostWorld { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
     }

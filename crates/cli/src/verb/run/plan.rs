@@ -109,7 +109,7 @@ impl<W: World> Plan<W> {
         let view = world.view();
         let mut feeds = view.feeds.clone();
         solo.feeds(&mut feeds);
-        let choice = choose(&args.policy, &feeds)?;
+        let choice = choose(&args.policy, &feeds, &view.params)?;
         let machine = &view.machine;
         let started_at = SystemTime::now();
         let logs = args.output.logs.clone().unwrap_or_else(|| default_logs(started_at));
@@ -175,7 +175,7 @@ mod tests {
     fn choice(policy: &str) -> Choice {
         let entry = find_policy(policy).expect("a policy of the table");
         let params = Params::resolve(entry.name, entry.params, &[]).expect("its defaults");
-        Choice { entry, params, shortfalls: Vec::new() }
+        Choice { entry, params, origins: Default::default(), shortfalls: Vec::new() }
     }
 
     #[test]

@@ -3,18 +3,45 @@
 use super::args::PolicyArgs;
 use crate::exit::{incapable, usage};
 use cosched_core::{Feeds, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The policy of a run.
 pub(crate) struct Choice {
     pub(crate) entry: &'static PolicyEntry,
     pub(crate) params: Params,
+    /// Where the values come from that are not its defaults.
+    pub(crate) origins: BTreeMap<String, Origin>,
     /// What it does without, in words.
     pub(crate) shortfalls: Vec<String>,
 }
 
-/// Chooses the policy by its name, sets its parameters, and holds its needs against what the machine feeds.
-pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds) -> anyhow::Result<Choice> {
+/// Where a parameter's value comes from; later ones go before earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Origin {
+    /// The simulated machine's file.
+    Machine,
+    /// The file of `--profile`.
+    Profile,
+    /// `--param`.
+    Param,
+}
+
+impl Origin {
+    /// For people.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Origin::Machine => "the machine's",
+            Origin::Profile => "from --profile",
+            Origin::Param => "from --param",
+        }
+    }
+}
+
+/// Chooses the policy by its name, sets its parameters, and holds its needs against what the machine feeds. `machine` are
+/// parameters that belong to the machine, also those of other policies; they were checked.
+pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds, machine: &[(String, String)]) -> anyhow::Result<Choice> {
     let entry = match args.policy.as_str() {
         "auto" => auto_policy(feeds),
         name => find_policy(name).ok_or_else(|| {
@@ -25,11 +52,15 @@ pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds) -> anyhow::Result<Choice>
             ))
         })?,
     };
-    let mut settings = match &args.profile {
-        Some(path) => profile(path, entry)?,
-        None => Vec::new(),
-    };
+    let has = |(name, _): &&(String, String)| entry.params.iter().any(|spec| spec.name == *name);
+    let mut settings: Vec<(String, String)> = machine.iter().filter(has).cloned().collect();
+    let mut origins = vec![Origin::Machine; settings.len()];
+    if let Some(path) = &args.profile {
+        settings.extend(profile(path, entry)?);
+        origins.resize(settings.len(), Origin::Profile);
+    }
     settings.extend(args.params.iter().cloned());
+    origins.resize(settings.len(), Origin::Param);
     let params = Params::resolve(entry.name, entry.params, &settings).map_err(|error| {
         let example = entry.params.first().map_or_else(String::new, |spec| {
             let value = match spec.kind {
@@ -40,6 +71,7 @@ pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds) -> anyhow::Result<Choice>
         });
         usage(format!("--param: {error}{example}"))
     })?;
+    let origins = settings.into_iter().map(|(name, _)| name).zip(origins).collect();
     let mut shortfalls = Vec::new();
     for shortfall in entry.shortfalls(&params, feeds) {
         match shortfall.importance {
@@ -56,7 +88,7 @@ pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds) -> anyhow::Result<Choice>
             }
         }
     }
-    Ok(Choice { entry, params, shortfalls })
+    Ok(Choice { entry, params, origins, shortfalls })
 }
 
 /// The settings of a machine profile that this policy has; those of other policies are checked and left out.
@@ -65,7 +97,7 @@ fn profile(path: &Path, entry: &PolicyEntry) -> anyhow::Result<Vec<(String, Stri
     #[serde(deny_unknown_fields)]
     struct Profile {
         #[serde(default)]
-        params: std::collections::BTreeMap<String, toml::Spanned<toml::Value>>,
+        params: BTreeMap<String, toml::Spanned<toml::Value>>,
     }
     let file = path.display();
     let text = crate::input::read_text(path)?;

@@ -97,6 +97,7 @@ impl SimWorld {
             let work = input.work_instructions.map_or(WORK, Work::Instructions);
             simulated.push(SimJob { program, work, cpus: input.cpus, nice: 0 });
         }
+        let params = machine.params.clone();
         let config = SimConfig { usable, ..SimConfig::new(machine, simulated, args.policy.seed) };
         let sim = Sim::new(config).map_err(|error| usage(format!("--on {on}: {error}; nothing was started")))?;
         let feeds = sim.feeds();
@@ -107,6 +108,7 @@ impl SimWorld {
             kind: BackendKind::Sim,
             machine: sim.machine(),
             feeds,
+            params,
             counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
             freezing: "simulated".to_owned(),
             // Also where the machine has no meter that a policy could read.

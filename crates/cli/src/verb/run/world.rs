@@ -19,6 +19,8 @@ pub(crate) struct View {
     pub(crate) machine: Arc<Machine>,
     /// What it can't feed, with solo bandwidths among it until jobs have run alone.
     pub(crate) feeds: Feeds,
+    /// Parameters of policies that belong to the machine, as its file says; none on this machine.
+    pub(crate) params: Vec<(String, String)>,
     /// What counts, in words; `None` without counters.
     pub(crate) counters: Option<String>,
     /// What freezes jobs, in words.

@@ -29,35 +29,35 @@ const MU: ParamSpec = number(
     0.001,
     1e6,
     "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine, \
-     assumed unless a profile gives it",
+     assumed unless a profile or a machine file gives it",
 );
 const P0: ParamSpec = number(
     "p0_w",
     26.6,
     0.0,
     1e6,
-    "power of the system with no core active, in watts; 26.6 on the EFS paper's machine, assumed unless a profile gives it",
+    "power of the system with no core active, in watts; 26.6 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
 );
 const P1: ParamSpec = number(
     "p1_w",
     22.6,
     0.001,
     1e6,
-    "what the first active core adds, in watts; 22.6 on the EFS paper's machine, assumed unless a profile gives it",
+    "what the first active core adds, in watts; 22.6 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
 );
 const P2: ParamSpec = number(
     "p2_w",
     12.0,
     0.0,
     1e6,
-    "what the second active core adds, in watts; 12 on the EFS paper's machine, assumed unless a profile gives it",
+    "what the second active core adds, in watts; 12 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
 );
 const P_MORE: ParamSpec = number(
     "p_more_w",
     12.3,
     0.0,
     1e6,
-    "what each further active core adds, in watts; 12.3 on the EFS paper's machine, assumed unless a profile gives it",
+    "what each further active core adds, in watts; 12.3 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
 );
 const WINDOW: ParamSpec = number(
     "window_quanta",

@@ -1,0 +1,28 @@
+//! The parameters of policies on a built-in machine, as the table `params` of its file. Without a name, of all machines:
+//! `cargo run --release -p cosched-sim --example fit -- server-2x64`.
+
+use cosched_core::model::cross_core::RegressionFit;
+use cosched_sim::*;
+use std::error::Error;
+use std::sync::Arc;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    for file in MACHINES.iter().filter(|file| asked.is_empty() || asked.iter().any(|name| name == file.name)) {
+        let machine = Arc::new(builtin_machine(file.name).ok_or("no such machine")?);
+        let fit = fit(&machine, FIT_LENGTH)?;
+        println!("# {}: bus-100 x {}; power of up to {} cores", file.name, fit.copies, fit.cores);
+        println!("# power deviates by {:.1} W", fit.power.deviation_w);
+        if let Some(types) = &fit.core_types {
+            let r = |fit: &RegressionFit| fit.r2.map_or(f64::NAN, f64::sqrt);
+            println!("# correlation {:.4} to big, {:.4} to small", r(&types.to_big), r(&types.to_small));
+        }
+        println!("[params]");
+        println!("source = \"fitted in the simulation by the example `fit` of cosched-sim\"");
+        for (name, value) in fit.params() {
+            println!("{name} = {value}");
+        }
+        println!();
+    }
+    Ok(())
+}

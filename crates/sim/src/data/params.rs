@@ -1,0 +1,68 @@
+//! The table `params` of a machine file: parameters of policies that belong to the machine.
+
+use super::error::SpecError;
+use super::text::{Group, Short, Sources, Words};
+use cosched_core::{POLICIES, ParamError, ParamKind, ParamSpec, Params};
+use std::collections::BTreeMap;
+use toml::{Spanned, Value};
+
+/// The keys are those of all policies, and the two that say where figures come from.
+pub(super) type ParamTable = BTreeMap<String, Spanned<Value>>;
+
+/// A good line.
+const EXAMPLE: &str = "mu_trans_per_us = 150";
+
+/// Reads the table: each key must be a parameter of some policy, in the range of every policy that has it.
+pub(super) fn read_params(
+    group: &Group<'_>,
+    mut table: ParamTable,
+    sources: &mut Sources,
+) -> Result<Vec<(String, String)>, SpecError> {
+    let source = words(group, &mut table, "source")?;
+    let assumed = words(group, &mut table, "assumed")?;
+    sources.add(group, source, assumed)?;
+    table.into_iter().map(|(name, value)| read_param(group, name, value)).collect()
+}
+
+fn words(group: &Group<'_>, table: &mut ParamTable, key: &str) -> Result<Words, SpecError> {
+    let Some(value) = table.remove(key) else { return Ok(None) };
+    let span = value.span();
+    match value.into_inner() {
+        Value::String(text) => Ok(Some(Spanned::new(span, text))),
+        other => Err(group.wrong(span, key, other, "text", format!("{key} = \"measured\""))),
+    }
+}
+
+fn read_param(group: &Group<'_>, name: String, value: Spanned<Value>) -> Result<(String, String), SpecError> {
+    let span = value.span();
+    let setting = match value.into_inner() {
+        Value::String(word) => (name, word),
+        other => (name, other.to_string()),
+    };
+    let mut known = false;
+    for policy in POLICIES {
+        let Some(spec) = policy.params.iter().find(|spec| spec.name == setting.0) else { continue };
+        known = true;
+        match Params::resolve(policy.name, policy.params, std::slice::from_ref(&setting)) {
+            Ok(_) => {}
+            Err(ParamError::Unknown { .. }) => known = false,
+            Err(ParamError::BadValue { value, .. }) => {
+                let (expected, example) = range(spec);
+                return Err(group.wrong(span, spec.name, value, expected, format!("{} = {example}", spec.name)));
+            }
+        }
+    }
+    if !known {
+        let expected = "the name of one, as `cosched list policies` shows them";
+        return Err(group.wrong(span, &setting.0, "not a parameter of any policy", expected, EXAMPLE));
+    }
+    Ok(setting)
+}
+
+/// What a parameter may be, and a value that it may have.
+fn range(spec: &ParamSpec) -> (String, String) {
+    match spec.kind {
+        ParamKind::Number { default, min, max } => (format!("{} to {}", Short(min), Short(max)), default.to_string()),
+        ParamKind::Choice(words) => (words.join(" or "), format!("\"{}\"", words[0])),
+    }
+}

@@ -1,0 +1,258 @@
+//! What the policies' parameters are on a simulated machine, found as the papers found theirs: by running programs.
+//!
+//! Nothing is taken from the machine's description but its topology and, for two types of core, the power of their
+//! cores, which the lucky paper has from elsewhere too. Instances are exactly as their profiles say.
+
+use crate::machine::{CoreTypeSpec, MachineSpec};
+use crate::program::ProgramSpec;
+use crate::sim::DEFAULT_STEP;
+use crate::world::{Instance, Tally, World};
+use crate::{PROGRAMS, builtin_program};
+use cosched_core::model::ModelError;
+use cosched_core::model::cross_core::{self, CorePair, CoreSample, RegressionFit};
+use cosched_core::model::power::{self, PowerFit, PowerPoint};
+use cosched_core::{CpuId, Nanos};
+use std::sync::Arc;
+
+/// The most demanding of EFS's synthetic programs: it only misses.
+const MICRO_BENCHMARK: &str = "bus-100";
+
+/// For so long each program ran when the built-in machines were fitted: through some of its phases.
+pub const FIT_LENGTH: Nanos = Nanos::from_ms(20_000);
+
+/// What was found on a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineFit {
+    /// The highest rate at which one memory domain moves lines, per microsecond (EFS, section 5.1).
+    pub mu_trans_per_us: f64,
+    /// With how many copies of the micro-benchmark it was reached.
+    pub copies: usize,
+    /// Power of one memory domain by its active cores (EFS, Eq. 25). Idle power is the machine's, shared evenly among
+    /// its domains (ours).
+    pub power: PowerFit,
+    /// Cores of one memory domain: so many steps were measured.
+    pub cores: usize,
+    /// What holds between the types of core, where there are two.
+    pub core_types: Option<CoreTypesFit>,
+}
+
+/// What was found of a machine's two types of core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoreTypesFit {
+    /// The first, faster type.
+    pub big: CoreTypeFit,
+    /// The second.
+    pub small: CoreTypeFit,
+    /// From the small type to the big one (lucky, section 2.2).
+    pub to_big: RegressionFit,
+    /// From the big type to the small one.
+    pub to_small: RegressionFit,
+}
+
+/// A type of core as the lucky paper models it (section 3).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoreTypeFit {
+    /// The highest performance of any program alone, in million instructions/s.
+    pub capacity_mips: f64,
+    /// Power of a core at that performance, in W.
+    pub busy_w: f64,
+    /// Power of an idle core, in W.
+    pub idle_w: f64,
+}
+
+/// Finds the parameters of a machine from runs of the SPEC CPU2006 profiles and of EFS's micro-benchmark, each for
+/// `length` of simulated time.
+///
+/// # Errors
+/// What the runs gave determines no power model or no regression: with a `length` of 0, or on a strange machine.
+pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, ModelError> {
+    let spec: Vec<Arc<ProgramSpec>> = PROGRAMS
+        .iter()
+        .filter(|file| file.file.starts_with("programs/spec-cpu2006/"))
+        .filter_map(|file| builtin_program(file.name).map(Arc::new))
+        .collect();
+    let (mu_trans_per_us, copies) = highest_rate(machine, length);
+    let (power, cores) = fit_power(machine, &spec, length)?;
+    let core_types = match &machine.core_types[..] {
+        [big, small] => Some(fit_core_types(machine, (big, small), &spec, length)?),
+        _ => None,
+    };
+    Ok(MachineFit { mu_trans_per_us, copies, power, cores, core_types })
+}
+
+impl MachineFit {
+    /// The parameters of policies that follow, in the order of their policies, rounded to four digits.
+    pub fn params(&self) -> Vec<(&'static str, f64)> {
+        let steps = self.power.model.steps_w();
+        let last = steps.len() - 1;
+        // The steps from the third core on are alike. A machine without a third core never asks for theirs.
+        let step = |k: usize| steps[k.min(last)];
+        let mut params = vec![
+            ("mu_trans_per_us", self.mu_trans_per_us),
+            ("p0_w", step(0)),
+            ("p1_w", step(1)),
+            ("p2_w", step(2)),
+            ("p_more_w", step(3)),
+        ];
+        if let Some(types) = &self.core_types {
+            let (big, small) = (types.big, types.small);
+            let (to_big, to_small) = (types.to_big.regression, types.to_small.regression);
+            params.extend([
+                ("big_capacity_mips", big.capacity_mips),
+                ("big_busy_w", big.busy_w),
+                ("big_idle_w", big.idle_w),
+                ("small_capacity_mips", small.capacity_mips),
+                ("small_busy_w", small.busy_w),
+                ("small_idle_w", small.idle_w),
+                ("to_big_alpha", to_big.alpha),
+                ("to_big_beta", to_big.beta),
+                ("to_big_gamma_mips", to_big.gamma),
+                ("to_small_alpha", to_small.alpha),
+                ("to_small_beta", to_small.beta),
+                ("to_small_gamma_mips", to_small.gamma),
+            ]);
+        }
+        params.into_iter().map(|(name, value)| (name, four_digits(value))).collect()
+    }
+}
+
+/// Rounded to four digits.
+fn four_digits(value: f64) -> f64 {
+    let mut scale = 1.0;
+    while (value * scale).abs() >= 9_999.5 {
+        scale /= 10.0;
+    }
+    while value != 0.0 && scale < 1e9 && (value * scale).abs() < 999.95 {
+        scale *= 10.0;
+    }
+    (value * scale).round() / scale
+}
+
+/// The CPUs of the first memory domain: one of each core in order, then their siblings.
+fn cpus_of_a_domain(machine: &MachineSpec) -> Vec<CpuId> {
+    machine.machine().cpus.iter().filter(|cpu| cpu.memory_domain == 0).map(|cpu| cpu.id).collect()
+}
+
+/// The highest rate of lines that copies of the micro-benchmark reach together on one memory domain, with how many.
+fn highest_rate(machine: &Arc<MachineSpec>, length: Nanos) -> (f64, usize) {
+    let Some(program) = builtin_program(MICRO_BENCHMARK).map(Arc::new) else { return (0.0, 0) };
+    let cpus = cpus_of_a_domain(machine);
+    let mut best = (0.0, 0);
+    let mut copies = 1;
+    loop {
+        let done = together(machine, &program, &cpus[..copies], 1e18, length);
+        let lines: f64 = done.tallies.iter().map(|tally| tally.reads + tally.writes).sum();
+        let rate = lines / done.time.as_us();
+        if rate > best.0 {
+            best = (rate, copies);
+        }
+        if copies == cpus.len() {
+            return best;
+        }
+        copies = (2 * copies).min(cpus.len());
+    }
+}
+
+/// Power with 0, 1, 2 and all cores of one memory domain active, each number with copies of every program; what all add
+/// beyond the second is shared evenly among them. With the cores of a domain.
+fn fit_power(
+    machine: &Arc<MachineSpec>,
+    programs: &[Arc<ProgramSpec>],
+    length: Nanos,
+) -> Result<(PowerFit, usize), ModelError> {
+    let whole = machine.machine();
+    let cpus = cpus_of_a_domain(machine);
+    let mut first: Vec<CpuId> = Vec::new();
+    for core in &whole.cores {
+        first.extend(core.first().filter(|cpu| cpus.contains(cpu)));
+    }
+    let cores = first.len();
+    let watts = |program: &Arc<ProgramSpec>, copies: usize| {
+        let done = together(machine, program, &first[..copies], 1e18, length);
+        done.energy_j / done.time.as_s()
+    };
+    let Some(any) = programs.first() else { return Ok((power::fit(&[])?, cores)) };
+    let idle = watts(any, 0);
+    let share = idle / whole.memory_domains.len() as f64;
+    let mut points = vec![PowerPoint { active: 0, watts: share }];
+    let mut numbers = vec![1, 2, cores];
+    numbers.retain(|&copies| copies <= cores);
+    numbers.dedup();
+    for active in numbers {
+        points
+            .extend(programs.iter().map(|program| PowerPoint { active, watts: watts(program, active) - idle + share }));
+    }
+    Ok((power::fit(&points)?, cores))
+}
+
+/// Every program alone on a core of each type, the same work on both.
+fn fit_core_types(
+    machine: &Arc<MachineSpec>,
+    (big, small): (&CoreTypeSpec, &CoreTypeSpec),
+    programs: &[Arc<ProgramSpec>],
+    length: Nanos,
+) -> Result<CoreTypesFit, ModelError> {
+    let whole = machine.machine();
+    let cpu = |kind: usize| whole.cpus.iter().find(|cpu| cpu.core_type == kind).map(|cpu| cpu.id);
+    let (on_big, on_small) = (cpu(0), cpu(1));
+    let sample = |done: &Together| CoreSample {
+        mips: done.tallies.iter().map(|tally| tally.instructions).sum::<f64>() / done.time.as_us(),
+        llcms: done.tallies.iter().map(|tally| tally.reads).sum::<f64>() / done.time.as_us(),
+    };
+    let (mut to_big, mut to_small) = (Vec::new(), Vec::new());
+    let mut best = (0.0f64, 0.0f64);
+    for program in programs {
+        let on_big = together(machine, program, on_big.as_slice(), 1e18, length);
+        let work = on_big.tallies.iter().map(|tally| tally.instructions).sum();
+        let on_small = together(machine, program, on_small.as_slice(), work, Nanos::MAX);
+        let (on_big, on_small) = (sample(&on_big), sample(&on_small));
+        to_big.push(CorePair { from: on_small, to_mips: on_big.mips });
+        to_small.push(CorePair { from: on_big, to_mips: on_small.mips });
+        best = (best.0.max(on_big.mips), best.1.max(on_small.mips));
+    }
+    let core = |kind: &CoreTypeSpec, capacity_mips: f64| CoreTypeFit {
+        capacity_mips,
+        busy_w: kind.idle_w + kind.active_w + kind.nj_per_instruction * capacity_mips / 1e3,
+        idle_w: kind.idle_w,
+    };
+    Ok(CoreTypesFit {
+        big: core(big, best.0),
+        small: core(small, best.1),
+        to_big: cross_core::fit(&to_big)?,
+        to_small: cross_core::fit(&to_small)?,
+    })
+}
+
+/// What copies of a program did together.
+struct Together {
+    time: Nanos,
+    tallies: Vec<Tally>,
+    energy_j: f64,
+}
+
+/// Runs a copy of a program on each of these CPUs until all have done their work, or for so long.
+fn together(
+    machine: &Arc<MachineSpec>,
+    program: &Arc<ProgramSpec>,
+    cpus: &[CpuId],
+    work: f64,
+    limit: Nanos,
+) -> Together {
+    let mut world = World::new(machine.clone(), std::slice::from_ref(program), DEFAULT_STEP);
+    for (thread, &cpu) in cpus.iter().enumerate() {
+        world.add_task(0, Instance { cpi: 1.0, memory: 1.0, length: 1.0 }, 1, work, 0);
+        let at = world.machine.index_of(cpu).unwrap_or_default();
+        world.place(thread, Arc::new([at]));
+    }
+    world.settle();
+    while world.now < limit.0 {
+        let next = world.next_event().min(limit.0);
+        if next == u64::MAX {
+            break;
+        }
+        world.advance(next);
+    }
+    (0..cpus.len() as u32).for_each(|task| world.sync_task(task));
+    let energy_j = world.energy().total();
+    Together { time: Nanos(world.now), tallies: world.threads.iter().map(|thread| thread.tally).collect(), energy_j }
+}
