@@ -1,5 +1,6 @@
 //! What the documentation of the command line and of mix files says, held against the built binary.
 
+use cosched_core::{POLICIES, ParamKind};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -96,6 +97,33 @@ fn every_exit_code_and_variable_is_documented() {
     assert!(variables.len() >= 10, "{variables:?}");
     for variable in variables {
         assert!(page.contains(&format!("| `{variable}` |")), "docs/command-line.md lacks {variable}");
+    }
+}
+
+#[test]
+fn every_policy_has_its_section_and_every_parameter_its_row() {
+    let page = page("policies.md");
+    let sections: Vec<(&str, &str)> = page.split("\n## `").skip(1).filter_map(|part| part.split_once('`')).collect();
+    let mut names: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
+    let mut expected: Vec<&str> = POLICIES.iter().map(|entry| entry.name).chain(["auto"]).collect();
+    names.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(names, expected, "docs/policies.md has a section for each policy and for nothing else");
+    for entry in POLICIES {
+        let (_, section) = sections.iter().find(|(name, _)| *name == entry.name).expect("it has a section");
+        for part in ["Idea", "Source", "Needs", "Waiting", "When", "When not"] {
+            assert!(section.contains(&format!("**{part}.**")), "{}: {part}", entry.name);
+        }
+        for spec in entry.params {
+            let (default, range) = match spec.kind {
+                ParamKind::Number { default, min, max } => (default.to_string(), format!("{min} to {max}")),
+                ParamKind::Choice(words) => (words[0].to_owned(), words.join(" or ")),
+            };
+            let row = format!("| `{}` | {default} | {range} | {} |", spec.name, spec.about);
+            assert!(section.contains(&row), "docs/policies.md lacks, under {}: {row}", entry.name);
+        }
+        let rows = section.lines().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(rows, entry.params.len(), "{} has no other parameters", entry.name);
     }
 }
 

@@ -196,6 +196,45 @@ fn a_second_thread_costs_no_core_and_each_memory_domain_has_its_bus() {
     assert_eq!(admitted(two, 4, 0.95), 2);
 }
 
+/// Where each of some waiting tasks runs on four cores of two CPUs, beside tasks that stay on these CPUs.
+fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
+    let mut tasks: Vec<TaskView> = stay.iter().zip(0..).map(|(&cpu, id)| view(id, Some(cpu), Nanos::ZERO)).collect();
+    tasks.iter_mut().for_each(|task| task.control.freeze = false);
+    for (last, id) in last.iter().zip(tasks.len() as u32..) {
+        tasks.push(TaskView { running: None, ..view(id, *last, Nanos::ZERO) });
+    }
+    // The other CPU of core n is n + 4.
+    let machine = Arc::new(Machine::uniform("four by two", 4, 2));
+    let now = Nanos::from_ms(1_000);
+    let snap = Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], tasks };
+    let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
+    assert_eq!(check(&snap, &decision), Ok(()));
+    let place = |id: u32| {
+        let change = decision.changes.iter().find(|change| change.task() == TaskId(id))?;
+        let Change::Place { placement, .. } = change else { return None };
+        Some(placement.cpus().to_string())
+    };
+    (stay.len() as u32..(stay.len() + last.len()) as u32).map(place).collect()
+}
+
+#[test]
+fn a_core_is_woken_for_as_many_as_it_has_room_for() {
+    // Six on three cores: 73.5 W / 6 = 12.25 W a task. A core for one more costs 12.3 W, for two more 6.15 W each.
+    let full = [0, 1, 2, 4, 5, 6];
+    assert_eq!(joined(&full, &[None]), [None]);
+    let mut both: Vec<String> = joined(&full, &[None, None]).into_iter().flatten().collect();
+    both.sort_unstable();
+    assert_eq!(both, ["3", "7"]);
+}
+
+#[test]
+fn nobody_shares_a_core_while_another_is_worth_waking() {
+    // It ran beside the task on core 0 before.
+    assert_eq!(joined(&[0], &[Some(4)]), [Some("5".to_owned())]);
+    // Home is as good as any where every core runs something.
+    assert_eq!(joined(&[0, 1, 2, 3], &[Some(6)]), [Some("6".to_owned())]);
+}
+
 #[test]
 fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
     // Demands from the least to the greatest, all waiting alike: taken in the order of their numbers.

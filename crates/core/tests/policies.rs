@@ -155,4 +155,38 @@ proptest! {
             prop_assert_eq!(policy(entry, &[]).decide(&renamed, &mut Rng::new(1)), decision, "{}", entry.name);
         }
     }
+
+    /// Where no two tasks are alike in what decides ties, it does not matter in which order they are listed.
+    #[test]
+    fn who_is_chosen_does_not_depend_on_the_order_of_tasks(snap in moment(), turn in 1usize..30) {
+        let mut snap = snap;
+        for (task, at) in snap.tasks.iter_mut().zip(1u64..) {
+            task.arrived = Nanos::from_ms(at);
+            if task.running.is_none() {
+                task.waiting_since = task.waiting_since - Nanos(at);
+            } else {
+                task.waiting_since = snap.now - Nanos(at);
+            }
+        }
+        // The same tasks with other numbers, so that they are listed in another order.
+        let count = snap.tasks.len();
+        prop_assume!(count > 1);
+        let new = |id: TaskId| TaskId(((id.0 as usize * (count - 1) + turn) % count) as u32);
+        let mut other = snap.clone();
+        other.tasks.iter_mut().for_each(|task| task.id = new(task.id));
+        other.tasks.sort_by_key(|task| task.id);
+        // `efs` settles homes, and `bias`, `big-fair` and `lucky` ties, in the order of numbers.
+        for name in ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle"] {
+            let entry = find_policy(name).unwrap();
+            let chosen = |snap: &Snapshot, number: &dyn Fn(TaskId) -> TaskId| {
+                let decision = policy(entry, &[]).decide(snap, &mut Rng::new(1));
+                let after = after(snap, &decision);
+                let placed = snap.tasks.iter().zip(&after).filter(|(_, place)| place.is_some());
+                let mut ids: Vec<TaskId> = placed.map(|(task, _)| number(task.id)).collect();
+                ids.sort_unstable();
+                ids
+            };
+            prop_assert_eq!(chosen(&snap, &new), chosen(&other, &|id| id), "{}", name);
+        }
+    }
 }

@@ -76,11 +76,13 @@ fn policies() -> (String, Value) {
         }
         let mut specs = Vec::new();
         for spec in entry.params {
-            let (value, range) = match spec.kind {
-                ParamKind::Number { default, min, max } => (json!(default), json!({ "min": min, "max": max })),
-                ParamKind::Choice(words) => (json!(words[0]), json!(words)),
+            let (shown, value, range) = match spec.kind {
+                ParamKind::Number { default, min, max } => {
+                    (default.to_string(), json!(default), json!({ "min": min, "max": max }))
+                }
+                ParamKind::Choice(words) => (words[0].to_owned(), json!(words[0]), json!(words)),
             };
-            let _ = writeln!(text, "{:<13} --param {}={value}", "", spec.name);
+            let _ = writeln!(text, "{:<13} --param {}={shown}", "", spec.name);
             let _ = writeln!(text, "{:<13}     {}", "", spec.about);
             specs.push(json!({ "name": spec.name, "default": value, "range": range, "about": spec.about }));
         }

@@ -7,7 +7,7 @@ use super::settings::Settings;
 use crate::decision::WaitReason;
 use crate::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
 use crate::model::power::energy_per_work;
-use crate::topology::Machine;
+use crate::topology::{CpuSet, Machine};
 
 /// What runs on one memory domain, as far as it is settled.
 struct Chip {
@@ -34,6 +34,8 @@ pub(super) struct Chips<'a> {
     chips: Vec<Chip>,
     /// Tasks on each core.
     on_core: Vec<u32>,
+    /// The most CPUs of a core.
+    threads: usize,
 }
 
 impl<'a> Chips<'a> {
@@ -41,7 +43,8 @@ impl<'a> Chips<'a> {
     pub(super) fn new(settings: &'a Settings, table: &'a AdmissionTable, machine: &'a Machine) -> Chips<'a> {
         let chip = || Chip { load: BusLoad::new(), active: 0, limits: Vec::new(), throughput: None };
         let chips = machine.memory_domains.iter().map(|_| chip()).collect();
-        Chips { settings, table, machine, chips, on_core: vec![0; machine.cores.len()] }
+        let threads = machine.cores.iter().map(CpuSet::len).max().unwrap_or(1);
+        Chips { settings, table, machine, chips, on_core: vec![0; machine.cores.len()], threads }
     }
 
     /// The chip of a CPU, given by its position.
@@ -83,9 +86,20 @@ impl<'a> Chips<'a> {
         }
     }
 
-    /// Whether a task of this class may join.
-    pub(super) fn admits(&mut self, chip: usize, joining: Joining, class: DemandClass) -> bool {
-        self.limit(chip, joining).is_some_and(|limit| class <= limit)
+    /// Whether a task of this class may join, with so many waiting, itself included.
+    ///
+    /// A task that wakes a core by itself may also join if it would together with as many like it as the core has CPUs
+    /// for and as wait (ours). The others cost no power, so that a core can be worth waking for all of them where it is not
+    /// for the first: without this, where some cores run a task on each of their CPUs, which makes work cheap, no further
+    /// core would ever be woken.
+    pub(super) fn admits(&mut self, chip: usize, joining: Joining, class: DemandClass, waiting: usize) -> bool {
+        let fits = |limit: Option<DemandClass>| limit.is_some_and(|limit| class <= limit);
+        if fits(self.limit(chip, joining)) {
+            return true;
+        }
+        let together = waiting.min(self.threads) as u32;
+        let wakes_one = joining == Joining { tasks: 1, cores: 1 };
+        wakes_one && together > 1 && fits(self.limit(chip, Joining { tasks: together, ..joining }))
     }
 
     /// Why a task of this class may not.

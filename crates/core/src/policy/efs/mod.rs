@@ -22,8 +22,10 @@
 //! common instant is the end of the shortest slice, between the least slice (4/18 of a quantum) and a quantum.
 //!
 //! As long as a first guess keeps somebody waiting, and when somebody wakes who waits or does not fit, the next instant
-//! comes after a least slice. Each memory domain has its own bus and power; cores count, not their threads; a gang
-//! counts as so many tasks as it has CPUs, and needs all of them at once. With the objective `throughput` a task that
+//! comes after a least slice. Each memory domain has its own bus and power; cores count, not their threads, so that a
+//! second task on a core costs no power: an idle core is woken for as many tasks as it has CPUs and as wait, if not for
+//! one, and nobody shares a core while another is worth waking. A gang counts as so many tasks as it has CPUs, and needs
+//! all of them at once. With the objective `throughput` a task that
 //! does not fit comes after all that do, and runs before a CPU idles.
 //!
 //! Between two such instants free CPUs are filled, and what runs stays, as under all policies here. The overdue come

@@ -72,7 +72,8 @@ impl<'a> Turn<'a> {
                     let cpus: Vec<usize> = cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
                     if let Some(&first) = cpus.first().filter(|_| woken && settings.objective != Objective::Throughput)
                     {
-                        overloaded |= !chips.admits(chips.of(first), chips.joining(&cpus), known.class());
+                        let joining = chips.joining(&cpus);
+                        overloaded |= !chips.admits(chips.of(first), joining, known.class(), round.order.len() + 1);
                     }
                     chips.add(known.class(), &cpus);
                 }
@@ -118,6 +119,11 @@ impl<'a> Turn<'a> {
         self.keep_sleepers();
     }
 
+    /// Tasks that were not chosen yet.
+    fn waiting(&self) -> usize {
+        self.round.order.len().saturating_sub(self.chosen.len())
+    }
+
     fn in_starved_slice(&self) -> bool {
         self.protect && self.round.snap.tasks.iter().any(|task| is_in_starved_slice(task, self.round.snap.now))
     }
@@ -134,7 +140,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Each free CPU takes the first of its queue that fits; the CPU whose first has waited longest comes first.
+    /// Each free CPU takes the first of its queue that fits; the CPU whose first has waited longest comes first. A CPU on
+    /// whose core something runs comes after those of idle cores.
     fn run_queues(&mut self) {
         let first = |turn: &Turn<'_>, cpu: usize| {
             turn.queues.members(cpu).map(|position| turn.queues.member(position)).find(|&ix| turn.round.is_open(ix))
@@ -148,25 +155,41 @@ impl<'a> Turn<'a> {
             }
         }
         turns.sort_unstable();
+        let mut busy_cores: Vec<usize> = Vec::new();
         for (_, _, cpu) in turns {
             let cpu = cpu as usize;
-            for position in self.queues.members(cpu) {
-                if !self.free[cpu] {
-                    break;
-                }
-                let ix = self.queues.member(position);
-                if self.round.is_open(ix) {
-                    self.try_on_home(ix, cpu);
-                }
+            if self.chips.core_is_idle(cpu) {
+                self.run_queue(cpu);
+            } else {
+                busy_cores.push(cpu);
+            }
+        }
+        for cpu in busy_cores {
+            self.run_queue(cpu);
+        }
+    }
+
+    fn run_queue(&mut self, cpu: usize) {
+        for position in self.queues.members(cpu) {
+            if !self.free[cpu] {
+                return;
+            }
+            let ix = self.queues.member(position);
+            if self.round.is_open(ix) {
+                self.try_from_home(ix, cpu);
             }
         }
     }
 
-    fn try_on_home(&mut self, ix: u32, home: usize) {
-        if self.round.task(ix).cpus == 1 {
-            self.try_on(ix, &[home], Fit::Must);
-        } else {
+    /// Runs a task at home if it fits, or on an idle core for which no task of its own fits when something runs on the
+    /// core of its home: for the power of a core it is faster there.
+    fn try_from_home(&mut self, ix: u32, home: usize) {
+        let chip = self.chips.of(home);
+        let elsewhere = !self.chips.core_is_idle(home) && self.free_of[chip][1] > 0;
+        if elsewhere || self.round.task(ix).cpus > 1 {
             self.try_anywhere(ix, Fit::Must);
+        } else {
+            self.try_on(ix, &[home], Fit::Must);
         }
     }
 
@@ -193,18 +216,19 @@ impl<'a> Turn<'a> {
         if task.cpus > 1 {
             return self.try_gang(ix, home, fit);
         }
-        if self.free[home] && self.try_on(ix, &[home], fit) {
+        let (class, own) = (self.known[ix as usize].class(), self.chips.of(home));
+        // All free CPUs of a chip are alike, but for whether their cores are idle. Idle ones are the faster.
+        let is_best = self.chips.core_is_idle(home) || self.free_of[own][1] == 0;
+        if self.free[home] && is_best && self.try_on(ix, &[home], fit) {
             return true;
         }
-        // All free CPUs of a chip are alike, but for whether their cores are idle. Idle ones are the faster.
-        let (class, own) = (self.known[ix as usize].class(), self.chips.of(home));
         for chip in std::iter::once(own).chain((0..self.free_of.len()).filter(|&chip| chip != own)) {
             for idle in [true, false] {
                 if self.free_of[chip][usize::from(idle)] == 0 {
                     continue;
                 }
                 let joining = Joining { tasks: 1, cores: u32::from(idle) };
-                if fit == Fit::Must && !self.chips.admits(chip, joining, class) {
+                if fit == Fit::Must && !self.chips.admits(chip, joining, class, self.waiting()) {
                     self.refuse(ix, chip, joining);
                 } else if let Some(cpu) = self.free_cpu(task, home, chip, idle) {
                     self.run_on(ix, &[cpu]);
@@ -273,7 +297,7 @@ impl<'a> Turn<'a> {
             // A gang across chips is judged where it begins.
             let class = self.known[ix as usize].class();
             let (chip, joining) = (self.chips.of(cpus[0]), self.chips.joining(cpus));
-            if !self.chips.admits(chip, joining, class) {
+            if !self.chips.admits(chip, joining, class, self.waiting()) {
                 self.refuse(ix, chip, joining);
                 if cpus.len() > 1 && self.round.task(ix).allowed.is_none() {
                     self.refused_gang = Some((cpus.len() as u32, class, chip, joining));

@@ -1,0 +1,94 @@
+//! A run under a policy on a built-in machine, and what it is measured by.
+
+use cosched_core::metric::{Outcomes, metric};
+use cosched_core::*;
+use cosched_sim::*;
+use std::sync::Arc;
+
+/// Jobs on a machine.
+#[derive(Clone)]
+pub(crate) struct Scene {
+    machine: &'static str,
+    jobs: Vec<SimJob>,
+    restart: Restart,
+}
+
+impl Scene {
+    pub(crate) fn on(machine: &'static str) -> Scene {
+        Scene { machine, jobs: Vec::new(), restart: Restart::Never }
+    }
+
+    /// So many copies of a program, each with what it does alone in so many milliseconds.
+    pub(crate) fn copies(self, count: usize, program: &str, solo_ms: u64) -> Scene {
+        let program = builtin_program(program).unwrap_or_else(|| panic!("{program} is built in"));
+        self.custom(count, program, solo_ms)
+    }
+
+    /// So many copies of a program that is not built in.
+    pub(crate) fn custom(mut self, count: usize, program: ProgramSpec, solo_ms: u64) -> Scene {
+        let work = Work::SoloTime(Nanos::from_ms(solo_ms));
+        let job = SimJob { program: Arc::new(program), work, cpus: 1, nice: 0 };
+        self.jobs.extend(std::iter::repeat_n(job, count));
+        self
+    }
+
+    /// One of each.
+    pub(crate) fn each(self, programs: &[&str], solo_ms: u64) -> Scene {
+        programs.iter().fold(self, |scene, program| scene.copies(1, program, solo_ms))
+    }
+
+    /// The programs of a mix file of the repository, and whether they start again.
+    pub(crate) fn mix(mut self, path: &str, solo_ms: u64) -> Scene {
+        let path = format!("{}/../../mixes/{path}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let table: toml::Table = text.parse().unwrap();
+        if table.get("restart").is_some() {
+            self.restart = Restart::UntilLast;
+        }
+        for job in table["job"].as_array().unwrap() {
+            let copies = job.get("copies").map_or(1, |copies| copies.as_integer().unwrap() as usize);
+            self = self.copies(copies, job["program"].as_str().unwrap(), solo_ms);
+        }
+        self
+    }
+
+    /// A run, watched.
+    pub(crate) fn watched(&self, policy: &str, seed: u64, watch: &mut dyn Recorder) -> Run {
+        let machine = Arc::new(builtin_machine(self.machine).unwrap_or_else(|| panic!("{} is built in", self.machine)));
+        let config = SimConfig::new(machine, self.jobs.clone(), seed);
+        let entry = find_policy(policy).unwrap();
+        let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+        let mut sim = Sim::new(config).unwrap();
+        let mut specs: Vec<TaskSpec> = (0..self.jobs.len() as u32)
+            .map(|id| TaskSpec::new(id, &format!("{}-{id}", self.jobs[id as usize].program.name)))
+            .collect();
+        // Solo traces cost all solo runs once more, and only this policy goes by them.
+        let traces = if policy == "oracle" { sim.solo_traces(Nanos::from_ms(200)) } else { vec![None; specs.len()] };
+        for ((spec, solo), trace) in specs.iter_mut().zip(sim.solo_runs()).zip(traces) {
+            spec.solo =
+                SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };
+        }
+        let quantum = Nanos::from_s(params.number("quantum_s"));
+        let config = RunConfig { quantum, seed, restart: self.restart, ..RunConfig::default() };
+        let result = run(&mut sim, &mut *(entry.build)(&params), watch, specs, &config).unwrap();
+        assert_eq!(result.policy_faults, 0, "{policy}");
+        assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{policy}");
+        Run { outcomes: Outcomes::of(&result) }
+    }
+
+    pub(crate) fn run(&self, policy: &str, seed: u64) -> Run {
+        self.watched(policy, seed, &mut NullRecorder)
+    }
+}
+
+/// What came of it.
+pub(crate) struct Run {
+    outcomes: Outcomes,
+}
+
+impl Run {
+    /// The value of a metric of the table.
+    pub(crate) fn get(&self, name: &str) -> f64 {
+        metric(name).unwrap().of(&self.outcomes).value().unwrap_or_else(|| panic!("{name} has a value"))
+    }
+}
