@@ -97,8 +97,9 @@ pub enum SimError {
     Stuck(Nanos),
 }
 
-/// After so long without anybody running, with nobody asleep and no change to come, the simulation gives up.
-const PATIENCE: Nanos = Nanos::from_ms(3_600_000);
+/// After so many waits in a row without anybody running, asleep, or about to come back, the simulation gives up: somebody
+/// asks again and again, and nothing will change.
+const PATIENCE: u32 = 100_000;
 
 /// A simulated machine with jobs.
 pub struct Sim {
@@ -112,7 +113,7 @@ pub struct Sim {
     faults: VecDeque<Fault>,
     trouble: Trouble,
     queued: Vec<Event>,
-    last_run: Nanos,
+    idle_waits: u32,
     events: u64,
 }
 
@@ -179,7 +180,7 @@ impl Sim {
             faults: faults.into(),
             trouble: Trouble { vanished: false, factor: 1.0 },
             queued: Vec::new(),
-            last_run: Nanos::ZERO,
+            idle_waits: 0,
             events: 0,
             config,
         })
@@ -379,10 +380,12 @@ impl Backend for Sim {
             if at == u64::MAX {
                 return Err(SimError::Stuck(Nanos(self.world.now)));
             }
-            if self.world.any_running() {
-                self.last_run = Nanos(at);
-            } else if next == u64::MAX && fault == u64::MAX && Nanos(at) - self.last_run > PATIENCE {
+            if self.world.any_running() || next != u64::MAX || fault != u64::MAX {
+                self.idle_waits = 0;
+            } else if self.idle_waits == PATIENCE {
                 return Err(SimError::Stuck(Nanos(self.world.now)));
+            } else {
+                self.idle_waits += 1;
             }
             self.events += 1;
             self.world.advance(at);

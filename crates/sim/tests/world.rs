@@ -208,3 +208,28 @@ fn nothing_that_could_run_is_an_error_and_not_an_endless_run() {
     let mut sim = Sim::new(config).unwrap();
     assert!(matches!(sim.wait(None, &mut Vec::new()), Err(SimError::Stuck(_))));
 }
+
+#[test]
+fn a_job_may_come_days_later() {
+    let config = config(&machine(2, 1), vec![job(&compute(), 300); 2]);
+    let mut tasks = specs(&config);
+    tasks[1].arrives = Nanos::from_ms(3 * 86_400_000);
+    let mut sim = Sim::new(config).unwrap();
+    let entry = find_policy("round-robin").unwrap();
+    let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+    let settings = RunConfig::default();
+    let result = run(&mut sim, &mut *(entry.build)(&params), &mut NullRecorder, tasks, &settings).unwrap();
+    assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+}
+
+#[test]
+fn what_can_never_run_ends_the_simulation() {
+    let config = config(&machine(2, 1), vec![SimJob { cpus: 2, ..job(&compute(), 300) }]);
+    let faults = vec![Fault { at: Nanos::from_ms(100), what: FaultKind::CpuOffline(CpuId(1)) }];
+    let mut sim = Sim::new(SimConfig { faults, ..config.clone() }).unwrap();
+    let entry = find_policy("round-robin").unwrap();
+    let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+    let settings = RunConfig::default();
+    let outcome = run(&mut sim, &mut *(entry.build)(&params), &mut NullRecorder, specs(&config), &settings);
+    assert!(matches!(outcome, Err(RunError::Backend(SimError::Stuck(_)))), "{outcome:?}");
+}
