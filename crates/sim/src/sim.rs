@@ -100,6 +100,9 @@ pub enum SimError {
 /// After so long without anybody running, with nobody asleep and no change to come, the simulation gives up.
 const PATIENCE: Nanos = Nanos::from_ms(3_600_000);
 
+/// Counters that lie by more than this are full at once anyway.
+const MOST_LIED: f64 = 1e18;
+
 /// A simulated machine with jobs.
 pub struct Sim {
     config: SimConfig,
@@ -265,7 +268,8 @@ impl Sim {
         match fault {
             FaultKind::CountersVanish => self.trouble.vanished = true,
             FaultKind::CountersWrap => self.tasks.iter_mut().for_each(|task| task.reported.wrap()),
-            FaultKind::CountersLie { factor } => self.trouble.factor = factor.max(0.0),
+            // Not a number counts as nothing.
+            FaultKind::CountersLie { factor } => self.trouble.factor = factor.max(0.0).min(MOST_LIED),
             FaultKind::CpuOffline(cpu) => self.set_online(cpu, false),
             FaultKind::CpuOnline(cpu) => self.set_online(cpu, true),
             FaultKind::JobDies { task, exit } => {

@@ -208,3 +208,13 @@ fn nothing_that_could_run_is_an_error_and_not_an_endless_run() {
     let mut sim = Sim::new(config).unwrap();
     assert!(matches!(sim.wait(None, &mut Vec::new()), Err(SimError::Stuck(_))));
 }
+
+#[test]
+fn slices_shorter_than_a_switch_do_not_stop_the_world() {
+    let mut machine = machine(1, 1);
+    (machine.kernel.period_ms, machine.kernel.min_slice_ms, machine.kernel.switch_us) = (0.1, 0.1, 1_000.0);
+    let nice = SimJob { nice: 19, ..job(&compute(), 10) };
+    let (result, _) = run_on(&config(&machine, vec![job(&compute(), 10), nice, job(&stream(), 10)]), "linux");
+    assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+    assert!(result.turnaround < Nanos::from_ms(100), "{:?}", result.turnaround);
+}

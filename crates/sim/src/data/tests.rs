@@ -214,6 +214,22 @@ fn wrong_machines_are_refused_although_each_number_is_right() {
 }
 
 #[test]
+fn more_cpus_than_can_be_counted_are_still_too_many() {
+    let start = MACHINE.find("[[core_type]]").unwrap();
+    let end = MACHINE.find("[llc]").unwrap();
+    let first = MACHINE[start..MACHINE[start + 1..].find("[[core_type]]").unwrap() + start + 1]
+        .replace("cores_per_llc = 1", "cores_per_llc = 512")
+        .replace("threads_per_core = 1", "threads_per_core = 8");
+    // 64 x 64 caches of 256 types of 512 cores of 8 threads: 2^32.
+    let types: String = (0..256).map(|n| first.replace("\"big\"", &format!("\"type{n}\""))).collect();
+    let smt = "[smt]\nassumed = \"two\"\nissue_share = 0.4\nl1_wait_cycles = 1\n\n";
+    let text = format!("{}{types}{smt}{}", &MACHINE[..start], &MACHINE[end..])
+        .replace("sockets = 1\nllcs_per_socket = 1", "sockets = 64\nllcs_per_socket = 64");
+    let error = parse_machine(&text, "my.toml").unwrap_err().to_string();
+    assert!(error.contains("the number of CPUs is 4294967296"), "{error}");
+}
+
+#[test]
 fn wrong_program_files_are_refused_with_line_and_remedy() {
     let check = |change, at: &str, parts: &[&str]| check(READ_PROGRAM, PROGRAM, change, at, parts);
     check(("cpi = 0.52", "cpi = 0"), "cpi = 0\n", &["[core] cpi is 0; expected 0.05 to 100, as in cpi = 0.6"]);
