@@ -87,6 +87,7 @@ impl World {
                     at: 0,
                     turnover: 0.0,
                     changes: u64::MAX,
+                    planned_pace: 0.0,
                     next: u64::MAX,
                     dirty: false,
                     active: false,
