@@ -397,3 +397,53 @@ fn machines_are_listed_in_the_page() {
         assert!(has_row(MACHINE_PAGE, file.name, ""), "docs/machine-file.md does not list {}", file.name);
     }
 }
+
+/// Files with pieces cut out, doubled, moved and replaced: each is read, or refused at one of its lines.
+#[test]
+fn mutilated_files_are_read_or_refused_at_a_line() {
+    let mut rng = cosched_core::Rng::new(1);
+    let odd = [
+        "\u{e9}",
+        "\"",
+        "[",
+        "]]",
+        "=",
+        "-",
+        "nan",
+        "inf",
+        "1e308",
+        "0",
+        "9",
+        "\n",
+        "\r",
+        "\0",
+        "#",
+        "{",
+        "true",
+        "\u{1f600}",
+    ];
+    for (read, good) in [(READ_MACHINE, MACHINE), (READ_PROGRAM, PROGRAM), (READ_PROGRAM, OVERLAP), (READ_CURVE, CURVE)]
+    {
+        for _ in 0..1_500 {
+            let mut chars: Vec<char> = good.chars().collect();
+            for _ in 0..=rng.below(3) {
+                let at = rng.below(chars.len() as u64) as usize;
+                let end = (at + rng.below(12) as usize).min(chars.len());
+                let piece: Vec<char> = chars[at..end].to_vec();
+                let put = match rng.below(4) {
+                    0 => Vec::new(),
+                    1 => [piece.clone(), piece].concat(),
+                    _ => odd[rng.below(odd.len() as u64) as usize].chars().collect(),
+                };
+                chars.splice(at..end, put);
+            }
+            let text: String = chars.into_iter().collect();
+            if let Err(error) = read(&text, "my.toml") {
+                let said = error.to_string();
+                let line = said.strip_prefix("my.toml:").and_then(|rest| rest.split(':').next()?.parse::<usize>().ok());
+                let lines = text.matches('\n').count() + 1;
+                assert!(line.is_some_and(|line| (1..=lines).contains(&line)), "{said}\n{text}");
+            }
+        }
+    }
+}

@@ -333,3 +333,42 @@ impl Backend for Watched {
         self.sim.energy_j()
     }
 }
+
+/// A call of the backend, sense or nonsense.
+#[derive(Clone, Debug)]
+pub enum Call {
+    Wait(u64),
+    Read,
+    Kill(u32),
+    Restart(u32),
+    Apply(Vec<Order>),
+}
+
+/// A change for some task: its CPUs by bits, `None` to stop it.
+#[derive(Clone, Debug)]
+pub struct Order(u32, Option<(u16, bool)>);
+
+impl Order {
+    pub fn of(&self, tasks: u32) -> Change {
+        let task = TaskId(self.0 % tasks);
+        let Some((bits, exclusive)) = self.1 else { return Change::Stop { task } };
+        let cpus: CpuSet = (0..16).filter(|bit| bits >> bit & 1 == 1).map(|bit| CpuId(bit * bit)).collect();
+        let placement = if exclusive {
+            Placement::Exclusive { cpus, whole_core: bits & 1 == 1 }
+        } else {
+            Placement::Allowed { mask: cpus }
+        };
+        Change::Place { task, placement, lease_end: None, purpose: Purpose::Run }
+    }
+}
+
+pub fn call() -> impl Strategy<Value = Call> {
+    let order = (0u32..6, proptest::option::weighted(0.8, any::<(u16, bool)>())).prop_map(|(task, to)| Order(task, to));
+    prop_oneof![
+        4 => select(vec![0u64, 1, 999, 100_000, 5_000_000, 40_000_000]).prop_map(Call::Wait),
+        2 => Just(Call::Read),
+        1 => (0u32..6).prop_map(Call::Kill),
+        1 => (0u32..6).prop_map(Call::Restart),
+        4 => vec(order, 0..5).prop_map(Call::Apply),
+    ]
+}
