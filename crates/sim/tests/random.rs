@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use random_world::*;
 
-const CASES: u32 = 40;
+const CASES: u32 = 200;
 
 /// Runs a scene under a policy; `None` if the policy lacks what it needs.
 fn run_scene(scene: &Scene, entry: &PolicyEntry) -> Option<(Result<RunResult, String>, Watched)> {
