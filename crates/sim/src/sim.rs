@@ -269,7 +269,9 @@ impl Sim {
             FaultKind::CountersVanish => self.trouble.vanished = true,
             FaultKind::CountersWrap => self.tasks.iter_mut().for_each(|task| task.reported.wrap()),
             // Not a number counts as nothing.
-            FaultKind::CountersLie { factor } => self.trouble.factor = factor.max(0.0).min(MOST_LIED),
+            FaultKind::CountersLie { factor } => {
+                self.trouble.factor = if factor > 0.0 { factor.min(MOST_LIED) } else { 0.0 };
+            }
             FaultKind::CpuOffline(cpu) => self.set_online(cpu, false),
             FaultKind::CpuOnline(cpu) => self.set_online(cpu, true),
             FaultKind::JobDies { task, exit } => {

@@ -343,6 +343,8 @@ impl World {
             let mut threads = self.tasks[task as usize].clone();
             if threads.all(|thread| self.threads[thread].state == State::Done) {
                 self.happened.push(Happening::Finished(task));
+            } else {
+                self.note_sleep(task);
             }
             return;
         }
@@ -354,10 +356,15 @@ impl World {
         if sleep > 0 {
             self.dequeue(thread_ix, State::Asleep);
             self.sleeping.insert((self.now + sleep, thread_ix));
-            let asleep = |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
-            if self.tasks[task as usize].clone().all(asleep) {
-                self.happened.push(Happening::Slept(task));
-            }
+            self.note_sleep(task);
+        }
+    }
+
+    /// Tells it if none of a task's threads is awake any more.
+    fn note_sleep(&mut self, task: u32) {
+        let asleep = |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
+        if self.tasks[task as usize].clone().all(asleep) {
+            self.happened.push(Happening::Slept(task));
         }
     }
 
