@@ -312,7 +312,7 @@ impl Backend for Watched {
                     self.wrong.push(format!("{before:?} then {usage:?}"));
                 }
             }
-            self.told[ix] = Some(usage.clone());
+            self.told[ix] = Some(*usage);
         }
     }
 
