@@ -101,6 +101,9 @@ pub enum SimError {
 /// asks again and again, and nothing will change.
 const PATIENCE: u32 = 100_000;
 
+/// Counters that lie by more than this are full at once anyway.
+const MOST_LIED: f64 = 1e18;
+
 /// A simulated machine with jobs.
 pub struct Sim {
     config: SimConfig,
@@ -266,7 +269,10 @@ impl Sim {
         match fault {
             FaultKind::CountersVanish => self.trouble.vanished = true,
             FaultKind::CountersWrap => self.tasks.iter_mut().for_each(|task| task.reported.wrap()),
-            FaultKind::CountersLie { factor } => self.trouble.factor = factor.max(0.0),
+            // Not a number counts as nothing.
+            FaultKind::CountersLie { factor } => {
+                self.trouble.factor = if factor > 0.0 { factor.min(MOST_LIED) } else { 0.0 };
+            }
             FaultKind::CpuOffline(cpu) => self.set_online(cpu, false),
             FaultKind::CpuOnline(cpu) => self.set_online(cpu, true),
             FaultKind::JobDies { task, exit } => {

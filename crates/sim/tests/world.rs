@@ -233,3 +233,34 @@ fn what_can_never_run_ends_the_simulation() {
     let outcome = run(&mut sim, &mut *(entry.build)(&params), &mut NullRecorder, specs(&config), &settings);
     assert!(matches!(outcome, Err(RunError::Backend(SimError::Stuck(_)))), "{outcome:?}");
 }
+
+#[test]
+fn slices_shorter_than_a_switch_do_not_stop_the_world() {
+    let mut machine = machine(1, 1);
+    (machine.kernel.period_ms, machine.kernel.min_slice_ms, machine.kernel.switch_us) = (0.1, 0.1, 1_000.0);
+    let nice = SimJob { nice: 19, ..job(&compute(), 10) };
+    let (result, _) = run_on(&config(&machine, vec![job(&compute(), 10), nice, job(&stream(), 10)]), "linux");
+    assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+    assert!(result.turnaround < Nanos::from_ms(100), "{:?}", result.turnaround);
+}
+
+#[test]
+fn a_gang_sleeps_again_when_its_last_awake_thread_ends() {
+    let mut program = compute();
+    program.phases = vec![program::Phase { instructions: 6e7, cpi: 1.0, memory: 1.0, then_sleep_ms: 100.0 }];
+    let gang = SimJob { cpus: 2, work: Work::Instructions(160_000_000), ..job(&program, 1) };
+    let mut sim = Sim::new(config(&machine(2, 1), vec![gang, job(&compute(), 1_000)])).unwrap();
+    let set = |cpus: &[u32]| cpus.iter().map(|&cpu| CpuId(cpu)).collect::<CpuSet>();
+    let place =
+        |task, placement| Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run };
+    // Its second thread shares its CPU, and so falls asleep later, and wakes when the first has done its work.
+    let gang = place(0, Placement::Exclusive { cpus: set(&[0, 1]), whole_core: false });
+    sim.apply(&[gang, place(1, Placement::Allowed { mask: set(&[1]) })]).unwrap();
+    let mut events = Vec::new();
+    while sim.now() < Nanos::from_ms(400) {
+        sim.wait(Some(Nanos::from_ms(400)), &mut events).unwrap();
+    }
+    let (task, slept, woke) = (TaskId(0), Event::Slept(TaskId(0)), Event::Woke(TaskId(0)));
+    let ended = Event::Ended { task, exit: Exit::Code(0) };
+    assert_eq!(events, [slept.clone(), woke.clone(), slept, woke, ended]);
+}

@@ -208,9 +208,9 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let llcs_per_socket = group.whole(topology.llcs_per_socket, &LLCS)?;
 
     let core_types = read_core_types(&text, parsed.core_type, &mut sources)?;
-    let cpus = |kind: &CoreTypeSpec| kind.cores_per_llc * kind.threads_per_core;
-    let cpus = sockets * llcs_per_socket * core_types.iter().map(cpus).sum::<u32>();
-    if cpus > MOST_CPUS {
+    let cpus = |kind: &CoreTypeSpec| u64::from(kind.cores_per_llc * kind.threads_per_core);
+    let cpus = u64::from(sockets * llcs_per_socket) * core_types.iter().map(cpus).sum::<u64>();
+    if cpus > u64::from(MOST_CPUS) {
         let example = "sockets = 1, llcs_per_socket = 1, cores_per_llc = 6, threads_per_core = 2";
         return Err(top.wrong(0..0, "the number of CPUs", cpus, format!("at most {MOST_CPUS}"), example));
     }

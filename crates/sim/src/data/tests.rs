@@ -249,6 +249,22 @@ fn a_policy_takes_what_it_has_of_the_machine_s_parameters() {
 }
 
 #[test]
+fn more_cpus_than_can_be_counted_are_still_too_many() {
+    let start = MACHINE.find("[[core_type]]").unwrap();
+    let end = MACHINE.find("[llc]").unwrap();
+    let first = MACHINE[start..MACHINE[start + 1..].find("[[core_type]]").unwrap() + start + 1]
+        .replace("cores_per_llc = 1", "cores_per_llc = 512")
+        .replace("threads_per_core = 1", "threads_per_core = 8");
+    // 64 x 64 caches of 256 types of 512 cores of 8 threads: 2^32.
+    let types: String = (0..256).map(|n| first.replace("\"big\"", &format!("\"type{n}\""))).collect();
+    let smt = "[smt]\nassumed = \"two\"\nissue_share = 0.4\nl1_wait_cycles = 1\n\n";
+    let text = format!("{}{types}{smt}{}", &MACHINE[..start], &MACHINE[end..])
+        .replace("sockets = 1\nllcs_per_socket = 1", "sockets = 64\nllcs_per_socket = 64");
+    let error = parse_machine(&text, "my.toml").unwrap_err().to_string();
+    assert!(error.contains("the number of CPUs is 4294967296"), "{error}");
+}
+
+#[test]
 fn wrong_program_files_are_refused_with_line_and_remedy() {
     let check = |change, at: &str, parts: &[&str]| check(READ_PROGRAM, PROGRAM, change, at, parts);
     check(("cpi = 0.52", "cpi = 0"), "cpi = 0\n", &["[core] cpi is 0; expected 0.05 to 100, as in cpi = 0.6"]);
@@ -414,5 +430,55 @@ fn the_examples_of_the_pages_are_right() {
 fn machines_are_listed_in_the_page() {
     for file in MACHINES {
         assert!(has_row(MACHINE_PAGE, file.name, ""), "docs/machine-file.md does not list {}", file.name);
+    }
+}
+
+/// Files with pieces cut out, doubled, moved and replaced: each is read, or refused at one of its lines.
+#[test]
+fn mutilated_files_are_read_or_refused_at_a_line() {
+    let mut rng = cosched_core::Rng::new(1);
+    let odd = [
+        "\u{e9}",
+        "\"",
+        "[",
+        "]]",
+        "=",
+        "-",
+        "nan",
+        "inf",
+        "1e308",
+        "0",
+        "9",
+        "\n",
+        "\r",
+        "\0",
+        "#",
+        "{",
+        "true",
+        "\u{1f600}",
+    ];
+    for (read, good) in [(READ_MACHINE, MACHINE), (READ_PROGRAM, PROGRAM), (READ_PROGRAM, OVERLAP), (READ_CURVE, CURVE)]
+    {
+        for _ in 0..1_500 {
+            let mut chars: Vec<char> = good.chars().collect();
+            for _ in 0..=rng.below(3) {
+                let at = rng.below(chars.len() as u64) as usize;
+                let end = (at + rng.below(12) as usize).min(chars.len());
+                let piece: Vec<char> = chars[at..end].to_vec();
+                let put = match rng.below(4) {
+                    0 => Vec::new(),
+                    1 => [piece.clone(), piece].concat(),
+                    _ => odd[rng.below(odd.len() as u64) as usize].chars().collect(),
+                };
+                chars.splice(at..end, put);
+            }
+            let text: String = chars.into_iter().collect();
+            if let Err(error) = read(&text, "my.toml") {
+                let said = error.to_string();
+                let line = said.strip_prefix("my.toml:").and_then(|rest| rest.split(':').next()?.parse::<usize>().ok());
+                let lines = text.matches('\n').count() + 1;
+                assert!(line.is_some_and(|line| (1..=lines).contains(&line)), "{said}\n{text}");
+            }
+        }
     }
 }

@@ -73,7 +73,8 @@ pub(super) struct Text<'a> {
 
 impl<'a> Text<'a> {
     fn line(&self, at: usize) -> usize {
-        self.text[..at.min(self.text.len())].matches('\n').count() + 1
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        before.iter().filter(|&&byte| byte == b'\n').count() + 1
     }
 
     /// Reads the text as TOML of this form.

@@ -13,6 +13,9 @@ pub(crate) const LINES_PER_MB: f64 = 16_384.0;
 /// The second-level cache, in MB, behind which the profiles' last-level cache was measured.
 const MEASURED_L2_MB: f64 = 1.0;
 
+/// Misses per instruction below which a fit says nothing about what one of them costs.
+const LEAST_FITTED: f64 = 1e-9;
+
 /// A program on a type of core. Counts are per instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Behaviour {
@@ -54,6 +57,9 @@ impl Penalty {
             Stall::Fitted { cpi_fixed, cpi_per_100_cycles, from_cycles } => {
                 // The fit holds for all the misses that it was made with; what is not in the core is theirs.
                 let misses = program.memory.reads_per_ki / 1_000.0;
+                if misses < LEAST_FITTED {
+                    return Penalty { knee: f64::INFINITY, low: 0.0, fixed: 0.0, high: 0.0 };
+                }
                 let fixed = (cpi_fixed - program.core.cpi) / misses;
                 let high = cpi_per_100_cycles / 100.0 / misses;
                 let at_knee = fixed + high * from_cycles;
@@ -199,6 +205,16 @@ mod tests {
         // Below the fit a straight line to the core's own time, without a jump.
         let (below, above) = (behaviour.penalty.at(227.999).0, behaviour.penalty.at(228.0).0);
         assert!((below - above).abs() < 0.01 && behaviour.penalty.at(0.0).0 == 0.0);
+    }
+
+    #[test]
+    fn a_fit_without_misses_costs_nothing() {
+        for reads_per_ki in [0.0, 5e-324, 1e-300] {
+            let program = mcf();
+            let memory = ProgramMemory { reads_per_ki, writes_per_ki: 0.0, ..program.memory };
+            let behaviour = Behaviour::new(&ProgramSpec { memory, ..program }, &core(256.0));
+            assert_eq!(behaviour.penalty.at(300.0), (0.0, 0.0));
+        }
     }
 
     #[test]

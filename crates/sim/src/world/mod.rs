@@ -89,6 +89,7 @@ impl World {
                     at: 0,
                     turnover: 0.0,
                     changes: u64::MAX,
+                    planned_pace: 0.0,
                     dirty: false,
                     active: false,
                     active_ns: 0,
@@ -344,6 +345,8 @@ impl World {
             let mut threads = self.tasks[task as usize].clone();
             if threads.all(|thread| self.threads[thread].state == State::Done) {
                 self.happened.push(Happening::Finished(task));
+            } else {
+                self.note_sleep(task);
             }
             return;
         }
@@ -355,10 +358,15 @@ impl World {
         if sleep > 0 {
             self.dequeue(thread_ix, State::Asleep);
             self.sleeping.insert((self.now + sleep, thread_ix));
-            let asleep = |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
-            if self.tasks[task as usize].clone().all(asleep) {
-                self.happened.push(Happening::Slept(task));
-            }
+            self.note_sleep(task);
+        }
+    }
+
+    /// Tells it if none of a task's threads is awake any more.
+    fn note_sleep(&mut self, task: u32) {
+        let asleep = |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
+        if self.tasks[task as usize].clone().all(asleep) {
+            self.happened.push(Happening::Slept(task));
         }
     }
 
@@ -376,5 +384,45 @@ impl World {
     /// Whether any thread has a CPU.
     pub(crate) fn any_running(&self) -> bool {
         self.active_since.iter().any(|&(cores, ..)| cores > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{builtin_machine, builtin_program};
+
+    #[test]
+    fn no_cache_holds_more_lines_than_it_has() {
+        let spec = Arc::new(builtin_machine("xeon-e5645").unwrap());
+        let programs = ["mcf", "lbm", "gcc", "kernel-chase"].map(|name| Arc::new(builtin_program(name).unwrap()));
+        let mut world = World::new(spec, &programs, 0.06);
+        let same = Instance { cpi: 1.0, memory: 1.0, length: 1.0 };
+        let all: Arc<[usize]> = (0..world.cpus.len()).collect();
+        for n in 0..20 {
+            world.add_task(n % programs.len(), same, 1, 1e12, 0);
+            world.place(n, all.clone());
+        }
+        world.settle();
+        let mut fullest: f64 = 0.0;
+        for _ in 0..20_000 {
+            world.advance(world.next_event());
+            for core in 0..world.cores.len() {
+                world.sync(core);
+            }
+            let now = world.now;
+            for llc in 0..world.llcs.len() {
+                world.llcs[llc].advance(now);
+                let turnover = world.llcs[llc].turnover;
+                let here = world.threads.iter().filter(|thread| thread.held_in == llc);
+                let held = here.map(|thread| match thread.state {
+                    State::Running(_) => thread.held,
+                    _ => thread.held * decay::decay(turnover - thread.held_at),
+                });
+                fullest = fullest.max(held.sum::<f64>() / world.llcs[llc].size);
+            }
+        }
+        // Rates are only solved anew after a step, so a little more than all.
+        assert!(fullest > 0.9 && fullest < 1.03, "{fullest}");
     }
 }

@@ -13,7 +13,7 @@
 use super::World;
 use super::decay::decay;
 use super::memory::Asks;
-use super::thread::{State, Tally};
+use super::thread::{State, Tally, Thread};
 
 /// Rates are not solved anew more often than this, in ns, for each unit of the step.
 const SHORTEST_STEP: f64 = 500_000.0;
@@ -22,6 +22,8 @@ const LONGEST_STEP: f64 = 250_000_000.0;
 /// Rounds of the threads of a core adapting to each other, at most, and the change of a rate that ends them.
 const SMT_ROUNDS: usize = 12;
 const SMT_TOLERANCE: f64 = 1e-4;
+/// When the pace of a cache has moved by this share, its cores look whether they are to be solved anew earlier.
+const PACE_TOLERANCE: f64 = 0.05;
 
 /// A core.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub(crate) struct Core {
     pub(crate) turnover: f64,
     /// When rates are to be solved anew, or a phase ends.
     pub(crate) changes: u64,
+    /// The pace of its last-level cache that `changes` was planned with.
+    pub(crate) planned_pace: f64,
     pub(crate) dirty: bool,
     pub(crate) active: bool,
     pub(crate) active_ns: u64,
@@ -64,6 +68,25 @@ impl Llc {
     pub(crate) fn advance(&mut self, now: u64) {
         self.turnover += self.pace * (now - self.at) as f64;
         self.at = now;
+    }
+}
+
+impl Thread {
+    /// How long its rates may stay as they are while its cache has this pace, in ns: until its cycles per instruction
+    /// have changed by a share of `least`, or it comes to the end of a straight piece.
+    fn step(&self, pace: f64, least: f64) -> f64 {
+        let flow = self.rate * self.uses.reads - pace * self.held;
+        let change = flow.abs() * self.uses.share_per_line;
+        let mut step = LONGEST_STEP;
+        if change * step > least {
+            step = least / change;
+        }
+        let (below, above) = self.uses.piece;
+        let to_end = if flow > 0.0 { above - self.held } else { self.held - below };
+        if flow.abs() * step > to_end {
+            step = to_end / flow.abs() + 1.0;
+        }
+        step.max(SHORTEST_STEP * least)
     }
 }
 
@@ -199,6 +222,8 @@ impl World {
             let thread = &mut self.threads[sibling.thread];
             thread.rate = sibling.ipc * kind.ghz;
             thread.busy = sibling.busy;
+            thread.uses.share_per_line = (thread.uses.reads_per_line * sibling.penalty * sibling.ipc).abs();
+            thread.uses.piece = sibling.piece;
             fills += thread.rate * thread.uses.reads;
         }
         let llc = &mut self.llcs[core.llc];
@@ -224,21 +249,36 @@ impl World {
             let thread = &mut self.threads[sibling.thread];
             let lag = thread.switching + thread.warming;
             thread.ends = after(now, lag + thread.left() / thread.rate);
-            let flow = thread.rate * thread.uses.reads - llc.pace * thread.held;
-            let change = (flow * thread.uses.reads_per_line * sibling.penalty * sibling.ipc).abs();
-            let mut step = LONGEST_STEP;
-            if change * step > self.step {
-                step = self.step / change;
-            }
-            let to_end = if flow > 0.0 { sibling.piece.1 - thread.held } else { thread.held - sibling.piece.0 };
-            if flow.abs() * step > to_end {
-                step = to_end / flow.abs() + 1.0;
-            }
-            let step = after(now, lag + step.max(SHORTEST_STEP * self.step));
+            let step = thread.step(llc.pace, self.step);
+            let step = after(now, lag + step);
             changes = changes.min(thread.ends).min(step);
         }
         core.changes = changes;
+        core.planned_pace = llc.pace;
+        let llc = core.llc;
         self.update_next(core_ix);
+        self.plan_neighbours(llc);
+    }
+
+    /// Lets the cores of a cache whose pace has changed be solved anew in time: what a thread holds may have been at rest,
+    /// and now goes quickly.
+    fn plan_neighbours(&mut self, llc: usize) {
+        let pace = self.llcs[llc].pace;
+        for at in 0..self.llcs[llc].cores.len() {
+            let core_ix = self.llcs[llc].cores[at];
+            let core = &mut self.cores[core_ix];
+            if (pace - core.planned_pace).abs() <= PACE_TOLERANCE * f64::max(pace, core.planned_pace) {
+                continue;
+            }
+            core.planned_pace = pace;
+            let threads = core.cpus.iter().filter_map(|&cpu| self.cpus[cpu].current);
+            let step = threads.map(|thread| self.threads[thread].step(pace, self.step)).fold(f64::INFINITY, f64::min);
+            let changes = after(self.now, step);
+            if changes < core.changes {
+                core.changes = changes;
+                self.update_next(core_ix);
+            }
+        }
     }
 
     /// Solves for the rates of all cores that something has changed for, until the latencies hold still.

@@ -227,7 +227,9 @@ impl World {
             Some(current) if runnable > 1 => {
                 let period = self.times.period.max(runnable * self.times.min_slice);
                 let slice = period * self.threads[current].weight / cpu.weight;
-                Some((cpu.picked_at + slice.max(1)).max(self.now + 1))
+                // A slice shorter than the switch to it would be one in which nothing is ever done.
+                let least = (2.0 * self.times.switch) as u64 + 1;
+                Some((cpu.picked_at + slice.max(least)).max(self.now + 1))
             }
             _ => None,
         };

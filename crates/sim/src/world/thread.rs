@@ -104,6 +104,10 @@ pub(crate) struct Uses {
     pub(crate) writes: f64,
     /// Change of `reads` for one more line held; not positive.
     pub(crate) reads_per_line: f64,
+    /// By what share its cycles per instruction change for one line held more or less.
+    pub(crate) share_per_line: f64,
+    /// The lines held between which `reads_per_line` holds.
+    pub(crate) piece: (f64, f64),
 }
 
 impl Thread {
