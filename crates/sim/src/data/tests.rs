@@ -416,3 +416,9 @@ fn machines_are_listed_in_the_page() {
         assert!(has_row(MACHINE_PAGE, file.name, ""), "docs/machine-file.md does not list {}", file.name);
     }
 }
+
+#[test]
+fn no_simulated_machine_is_called_like_the_real_one() {
+    let (from, to) = ("name = \"big1-small3\"", "name = \"host\"");
+    check(READ_MACHINE, MACHINE, (from, to), to, &["name is `host`", "another name", "my-host"]);
+}
