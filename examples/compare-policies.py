@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs a mix under several policies in turn and prints turnaround and unfairness of each: min / median / max.
 
-    examples/compare-policies.py MIX.toml [--reps 3] [--policies linux,fifo,...] [--solo RECORD] [--cosched PATH]
+    examples/compare-policies.py MIX.toml [--reps 3] [--policies linux,fifo,...] [--solo RECORD | --on MACHINE] [--cosched PATH]
 
 Policies take turns within each repetition, in an order that changes from one repetition to the next, so that a slow
-phase of the machine does not fall on one of them. Without --solo the solo times are measured first.
+phase of the machine does not fall on one of them. Without --solo the solo times are measured first. With --on the mix
+is simulated on that machine, where solo times are known anyway; repetitions have different seeds.
 """
 import argparse, json, pathlib, random, statistics, subprocess, sys, tempfile
 
@@ -13,17 +14,21 @@ parser.add_argument("mix")
 parser.add_argument("--reps", type=int, default=3)
 parser.add_argument("--policies", default="linux,fifo,round-robin,bandwidth,fair,perf-fair")
 parser.add_argument("--solo", help="record with solo times; measured when absent")
+parser.add_argument("--on", metavar="MACHINE", help="simulate on this machine (cosched list machines)")
 parser.add_argument("--cosched", default="target/release/cosched")
 parser.add_argument("--seed", type=int, default=1)
 args = parser.parse_args()
+if args.solo and args.on:
+    parser.error("--solo and --on: a simulation knows the solo times itself; give one of them")
 
 logs = pathlib.Path(tempfile.mkdtemp(prefix="cosched-compare-"))
 order = random.Random(args.seed)
 
 
 def run(policy, name, solo, extra=()):
-    command = [args.cosched, "run", args.mix, "--policy", policy, "--solo", solo, "--quiet", "--format", "json",
+    command = [args.cosched, "run", args.mix, "--policy", policy, "--quiet", "--format", "json",
                "--logs", str(logs / name), *extra]
+    command += ["--on", args.on] if args.on else ["--solo", solo]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}; see {logs / name}")
@@ -31,7 +36,7 @@ def run(policy, name, solo, extra=()):
 
 
 solo = args.solo
-if solo is None:
+if solo is None and args.on is None:
     run("fifo", "solo-first", "measure")
     solo = str(logs / "solo-first" / "solo.json")
     for job in json.load(open(solo))["jobs"]:
@@ -42,7 +47,7 @@ for rep in range(args.reps):
     policies = args.policies.split(",")
     order.shuffle(policies)
     for policy in policies:
-        record = run(policy, f"{policy}-{rep}", solo)
+        record = run(policy, f"{policy}-{rep}", solo, ["--seed", str(args.seed + rep)] if args.on else [])
         metrics = record["metrics"]
         figures.setdefault(policy, []).append(metrics)
         shown = {key: round(metrics[key], 3) for key in ("turnaround_s", "unfairness", "antt") if metrics[key]}

@@ -212,7 +212,14 @@ fn every_policy_ends_its_batch_and_its_decisions_replay() {
         let events = read(&folder, "events").lines().count();
         for seq in [0, events / 2, events - 1] {
             let words = ["decide", "events", "--format", "json", "--seq", &seq.to_string()];
-            assert_eq!(json(&cosched(&folder, &words))["same_as_recorded"], true, "{name} {seq}");
+            let object = json(&cosched(&folder, &words));
+            let text = out(&cosched(&folder, &[&words[..2], &words[4..]].concat()));
+            assert!(text.starts_with(&format!("SIMULATED on {MACHINE}: ")), "{text}");
+            assert_eq!(
+                (&object["same_as_recorded"], &object["backend"]),
+                (&true.into(), &"sim".into()),
+                "{name} {seq}"
+            );
         }
     }
 }
@@ -229,9 +236,14 @@ fn policies_for_two_types_of_core_run_where_there_are_two() {
         let jobs = record["jobs"].as_array().expect("jobs");
         assert!(jobs.iter().all(|job| job["exit"].as_i64() == Some(0)), "{policy}: {record}");
         assert!(jobs.iter().any(|job| job["runs"].as_u64() > Some(1)), "{policy}: {record}");
+        let words = ["run", "mix.toml", "--on", "big1-small3", "--policy", policy];
+        let summary = out(&cosched(&folder, &words));
+        assert!(summary.contains(" times, started again until the last had ended once"), "{summary}");
         assert_eq!(record["overhead"]["policy_faults"].as_u64(), Some(0));
         let output = cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "-q", "--policy", policy]);
         assert_eq!(output.status.code(), Some(3), "{policy}: {}", err(&output));
+        let told = err(&output);
+        assert!(told.contains(MACHINE) && told.contains("as in --on big1-small3"), "{told}");
     }
 }
 
@@ -259,8 +271,33 @@ fn limits_hold_as_on_the_host() {
     assert_eq!(json(&late)["totals"]["timed_out"], 10);
     let halted = cosched(&folder, &[&words[..], &["--jobs", "2", "--halt", "soon,success=1"]].concat());
     assert_eq!((halted.status.code(), json(&halted)["finished_by"].clone()), (Some(0), "halt".into()));
+    let halted = cosched(&folder, &[&words[..], &["--policy", "linux", "--halt", "now,success=1"]].concat());
+    let record = json(&halted);
+    let exits: Vec<_> = record["jobs"].as_array().expect("jobs").iter().map(|job| job["exit_text"].as_str()).collect();
+    assert!(exits.contains(&Some("SIGTERM")), "{exits:?}");
+    assert_eq!(halted.status.code(), Some(0), "{}", err(&halted));
+    let halted = cosched(&folder, &[&words[..], &["--timeout", "0.1", "--halt", "now,fail=1"]].concat());
+    assert_eq!(halted.status.code(), Some(124), "{}", err(&halted));
     let few = json(&cosched(&folder, &[&words[..], &["--cpus", "0-1"]].concat()));
     assert_eq!((&few["machine_details"]["cpus"], &few["totals"]["succeeded"]), (&2.into(), &10.into()));
+}
+
+#[test]
+fn events_that_can_not_be_written_are_told() {
+    let folder = with_mix();
+    for (option, what) in [("--events", "the events file"), ("--joblog", "the job log")] {
+        let words = ["run", "mix.toml", "--on", MACHINE, "-q", "--format", "json", option, "/dev/full"];
+        let output = cosched(&folder, &words);
+        let told = format!("{what} is written no further");
+        assert_eq!(output.status.code(), Some(1), "{option}: {}", err(&output));
+        assert!(err(&output).contains(&told), "{option}: {}", err(&output));
+        let record = json(&output);
+        let warnings = record["warnings"].as_array().expect("warnings");
+        assert!(
+            warnings.iter().any(|warning| warning.as_str().is_some_and(|text| text.starts_with(&told))),
+            "{record}"
+        );
+    }
 }
 
 #[test]
@@ -351,6 +388,10 @@ fn machines_and_programs_that_are_not_there() {
     };
     job("nope", &["sub/m.toml:5", "`nope`", "mcf", "lbm", "as in program = ", "./nope.toml"]);
     job("./nope.toml", &["sub/m.toml:5", "sub/nope.toml", "can't be read"]);
+    job("./", &["sub/m.toml:5", "program sub/./: can't be read: it is a folder"]);
+    job("libqantum", &["no program `libqantum` (did you mean `libquantum`?); there are"]);
+    check_error(&[], &on("xeon-e5654"), &["no machine `xeon-e5654` (did you mean `xeon-e5645`?); there are"]);
+    check_error(&[], &on("/dev/zero"), &["--on: /dev/zero: can't be read: it is neither a plain file nor a pipe"]);
     job("bad.toml", &["sub/bad.toml:1", "`cpy`"]);
 }
 
@@ -420,6 +461,39 @@ fn an_interrupted_simulation_leaves_its_record() {
     assert_eq!((&record["backend"], &record["jobs"][0]["exit_text"]), (&"sim".into(), &"SIGTERM".into()));
     assert_eq!(read(&folder, "L/run.json"), out(&output));
     assert!(err(&output).contains("SIGINT"), "{}", err(&output));
+}
+
+/// A program whose solo run takes longer to simulate than anybody waits, by its many phases.
+const RESTLESS: &str = include_str!("../../../programs/kernels/kernel-chase.toml");
+
+#[test]
+fn solo_runs_can_be_interrupted() {
+    let folder = tempdir().expect("a folder");
+    let parts =
+        "[phases]\nassumed = \"to take long\"\nparts = [{ instructions = 1000 }, { instructions = 1000, cpi = 2 }]\n";
+    write(&folder, "restless.toml", &format!("{RESTLESS}\n{parts}"));
+    write(&folder, "mix.toml", "[[job]]\nprogram = \"./restless.toml\"\nwork_instructions = 1_000_000_000_000_000\n");
+    let mut run = command(folder.path(), &["run", "mix.toml", "--on", MACHINE, "-q", "--logs", "L"]);
+    let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    // Before the signals are held back one of them would end it where it stands.
+    let status = format!("/proc/{}/status", child.id());
+    let held = || {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let mask = text.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 0b10 != 0)
+    };
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !held() {
+        assert!(Instant::now() < patience, "the signals are not held back");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", err(&output));
+    let expected = "interrupted while the jobs were simulated alone; nothing was run";
+    assert!(err(&output).contains(expected) && output.stdout.is_empty(), "{}", err(&output));
+    assert!(!folder.path().join("L").exists());
 }
 
 #[test]

@@ -120,6 +120,11 @@ impl<W: Write> EventWriter<W> {
         EventWriter { sink, backend, policy, params, seq: 0, buffer: vec![] }
     }
 
+    /// Whether decisions are still written.
+    pub fn is_open(&self) -> bool {
+        self.sink.is_open()
+    }
+
     /// Writes a decision.
     pub fn decided(&mut self, record: &DecisionRecord<'_>) {
         let seq = self.seq;

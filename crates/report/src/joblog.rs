@@ -128,6 +128,11 @@ impl<W: Write> JobLogWriter<W> {
         JobLogWriter { sink }
     }
 
+    /// Whether entries are still written.
+    pub fn is_open(&self) -> bool {
+        self.sink.is_open()
+    }
+
     /// Writes a job's line.
     pub fn ended(&mut self, entry: &Entry) {
         self.sink.write(entry.to_line().as_bytes());
@@ -254,6 +259,10 @@ impl Resume {
 /// The file can't be opened, read or shortened.
 pub fn append_joblog(path: &Path) -> io::Result<JobLogWriter<File>> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    if !file.metadata()?.is_file() {
+        // A device or a pipe holds no earlier log, and reading it may never end.
+        return Ok(JobLogWriter::new(file, true));
+    }
     let whole = whole_lines(&mut BufReader::new(&file))?;
     if whole < file.metadata()?.len() {
         file.set_len(whole)?;

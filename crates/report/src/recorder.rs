@@ -116,6 +116,13 @@ impl<'a> FileRecorder<'a> {
         self.tracker.progress()
     }
 
+    /// Whether the events or the job log, which are written only when they are asked for, could not be written to their
+    /// end.
+    pub fn has_lost(&self) -> bool {
+        let events = self.events.as_ref().is_some_and(|events| !events.is_open());
+        events || self.joblog.as_ref().is_some_and(|joblog| !joblog.is_open())
+    }
+
     /// What was warned of, for the run record.
     pub fn into_warnings(mut self) -> Vec<String> {
         self.check_files();
@@ -295,6 +302,7 @@ mod tests {
                     });
                 });
             drive(&mut recorder, &result);
+            assert!(!recorder.has_lost());
             assert_eq!(
                 recorder.into_warnings(),
                 [
@@ -327,6 +335,7 @@ mod tests {
             .with_joblog(JobLogWriter::new(full(), true));
         drive(&mut recorder, &result);
         drive(&mut recorder, &result);
+        assert!(recorder.has_lost());
         let warnings = recorder.into_warnings();
         for what in ["the series is", "the events file is", "the job log is"] {
             assert_eq!(warnings.iter().filter(|warning| warning.starts_with(what)).count(), 1, "{warnings:?}");

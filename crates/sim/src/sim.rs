@@ -95,6 +95,9 @@ pub enum SimError {
     /// Nothing runs any more, and nothing will change that.
     #[error("nothing runs at {} s of simulated time, and nothing that could change that will happen", .0.as_s())]
     Stuck(Nanos),
+    /// Who wanted it wants it no more.
+    #[error("interrupted while the jobs were simulated alone; nothing was run")]
+    Interrupted,
 }
 
 /// After so many waits in a row without anybody running, asleep, or about to come back, the simulation gives up: somebody
@@ -133,6 +136,14 @@ impl Sim {
     /// # Errors
     /// CPUs that are not there, or a job without work.
     pub fn new(config: SimConfig) -> Result<Sim, SimError> {
+        Sim::watched(config, &mut |_| false)
+    }
+
+    /// The same; `stop` is told now and then how many jobs have been simulated alone, and ends it by answering `true`.
+    ///
+    /// # Errors
+    /// CPUs that are not there, a job without work, or [`SimError::Interrupted`].
+    pub fn watched(config: SimConfig, stop: &mut dyn FnMut(usize) -> bool) -> Result<Sim, SimError> {
         let whole = config.machine.machine();
         let machine = match &config.usable {
             None => whole,
@@ -166,7 +177,8 @@ impl Sim {
             let mut rng = Rng::new(config.seed ^ (ix as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut factor = || 1.0 + (uniform(&mut rng) * 2.0 - 1.0) * config.variation;
             let instance = Instance { cpi: factor(), memory: factor(), length: factor() };
-            let alone = SoloRun::simulate(&config.machine, job, instance, config.step);
+            let alone = SoloRun::simulate(&config.machine, job, instance, config.step, &mut || stop(ix))
+                .ok_or(SimError::Interrupted)?;
             world.add_task(program_of[ix], instance, job.cpus, alone.instructions as f64, job.nice);
             solo.push(alone);
             instances.push(instance);
@@ -195,10 +207,20 @@ impl Sim {
     }
 
     /// Each job's IPC alone by the instructions done, a point for each stretch of `every`; costs its solo runs once more.
-    pub fn solo_traces(&self, every: Nanos) -> Vec<Option<SoloTrace>> {
-        let jobs = self.config.jobs.iter().zip(&self.instances);
-        let trace = |(job, &instance): (&SimJob, &Instance)| {
-            SoloRun::trace(&self.config.machine, job, instance, self.config.step, every)
+    /// `stop` is as for [`Sim::watched`].
+    ///
+    /// # Errors
+    /// [`SimError::Interrupted`].
+    pub fn solo_traces(
+        &self,
+        every: Nanos,
+        stop: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<Vec<Option<SoloTrace>>, SimError> {
+        let config = &self.config;
+        let jobs = config.jobs.iter().zip(&self.instances).enumerate();
+        let trace = |(ix, (job, &instance)): (usize, (&SimJob, &Instance))| {
+            SoloRun::trace(&config.machine, job, instance, config.step, every, &mut || stop(ix))
+                .ok_or(SimError::Interrupted)
         };
         jobs.map(trace).collect()
     }

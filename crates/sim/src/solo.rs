@@ -6,6 +6,9 @@ use crate::world::{Happening, Instance, Tally, World};
 use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
 
+/// Events of a solo run after which it is asked again whether it is to stop: some milliseconds.
+const LOOK_UP: u64 = 4096;
+
 /// What a job does when it has the machine, and its fastest cores, to itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoloRun {
@@ -20,12 +23,19 @@ pub struct SoloRun {
 }
 
 impl SoloRun {
-    /// Runs a job alone.
-    pub(crate) fn simulate(machine: &Arc<MachineSpec>, job: &SimJob, instance: Instance, step: f64) -> SoloRun {
-        SoloRun::watched(machine, job, instance, step, u64::MAX, |_| {})
+    /// Runs a job alone; `None` if `stop` said so meanwhile.
+    pub(crate) fn simulate(
+        machine: &Arc<MachineSpec>,
+        job: &SimJob,
+        instance: Instance,
+        step: f64,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<SoloRun> {
+        SoloRun::watched(machine, job, instance, step, u64::MAX, |_| {}, stop)
     }
 
-    /// Runs a job alone, once more, and notes its IPC for each stretch of `every`; `None` for a job that does nothing.
+    /// Runs a job alone, once more, and notes its IPC for each stretch of `every`; `Some(None)` for a job that does
+    /// nothing, `None` if `stop` said so meanwhile.
     ///
     /// Looking at a run cuts its steps, which changes the last digits of it: so it is not the run that the job's work and
     /// time come from.
@@ -35,10 +45,11 @@ impl SoloRun {
         instance: Instance,
         step: f64,
         every: Nanos,
-    ) -> Option<SoloTrace> {
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Option<SoloTrace>> {
         let mut points: Vec<SoloPoint> = Vec::new();
         let mut last = Tally::default();
-        SoloRun::watched(machine, job, instance, step, every.0.max(1), |tally| {
+        let note = |tally: &Tally| {
             let (done, cycles) = (tally.instructions - last.instructions, tally.cycles - last.cycles);
             let instructions = (tally.instructions + 0.5) as u64;
             // A stretch in which nothing was done belongs to the next one.
@@ -46,8 +57,9 @@ impl SoloRun {
                 points.push(SoloPoint { instructions, ipc: done / cycles });
                 last = *tally;
             }
-        });
-        SoloTrace::new(points).ok()
+        };
+        SoloRun::watched(machine, job, instance, step, every.0.max(1), note, stop)?;
+        Some(SoloTrace::new(points).ok())
     }
 
     fn watched(
@@ -57,7 +69,8 @@ impl SoloRun {
         step: f64,
         every: u64,
         mut look: impl FnMut(&Tally),
-    ) -> SoloRun {
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<SoloRun> {
         let (work, limit) = match job.work {
             Work::Instructions(instructions) => (instructions as f64, u64::MAX),
             Work::SoloTime(time) => (1e18, time.0),
@@ -72,7 +85,12 @@ impl SoloRun {
         }
         world.settle();
         let mut done = world.happened.contains(&Happening::Finished(0));
+        let mut events = 0u64;
         while !done && world.now < limit {
+            if events.is_multiple_of(LOOK_UP) && stop() {
+                return None;
+            }
+            events += 1;
             let next = world.next_event().min(limit);
             if next == u64::MAX {
                 break;
@@ -88,12 +106,12 @@ impl SoloRun {
         let all = tally(&mut world);
         look(&all);
         let time = Nanos(world.now);
-        SoloRun {
+        Some(SoloRun {
             time,
             instructions: (all.instructions + 0.5) as u64,
             ipc: if all.cycles > 0.0 { all.instructions / all.cycles } else { 0.0 },
             mm_reads: Rate::from_count(all.reads as u64, time).unwrap_or_default(),
-        }
+        })
     }
 }
 

@@ -48,7 +48,7 @@ fn traces_are_of_the_solo_runs() {
     let machine = machine(2, 1);
     let jobs = vec![job(&compute(), 1_000), job(&phases(stream()), 1_500), SimJob { cpus: 2, ..job(&chase(2.0), 500) }];
     let sim = Sim::new(config(&machine, jobs)).unwrap();
-    let traces = sim.solo_traces(Nanos::from_ms(100));
+    let traces = sim.solo_traces(Nanos::from_ms(100), &mut |_| false).unwrap();
     for (trace, solo) in traces.iter().zip(sim.solo_runs()) {
         let trace = trace.as_ref().unwrap();
         let apart = trace.instructions().abs_diff(solo.instructions);
@@ -73,7 +73,7 @@ fn with_traces_the_oracle_knows_how_far_everybody_is() {
     let config = config(&machine, jobs);
     let mut sim = Sim::new(config.clone()).unwrap();
     let mut tasks = specs(&config);
-    let known = sim.solo_runs().to_vec().into_iter().zip(sim.solo_traces(Nanos::from_ms(200)));
+    let known = sim.solo_runs().to_vec().into_iter().zip(sim.solo_traces(Nanos::from_ms(200), &mut |_| false).unwrap());
     for (spec, (solo, trace)) in tasks.iter_mut().zip(known) {
         spec.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };
     }
@@ -86,4 +86,21 @@ fn with_traces_the_oracle_knows_how_far_everybody_is() {
         let progress = task.progress.value().unwrap();
         assert!((progress - 5.0).abs() < 0.1, "{}: {progress}", task.spec.name);
     }
+}
+
+#[test]
+fn solo_runs_can_be_broken_off() {
+    let machine = machine(2, 1);
+    // Far more phases than anybody waits for.
+    let phase = |cpi: f64| Phase { instructions: 1e3, cpi, memory: 1.0, then_sleep_ms: 0.0 };
+    let restless = ProgramSpec { phases: vec![phase(1.0), phase(2.0)], ..compute() };
+    let endless = SimJob { work: Work::Instructions(u64::MAX / 4), ..job(&restless, 1) };
+    let config = config(&machine, vec![job(&compute(), 100), endless]);
+    let mut asked = Vec::new();
+    let mut stop = |done| {
+        asked.push(done);
+        asked.len() > 5
+    };
+    assert_eq!(Sim::watched(config, &mut stop).err(), Some(SimError::Interrupted));
+    assert_eq!(asked, [0, 1, 1, 1, 1, 1]);
 }

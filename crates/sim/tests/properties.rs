@@ -129,7 +129,7 @@ fn watched(
     let config = SimConfig { faults, seed, ..config(&spec, sim_jobs) };
     let mut sim = Sim::new(config.clone()).unwrap();
     let mut tasks = specs(&config);
-    let known = sim.solo_runs().to_vec().into_iter().zip(sim.solo_traces(QUANTUM));
+    let known = sim.solo_runs().to_vec().into_iter().zip(sim.solo_traces(QUANTUM, &mut |_| false).unwrap());
     for ((task, of), (solo, trace)) in tasks.iter_mut().zip(jobs).zip(known) {
         task.arrives = Nanos::from_ms(of.4);
         task.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };

@@ -35,7 +35,26 @@ struct Entry {
     stdin: Option<PathBuf>,
     start_s: Option<Spanned<f64>>,
     cpus: Option<Spanned<i64>>,
-    work_instructions: Option<Spanned<i64>>,
+    work_instructions: Option<Spanned<Amount>>,
+}
+
+/// A great number is easier to read as 2e9.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number, as in 2e9")]
+enum Amount {
+    Whole(i64),
+    Float(f64),
+}
+
+/// The most instructions of a job: more than any machine executes in a human life.
+const MOST_INSTRUCTIONS: f64 = 1e18;
+
+/// The latest arrival, in seconds: some thirty years.
+const LATEST_S: f64 = 1e9;
+
+/// A number as people write it: 1e15, not fifteen zeros.
+fn short(number: f64) -> String {
+    if number.abs() >= 1e6 { format!("{number:e}") } else { number.to_string() }
 }
 
 #[derive(Deserialize)]
@@ -135,13 +154,34 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
     }
     let start_s = match entry.start_s {
         None => 0.0,
-        Some(start) if *start.as_ref() >= 0.0 && *start.as_ref() <= 1e9 => start.into_inner(),
+        Some(start) if *start.as_ref() >= 0.0 && *start.as_ref() <= LATEST_S => start.into_inner(),
         Some(start) => {
             let value = *start.as_ref();
             return Err(usage(format!(
-                "{}: start_s is {value}; expected seconds from 0, as in start_s = 2.5",
-                at(start.span())
+                "{}: start_s is {}; expected seconds from 0 to {}, as in start_s = 2.5",
+                at(start.span()),
+                short(value),
+                short(LATEST_S)
             )));
+        }
+    };
+    let work_instructions = match entry.work_instructions {
+        None => None,
+        Some(amount) => {
+            let span = amount.span();
+            let (value, exact) = match amount.into_inner() {
+                Amount::Whole(value) => (value as f64, value),
+                Amount::Float(value) => (value, value as i64),
+            };
+            if value.fract() != 0.0 || !(1.0..=MOST_INSTRUCTIONS).contains(&value) {
+                return Err(usage(format!(
+                    "{}: work_instructions is {}; expected a whole number, 1 to {}, as in work_instructions = 2e9",
+                    at(span),
+                    short(value),
+                    short(MOST_INSTRUCTIONS)
+                )));
+            }
+            Some(exact as u64)
         }
     };
     Ok(JobInput {
@@ -154,7 +194,7 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
         stdin: entry.stdin,
         start_s,
         cpus: whole(entry.cpus, "cpus", 1, 65_536)?.unwrap_or(1) as u32,
-        work_instructions: whole(entry.work_instructions, "work_instructions", 1, i64::MAX)?.map(|n| n as u64),
+        work_instructions,
         place,
     })
 }
@@ -177,6 +217,18 @@ mod tests {
         assert_eq!(jobs[0].start_s, 1.5);
         assert_eq!(jobs[0].place, "mix.toml:3");
         assert_eq!(jobs[1].command, Some(Command::Shell("sort < a".to_owned())));
+    }
+
+    #[test]
+    fn work_is_a_whole_number_however_it_is_written() {
+        let work = |value: &str| {
+            let text = format!("[[job]]\nprogram = \"x\"\nwork_instructions = {value}\n");
+            parse(&text, "mix.toml").unwrap().jobs[0].work_instructions
+        };
+        assert_eq!(
+            ["2e9", "2_000_000_000", "2.0e9", "1", "1e18"].map(work),
+            [2e9, 2e9, 2e9, 1.0, 1e18].map(|n| Some(n as u64))
+        );
     }
 
     #[test]
@@ -203,6 +255,12 @@ mod tests {
         check("[[job]]\ncommand = []\n", &["mix.toml:2", "empty"]);
         check("[[job]]\ncommand = 5\n", &["mix.toml:2", "list of words"]);
         check("[[job]]\ncommand = \"x\"\nstart_s = -1.0\n", &["mix.toml:3", "start_s"]);
+        check("[[job]]\ncommand = \"x\"\nstart_s = 1e300\n", &["mix.toml:3", "start_s is 1e300;", "0 to 1e9"]);
+        for (value, told) in [("0", "0"), ("-1e9", "-1e9"), ("1.5", "1.5"), ("2e18", "2e18"), ("nan", "NaN")] {
+            let told = format!("work_instructions is {told}; expected a whole number, 1 to 1e18");
+            check(&format!("[[job]]\nprogram = \"x\"\nwork_instructions = {value}\n"), &["mix.toml:3", &told]);
+        }
+        check("[[job]]\nprogram = \"x\"\nwork_instructions = \"1\"\n", &["mix.toml:3", "a number, as in 2e9"]);
         check("schema = \"cosched.mix/9\"\n[[job]]\ncommand = \"x\"\n", &["mix.toml:1", "cosched.mix/1"]);
         check("", &["mix.toml", "[[job]]"]);
         check("[[job]]\ncommand = \"x\n", &["mix.toml:2"]);

@@ -2,11 +2,14 @@
 
 pub(crate) mod list;
 pub(crate) mod mix;
+pub(crate) mod near;
 pub(crate) mod spec;
 pub(crate) mod template;
 
 use crate::exit::usage;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// What a job runs.
@@ -186,11 +189,44 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 100 && name.chars().all(fine) && !name.starts_with(['.', '-'])
 }
 
+/// What a list, a mix or a record has at most, in MiB: more than a million jobs need.
+const MOST_MIB: u64 = 512;
+
+/// What a machine, a program or a profile has at most, in MiB: people write them.
+const MOST_SPEC_MIB: u64 = 16;
+
 /// Reads a whole file, or standard input for `-`.
 pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
-    let text =
-        if path == Path::new("-") { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
-    text.map_err(|error| usage(format!("{}: can't be read: {error}", path.display())))
+    read_at_most(path, MOST_MIB)
+}
+
+/// Reads a file that describes a single thing, and is small.
+pub(crate) fn read_spec(path: &Path) -> anyhow::Result<String> {
+    read_at_most(path, MOST_SPEC_MIB)
+}
+
+/// A device or a slip of the keyboard must not fill the memory: only plain files and pipes are read, and only so far.
+fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<String> {
+    let fail = |why: &str| usage(format!("{}: can't be read: {why}", path.display()));
+    let input: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        let kind = std::fs::metadata(path).map_err(|error| fail(&error.to_string()))?.file_type();
+        if kind.is_dir() {
+            return Err(fail("it is a folder"));
+        }
+        if !kind.is_file() && !kind.is_fifo() {
+            return Err(fail("it is neither a plain file nor a pipe"));
+        }
+        Box::new(std::fs::File::open(path).map_err(|error| fail(&error.to_string()))?)
+    };
+    let mut text = Vec::new();
+    let read = input.take((most_mib << 20) + 1).read_to_end(&mut text);
+    read.map_err(|error| fail(&error.to_string()))?;
+    if text.len() as u64 > most_mib << 20 {
+        return Err(fail(&format!("it is larger than {most_mib} MiB")));
+    }
+    String::from_utf8(text).map_err(|_| fail("it is no UTF-8 text"))
 }
 
 #[cfg(test)]
@@ -228,6 +264,20 @@ mod tests {
         };
         let jobs = expand(["mcf", "../own/mcf-2.toml", "/a b.toml", ".toml"].map(job).to_vec()).unwrap();
         assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["mcf", "mcf-2", "ab", "job"]);
+    }
+
+    #[test]
+    fn only_plain_files_and_pipes_of_a_sound_size_are_read() {
+        let why = |path: &Path| read_spec(path).unwrap_err().to_string();
+        assert!(why(Path::new("/dev/zero")).contains("neither a plain file nor a pipe"));
+        assert!(why(Path::new("/")).contains("it is a folder"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(MOST_SPEC_MIB << 20).unwrap();
+        assert_eq!(read_spec(file.path()).unwrap().len() as u64, MOST_SPEC_MIB << 20);
+        file.as_file().set_len((MOST_SPEC_MIB << 20) + 1).unwrap();
+        assert!(why(file.path()).ends_with("it is larger than 16 MiB"), "{}", why(file.path()));
+        std::fs::write(file.path(), [0xff]).unwrap();
+        assert!(why(file.path()).ends_with("it is no UTF-8 text"));
     }
 
     #[test]

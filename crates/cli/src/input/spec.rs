@@ -1,6 +1,7 @@
 //! Simulated machines and programs: by the name of one that is built in, or from a file.
 
-use super::read_text;
+use super::near::did_you_mean;
+use super::read_spec;
 use crate::exit::usage;
 use clap::builder::{PossibleValue, TypedValueParser};
 use cosched_sim::{
@@ -19,20 +20,27 @@ pub(crate) fn example_program() -> &'static str {
     PROGRAMS.first().map_or("mcf", |program| program.name)
 }
 
+/// The name of a machine with several types of core, to show in messages.
+pub(crate) fn machine_with_core_types() -> Option<&'static str> {
+    let several = |name: &&str| builtin_machine(name).is_some_and(|machine| machine.machine().core_types.len() > 1);
+    MACHINES.iter().map(|machine| machine.name).find(several)
+}
+
 /// The machine of `--on`.
 ///
 /// # Errors
 /// There is no such machine, or its file can't be read; with what would be right.
 pub(crate) fn machine(name: &str) -> anyhow::Result<MachineSpec> {
     if is_path(name) {
-        let text = read_text(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
+        let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
         return parse_machine(&text, name).map_err(|error| usage(error.to_string()));
     }
     builtin_machine(name).ok_or_else(|| {
         let known: Vec<&str> = MACHINES.iter().map(|machine| machine.name).collect();
         usage(format!(
-            "--on: there is no machine `{name}`; there are host, {}, as in --on {}; a machine file is given by its path, \
+            "--on: there is no machine `{name}`{}; there are host, {}, as in --on {}; a machine file is given by its path, \
              as in --on ./{name}.toml",
+            did_you_mean(name, known.iter().copied().chain(["host"])),
             known.join(", "),
             known.first().unwrap_or(&"host"),
         ))
@@ -45,15 +53,16 @@ pub(crate) fn machine(name: &str) -> anyhow::Result<MachineSpec> {
 /// There is no such program, or its file can't be read; with what would be right.
 pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<ProgramSpec> {
     if is_path(name) {
-        let path = folder.join(name.strip_prefix("./").unwrap_or(name));
-        let text = read_text(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
+        let path = folder.join(name.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(name));
+        let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
         return parse_program(&text, &path.display().to_string()).map_err(|error| usage(error.to_string()));
     }
     builtin_program(name).ok_or_else(|| {
         let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
         usage(format!(
-            "{place}: there is no program `{name}`; there are {}, as in program = \"{}\"; a program file is given by its \
+            "{place}: there is no program `{name}`{}; there are {}, as in program = \"{}\"; a program file is given by its \
              path from the mix file, as in program = \"./{name}.toml\"",
+            did_you_mean(name, known.iter().copied()),
             known.join(", "),
             example_program(),
         ))

@@ -4,7 +4,7 @@ use super::run::{Format, name_value};
 use crate::exit::usage;
 use clap::Args;
 use cosched_core::{Change, Decision, POLICIES, Params, Rng, Snapshot, TaskId, check, find_policy};
-use cosched_report::{Event, read_event, trigger_text, wait_text};
+use cosched_report::{BackendKind, Event, read_event, trigger_text, wait_text};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
         Format::Json => {
             let replayed = event.decision.as_ref().filter(|_| same && !event.stood_in).map(|then| *then == decision);
             let object = serde_json::json!({
-                "policy": entry.name, "params": params, "seq": event.seq, "decision": decision,
+                "policy": entry.name, "backend": event.backend, "params": params, "seq": event.seq, "decision": decision,
                 "invalid": fault, "same_as_recorded": replayed,
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
@@ -102,6 +102,10 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
     let name = |id: TaskId| snapshot.task(id).map_or_else(|| id.to_string(), |task| task.name.to_string());
     let mut out = String::new();
     let triggers: Vec<String> = snapshot.triggers.iter().map(|trigger| trigger_text(trigger, name)).collect();
+    if event.backend == Some(BackendKind::Sim) {
+        let machine = &snapshot.machine.name;
+        let _ = writeln!(out, "SIMULATED on {}: the snapshot is of a simulated machine", machine.escape_default());
+    }
     let _ = writeln!(out, "{policy} at {:.3} s, because {}", snapshot.now.as_s(), triggers.join(", "));
     if let Some(task) = decision.basis.measures {
         let _ = writeln!(out, "  measures {} in low contention", name(task));

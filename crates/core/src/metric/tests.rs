@@ -93,6 +93,7 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
         finished: Some(Nanos::from_s(5.0)),
         exit: Some(Exit::Code(0)),
         timed_out: false,
+        told_to_end: false,
         cpu_time: Reading::Value(Nanos::from_s(2.5)),
         waited_max: Nanos::ZERO,
         ran: Nanos::from_s(3.0),

@@ -114,6 +114,7 @@ struct Book {
     last_solo: Reading<f64>,
     dying: Option<Dying>,
     timed_out: bool,
+    told_to_end: bool,
     told_overdue: bool,
     runs: u32,
     /// The result of the first run, where tasks are started again.
@@ -190,6 +191,7 @@ impl Book {
             last_solo: Reading::Absent(Absence::NoSoloEstimate),
             dying: None,
             timed_out: false,
+            told_to_end: false,
             told_overdue: false,
             runs: 0,
             first: None,
@@ -226,6 +228,7 @@ impl Book {
             finished: self.finished,
             exit: self.exit.clone(),
             timed_out: self.timed_out,
+            told_to_end: self.told_to_end,
             cpu_time: if started { self.used.cpu_time } else { Reading::Absent(Absence::NotStarted) },
             waited_max: self.waited_max,
             ran: self.ran,
@@ -702,6 +705,7 @@ impl<B: Backend> Loop<'_, B> {
         book.interval = None;
         book.finished = Some(now);
         book.dying = None;
+        book.told_to_end = was_dying && !book.timed_out;
         let ok = exit.ok() && !book.timed_out;
         let is_first = book.first.is_none();
         if !is_first {

@@ -93,6 +93,8 @@ pub struct TaskResult {
     pub exit: Option<Exit>,
     /// It was ended because its time was over.
     pub timed_out: bool,
+    /// It was asked to end by the run itself, because of the halt rule or a signal: how it ended says nothing of it.
+    pub told_to_end: bool,
     /// CPU time of its whole tree.
     pub cpu_time: Reading<Nanos>,
     /// Longest time without a CPU between two placements.

@@ -5,7 +5,7 @@ mod table;
 
 use crate::info::{BackendKind, EnergySource};
 use crate::record::Record;
-use crate::text::{count, plain, seconds, unbroken, wrap};
+use crate::text::{count, grouped, plain, seconds, unbroken, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_core::signal_name;
 use std::collections::BTreeMap;
@@ -121,6 +121,16 @@ fn heading(record: &Record, page: &mut Page) {
     let style = if totals.failed > 0 { Style::Bad } else { Style::Title };
     let jobs = count(totals.jobs as u64, "job");
     page.paragraph(&format!("{jobs}{turnaround}: {}{by}", parts.join(", ")), style);
+    let again: Vec<u64> = record.jobs.iter().map(|job| u64::from(job.runs)).filter(|&runs| runs > 1).collect();
+    if !again.is_empty() {
+        let (jobs, runs) = (count(again.len() as u64, "job"), grouped(again.iter().sum()));
+        page.paragraph(
+            &format!(
+                "{jobs} ran {runs} times, started again until the last had ended once; below is the first run of each"
+            ),
+            Style::Plain,
+        );
+    }
 }
 
 /// A metric's value with its unit.
@@ -218,7 +228,9 @@ fn setting(record: &Record, page: &mut Page) {
         page.paragraph(&format!("off: {}", parts.join("; ")), Style::Plain);
     }
     let overhead = &record.overhead;
-    let mut parts = vec![count(overhead.decisions, "decision"), format!("{} quanta", overhead.quanta)];
+    let quanta =
+        if overhead.quanta == 1 { "1 quantum".to_owned() } else { format!("{} quanta", grouped(overhead.quanta)) };
+    let mut parts = vec![count(overhead.decisions, "decision"), quanta];
     if let Some(share) = overhead.cpu_share {
         parts.push(unbroken(&format!("{:.2} % of one CPU", share * 100.0)));
     }

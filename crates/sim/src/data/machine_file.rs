@@ -198,7 +198,12 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let parsed: File = text.read()?;
     let top = text.top();
     top.schema(&parsed.schema, SCHEMA)?;
+    let name_span = parsed.name.as_ref().map_or(0..0, Spanned::span);
     let name = top.name(parsed.name, "i5-2500")?;
+    if name == "host" {
+        let expected = "another name: `host` is the machine on which cosched runs real processes";
+        return Err(top.wrong(name_span, "name", "`host`", expected, "name = \"my-host\""));
+    }
     let title = top.words(parsed.title, "title", "Intel Core i5-2500, four cores")?;
     let mut sources = Sources::default();
 

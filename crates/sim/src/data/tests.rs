@@ -482,3 +482,9 @@ fn mutilated_files_are_read_or_refused_at_a_line() {
         }
     }
 }
+
+#[test]
+fn no_simulated_machine_is_called_like_the_real_one() {
+    let (from, to) = ("name = \"big1-small3\"", "name = \"host\"");
+    check(READ_MACHINE, MACHINE, (from, to), to, &["name is `host`", "another name", "my-host"]);
+}

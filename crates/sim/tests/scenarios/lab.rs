@@ -63,7 +63,11 @@ impl Scene {
             .map(|id| TaskSpec::new(id, &format!("{}-{id}", self.jobs[id as usize].program.name)))
             .collect();
         // Solo traces cost all solo runs once more, and only this policy goes by them.
-        let traces = if policy == "oracle" { sim.solo_traces(Nanos::from_ms(200)) } else { vec![None; specs.len()] };
+        let traces = if policy == "oracle" {
+            sim.solo_traces(Nanos::from_ms(200), &mut |_| false).unwrap()
+        } else {
+            vec![None; specs.len()]
+        };
         for ((spec, solo), trace) in specs.iter_mut().zip(sim.solo_runs()).zip(traces) {
             spec.solo =
                 SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };

@@ -37,10 +37,10 @@ pub(crate) fn exit_of(result: &RunResult) -> Exit {
     match result.ended_by {
         EndedBy::Signal(signal) => Exit::Signal(signal),
         _ if result.tasks.iter().any(|task| task.timed_out) => Exit::TimedOut,
-        EndedBy::Halt if result.tasks.iter().any(|task| task.exit.as_ref().is_some_and(|exit| !exit.ok())) => {
+        EndedBy::Halt if result.tasks.iter().any(|task| task.exit.is_some() && failed(task) && !task.told_to_end) => {
             Exit::Failure
         }
-        // A rule on successes was met: what it left out did not fail.
+        // A rule on successes was met: what it left out or ended did not fail.
         EndedBy::Halt => Exit::Success,
         EndedBy::Completion if result.tasks.iter().any(failed) => Exit::Failure,
         EndedBy::Completion => Exit::Success,

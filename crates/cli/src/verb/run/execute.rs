@@ -17,7 +17,7 @@ use cosched_report::{
     EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader,
     SeriesWriter, Solo, SoloSource, ended_line, progress_line, record,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime};
 
@@ -28,6 +28,8 @@ pub(crate) struct Run<'a, W: World> {
     pub(crate) plan: Plan<W>,
     pub(crate) infos: Vec<JobInfo>,
     pub(crate) screen: Screen,
+    /// A file that was asked for could not be written to its end.
+    pub(crate) lost: Cell<bool>,
 }
 
 /// What differs between the run itself and the solo runs before it.
@@ -51,7 +53,7 @@ pub(crate) fn execute<W: World>(args: &RunArgs, world: &W, plan: Plan<W>) -> any
         screen.warn(&format!("without {without}"));
     }
     let infos = plan.infos();
-    let mut run = Run { args, world, plan, infos, screen };
+    let mut run = Run { args, world, plan, infos, screen, lost: Cell::new(false) };
     if let Some(exit) = run.solo_times()? {
         return Ok(exit);
     }
@@ -76,7 +78,16 @@ pub(crate) fn execute<W: World>(args: &RunArgs, world: &W, plan: Plan<W>) -> any
     keep(args, &plan.logs, &record)?;
     run.screen.clear();
     print(args, &record)?;
-    Ok(exit_of(&result))
+    let exit = exit_of(&result);
+    if run.lost.get() {
+        // Also for whoever wants no warnings: what was asked for is not there.
+        if args.output.quiet {
+            let lost = record.warnings.iter().filter(|warning| warning.contains("is written no further"));
+            lost.for_each(|warning| eprintln!("cosched: {warning}"));
+        }
+        return Ok(if exit == Exit::Success { Exit::Failure } else { exit });
+    }
+    Ok(exit)
 }
 
 impl<W: World> Run<'_, W> {
@@ -189,6 +200,7 @@ impl<W: World> Run<'_, W> {
         });
         let cpu_before = own_cpu_time();
         let result = cosched_core::run(&mut backend, policy, &mut recorder, specs.to_vec(), config);
+        self.lost.set(self.lost.get() || recorder.has_lost());
         let warnings = recorder.into_warnings();
         let cpu_used = own_cpu_time() - cpu_before;
         drop(backend);

@@ -11,12 +11,9 @@ pub(crate) struct Interruptible<B> {
 }
 
 impl<B: Backend> Interruptible<B> {
-    /// From now on Ctrl-C and its like end the run in good order.
-    ///
-    /// # Errors
-    /// The signals can't be taken.
-    pub(crate) fn new(backend: B) -> std::io::Result<Interruptible<B>> {
-        Ok(Interruptible { backend, interrupts: Interrupts::hold()? })
+    /// Ctrl-C and its like end the run in good order.
+    pub(crate) fn new(backend: B, interrupts: Interrupts) -> Interruptible<B> {
+        Interruptible { backend, interrupts }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::args::PolicyArgs;
 use crate::exit::{incapable, usage};
-use cosched_core::{Feeds, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
+use crate::input::near::did_you_mean;
+use crate::input::spec;
+use cosched_core::{Feed, Feeds, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -47,7 +49,8 @@ pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds, machine: &[(String, Strin
         name => find_policy(name).ok_or_else(|| {
             let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
             usage(format!(
-                "--policy: there is no policy `{name}`; there are auto, {}, as in --policy fair",
+                "--policy: there is no policy `{name}`{}; there are auto, {}, as in --policy fair",
+                did_you_mean(name, known.iter().copied()),
                 known.join(", ")
             ))
         })?,
@@ -76,8 +79,16 @@ pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds, machine: &[(String, Strin
     for shortfall in entry.shortfalls(&params, feeds) {
         match shortfall.importance {
             Importance::Required => {
+                let machine = if args.on == "host" { "this machine" } else { args.on.as_str() };
+                let hint = match spec::machine_with_core_types() {
+                    Some(other) if shortfall.feed == Feed::CoreTypes => {
+                        format!("; simulate the jobs on one that has several, as in --on {other}")
+                    }
+                    _ => String::new(),
+                };
                 return Err(incapable(format!(
-                    "policy {} needs {}, and there is none: {}; `cosched list policies` shows what each policy needs",
+                    "policy {} needs {}, and {machine} has none: {}{hint}; `cosched list policies` shows what each policy \
+                     needs",
                     entry.name,
                     shortfall.feed.text(),
                     shortfall.why
@@ -100,7 +111,7 @@ fn profile(path: &Path, entry: &PolicyEntry) -> anyhow::Result<Vec<(String, Stri
         params: BTreeMap<String, toml::Spanned<toml::Value>>,
     }
     let file = path.display();
-    let text = crate::input::read_text(path)?;
+    let text = crate::input::read_spec(path)?;
     let line = |span: std::ops::Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
     let example = "a profile looks like this: [params] with light_mm_trans_per_us = 3.5 below it";
     let parsed: Profile = toml::from_str(&text).map_err(|error| {

@@ -5,16 +5,18 @@ use super::execute::Run;
 use super::interruptible::Interruptible;
 use super::screen::Screen;
 use super::world::{Problem, View, World, check_width};
-use crate::exit::{Exit, usage};
+use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec};
 use anyhow::Context as _;
 use cosched_core::{Backend as _, Feed, Nanos, SoloProfile};
+use cosched_linux::Interrupts;
 use cosched_report::{BackendKind, EnergySource, Solo, SoloSource};
 use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, Work};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The work of a job that does not say how much: what it does in so long alone (Perf&Fair, section 2).
 const WORK: Work = Work::SoloTime(Nanos::from_ms(100_000));
@@ -24,7 +26,50 @@ pub(crate) struct SimWorld {
     view: View,
     /// Until it runs. Making it costs the jobs' solo runs, so it is made once.
     sim: RefCell<Option<Sim>>,
+    alone: Alone,
 }
+
+/// Who waits for the jobs to be simulated alone: told how far that is, and free to end it.
+struct Alone {
+    screen: Screen,
+    jobs: usize,
+    since: Instant,
+    /// Until the run takes them over.
+    interrupts: RefCell<Option<Interrupts>>,
+    /// The signal that ended it.
+    signal: Cell<Option<i32>>,
+}
+
+impl Alone {
+    /// From now on Ctrl-C and its like are held back until they are asked for.
+    fn new(quiet: bool, jobs: usize) -> anyhow::Result<Alone> {
+        let interrupts = RefCell::new(Some(Interrupts::hold().context("taking signals")?));
+        Ok(Alone { screen: Screen::new(quiet), jobs, since: Instant::now(), interrupts, signal: Cell::new(None) })
+    }
+
+    /// Shows how far it is, and tells whether a signal came.
+    fn look(&self, done: usize) -> bool {
+        if self.since.elapsed() > PATIENCE {
+            self.screen.progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
+        }
+        let signal = self.interrupts.borrow().as_ref().and_then(Interrupts::next_signal);
+        if signal.is_some() {
+            self.signal.set(signal);
+        }
+        signal.is_some()
+    }
+
+    /// What an error of it means to the user; `on` is the machine.
+    fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
+        match self.signal.get() {
+            Some(signal) => Failure { exit: Exit::Signal(signal), message: error.to_string() }.into(),
+            None => usage(format!("--on {on}: {error}; nothing was started")),
+        }
+    }
+}
+
+/// What takes no longer needs no line that tells how far it is.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Refuses what has no meaning in a simulation.
 pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
@@ -99,7 +144,10 @@ impl SimWorld {
         }
         let params = machine.params.clone();
         let config = SimConfig { usable, ..SimConfig::new(machine, simulated, args.policy.seed) };
-        let sim = Sim::new(config).map_err(|error| usage(format!("--on {on}: {error}; nothing was started")))?;
+        let alone = Alone::new(args.output.quiet, jobs.len())?;
+        let sim = Sim::watched(config, &mut |done| alone.look(done));
+        alone.screen.clear();
+        let sim = sim.map_err(|error| alone.failure(on, &error))?;
         let feeds = sim.feeds();
         let counted = [Feed::Ipc, Feed::L1Accesses, Feed::LlcAccesses, Feed::MmReads, Feed::MmWrites];
         let counted: Vec<&str> =
@@ -114,7 +162,7 @@ impl SimWorld {
             // Also where the machine has no meter that a policy could read.
             energy: EnergySource::Modelled,
         };
-        Ok(SimWorld { view, sim: RefCell::new(Some(sim)) })
+        Ok(SimWorld { view, sim: RefCell::new(Some(sim)), alone })
     }
 }
 
@@ -161,7 +209,8 @@ impl World for SimWorld {
 
     fn backend(&self, _args: &RunArgs, _jobs: Vec<()>, _screen: &Screen) -> anyhow::Result<Interruptible<Sim>> {
         let sim = self.sim.take().context("a simulation runs only once")?;
-        Interruptible::new(sim).context("taking signals")
+        let interrupts = self.alone.interrupts.take().context("a simulation runs only once")?;
+        Ok(Interruptible::new(sim, interrupts))
     }
 
     fn alone(&self, run: &mut Run<'_, SimWorld>) -> anyhow::Result<Option<Exit>> {
@@ -173,8 +222,12 @@ impl World for SimWorld {
         let needs = (run.plan.choice.entry.needs)(&run.plan.choice.params);
         let traced = needs.iter().any(|need| need.feed == Feed::SoloTrace);
         let quantum = run.plan.config.quantum;
-        let traces = sim.iter().filter(|_| traced).flat_map(|sim| sim.solo_traces(quantum));
-        let mut traces = traces.map(|trace| trace.map(Arc::new));
+        let traces =
+            sim.iter().filter(|_| traced).map(|sim| sim.solo_traces(quantum, &mut |done| self.alone.look(done)));
+        let traces = traces.collect::<Result<Vec<_>, SimError>>();
+        self.alone.screen.clear();
+        let traces = traces.map_err(|error| self.alone.failure(&self.view.machine.name, &error))?;
+        let mut traces = traces.into_iter().flatten().map(|trace| trace.map(Arc::new));
         for (solo, (spec, info)) in solo.zip(run.plan.specs.iter_mut().zip(&mut run.infos)) {
             let trace = traces.next().flatten();
             spec.solo = SoloProfile { time: Some(solo.time), mm_reads: counted.then_some(solo.mm_reads), trace };
