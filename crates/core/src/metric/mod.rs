@@ -138,7 +138,7 @@ pub const METRICS: &[Metric] = &[
         unit: "1",
         better: Better::Higher,
         needs: Needs::Slowdowns,
-        meaning: "system throughput: the jobs' speeds against alone, waiting included, summed; can exceed the CPUs with a queue",
+        meaning: "system throughput: sum of the jobs' speeds against alone, waiting included",
         hint: "sum of the jobs' speeds (1 / slowdown); more is better",
         equation: "sum 1 / s_i",
         source: "Eyerman and Eeckhout, IEEE Micro 28(3), 2008; as weighted speed-up in Snavely and Tullsen, ASPLOS 2000",
