@@ -520,3 +520,26 @@ fn machines_and_programs_are_listed_with_their_sources() {
     let script = out(&cosched(&folder, &["completions", "bash"]));
     assert!(script.contains(MACHINE), "completions know the machines");
 }
+
+#[test]
+fn every_mix_of_the_repository_can_be_simulated() {
+    let folder = tempdir().expect("a folder");
+    let mixes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mixes");
+    let mut read = 0;
+    for (part, machine, least) in [
+        ("perf-fair", "xeon-e5645", 13),
+        ("bandwidth", "xeon-e5645", 10),
+        ("lucky", "big1-small3", 8),
+        ("efs", "i5-2500", 30),
+    ] {
+        let files = std::fs::read_dir(mixes.join(part)).expect("a folder of mixes");
+        let files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+        assert!(files.len() >= least, "{part}: {}", files.len());
+        for file in files {
+            let output = cosched(&folder, &["run", &file.display().to_string(), "--on", machine, "--dry-run"]);
+            assert!(output.status.success(), "{}: {}", file.display(), err(&output));
+            read += 1;
+        }
+    }
+    assert!(read >= 61);
+}
