@@ -105,7 +105,7 @@ fn round_robin_spares_the_caches_and_knows_nothing_of_memory() {
 #[test]
 fn bandwidth_is_fastest_where_memory_is_scarce_and_has_favourites() {
     let mut scarce = Shown::new(heavy());
-    scarce.wins("turnaround_s", "bandwidth", 0.97, &["linux", "fifo", "round-robin", "fair", "perf-fair", "efs"]);
+    scarce.wins("turnaround_s", "bandwidth", 0.95, &["linux", "fifo", "round-robin", "fair", "perf-fair", "efs"]);
     scarce.wins("unfairness", "perf-fair", 0.6, &["bandwidth"]);
     scarce.wins("unfairness", "round-robin", 0.7, &["bandwidth"]);
     let mut starving = Shown::new(starving());
@@ -121,15 +121,18 @@ fn fair_is_fair_and_pays_in_turnaround() {
     scarce.wins("unfairness", "fair", 0.97, &["linux", "fifo", "bandwidth"]);
     scarce.wins("turnaround_s", "bandwidth", 0.92, &["fair"]);
     scarce.wins("turnaround_s", "perf-fair", 0.98, &["fair"]);
-    Shown::new(walkers()).wins("unfairness", "fair", 0.97, &["linux", "fifo", "round-robin", "bandwidth", "efs"]);
+    let mut walkers = Shown::new(walkers());
+    walkers.wins("unfairness", "fair", 0.9, &["linux", "fifo", "round-robin", "efs"]);
+    // Less clear than it was while the world left threads at rest in a cache alone: 1.12 against 1.21 with seed 5.
+    walkers.wins("unfairness", "fair", 0.93, &["bandwidth"]);
 }
 
 #[test]
 fn perf_fair_is_between_bandwidth_and_fair_in_speed_and_fairer_than_both() {
     let mut scarce = Shown::new(heavy());
-    scarce.wins("unfairness", "perf-fair", 0.99, &["linux", "fifo", "round-robin", "bandwidth", "fair", "efs"]);
+    scarce.wins("unfairness", "perf-fair", 0.95, &["linux", "fifo", "round-robin", "bandwidth", "fair", "efs"]);
     scarce.wins("turnaround_s", "perf-fair", 0.98, &["linux", "fair"]);
-    scarce.wins("turnaround_s", "bandwidth", 0.97, &["perf-fair"]);
+    scarce.wins("turnaround_s", "bandwidth", 0.95, &["perf-fair"]);
     // With less load its estimation quanta cost more than its selection gains.
     let mut middle = Shown::new(Scene::on("xeon-e5645-1ch").mix("perf-fair/mix09", 4_000));
     middle.wins("turnaround_s", "round-robin", 0.97, &["perf-fair"]);
