@@ -47,7 +47,7 @@ fn timed(command: &mut Command) -> f64 {
 /// some twenty quanta of 20 ms, so that starting them does not hide the rest.
 fn quantum(policy: &str, freeze: &str) {
     let dir = tempfile::tempdir().expect("a folder");
-    let list = "exec \"$COSCHED\" kernel compute --work 300M\n".repeat(24);
+    let list = "exec \"$COSCHED\" workload compute --work 300M\n".repeat(24);
     std::fs::write(dir.path().join("jobs"), list).expect("written");
     let (mut parts, mut cpu) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {

@@ -3,10 +3,10 @@
 
 mod exit;
 mod input;
-mod kernel;
 mod size;
 mod verb;
 mod words;
+mod workload;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::{Exit, Failure};
@@ -28,7 +28,7 @@ enum Verb {
     List(verb::list::ListArgs),
     Doctor(verb::doctor::DoctorArgs),
     Thaw(verb::thaw::ThawArgs),
-    Kernel(verb::kernel::KernelArgs),
+    Workload(verb::workload::WorkloadArgs),
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
 }
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         Verb::List(args) => verb::list::run(args),
         Verb::Doctor(args) => verb::doctor::run(args),
         Verb::Thaw(args) => verb::thaw::run(args),
-        Verb::Kernel(args) => verb::kernel::run(args),
+        Verb::Workload(args) => verb::workload::run(args),
         Verb::Completions(args) => verb::shell::completions(args),
         Verb::Man(args) => verb::shell::man(args),
     };

@@ -82,7 +82,7 @@ mod tests {
         check("cosched run -f - --policy fair", "cosched run -f - --policy fair");
         check("cosched run -- x.toml -k", "cosched run -- x.toml -k");
         check("cosched run", "cosched run");
-        check("cosched kernel chase", "cosched kernel chase");
+        check("cosched workload chase", "cosched workload chase");
         check("cosched --help", "cosched --help");
     }
 }

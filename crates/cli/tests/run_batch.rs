@@ -212,7 +212,7 @@ fn every_policy_ends_its_batch_and_its_decisions_replay() {
     for policy in policies["policies"].as_array().expect("a list") {
         let name = policy["name"].as_str().expect("a name");
         let words =
-            ["run", "-q", "--policy", name, "--events", "events", "cosched", "kernel", "compute", "--work", "{}"];
+            ["run", "-q", "--policy", name, "--events", "events", "cosched", "workload", "compute", "--work", "{}"];
         let output = cosched(&folder, &[&words[..], &[":::", "1K", "2K", "3K"]].concat());
         if output.status.code() == Some(3) {
             println!("{name} skipped, because {}", err(&output));

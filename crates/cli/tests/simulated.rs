@@ -126,7 +126,7 @@ fn jobs_have_their_solo_times_and_slowdowns() {
     assert!(record["metrics"]["unfairness"].as_f64().is_some_and(|unfairness| unfairness >= 1.0), "{record}");
     // What is missing has nothing to do with solo runs: they are always there.
     let codes: Vec<&Value> =
-        record["missing"].as_array().expect("a list").iter().map(|missing| &missing["feed"]).collect();
+        record["missing"].as_array().expect("a list").iter().map(|missing| &missing["capability"]).collect();
     assert!(!codes.contains(&&"solo-bandwidth".into()), "{codes:?}");
     let measured = json(&cosched(&folder, &[&words[..], &["--solo", "measure"]].concat()));
     assert_eq!(measured, record);
@@ -464,7 +464,7 @@ fn an_interrupted_simulation_leaves_its_record() {
 }
 
 /// A program whose solo run takes longer to simulate than anybody waits, by its many phases.
-const RESTLESS: &str = include_str!("../../../programs/kernels/kernel-chase.toml");
+const RESTLESS: &str = include_str!("../../../programs/workloads/workload-chase.toml");
 
 #[test]
 fn solo_runs_can_be_interrupted() {

@@ -99,7 +99,7 @@ fn two_types(mut snap: Snapshot) -> Snapshot {
         let mask = sides[usize::from(n % 4 != 0)].clone();
         task.last_cpus = mask.clone();
         task.waiting_since = snap.now;
-        let placement = Placement::Allowed { mask };
+        let placement = Placement::Shared { mask };
         task.running = Some(Running { placement, purpose: Purpose::Run, since: snap.now, lease_end: None });
     }
     snap.machine = Arc::new(machine);
@@ -231,8 +231,8 @@ impl Backend for Instant {
     fn machine(&self) -> Arc<Machine> {
         self.machine.clone()
     }
-    fn feeds(&self) -> Feeds {
-        Feeds::default()
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
     fn now(&mut self) -> Nanos {
         self.now

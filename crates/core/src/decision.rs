@@ -21,7 +21,7 @@ pub enum Placement {
         whole_core: bool,
     },
     /// The kernel time-shares it with others on these CPUs.
-    Allowed {
+    Shared {
         /// The CPUs that it may use.
         mask: CpuSet,
     },
@@ -32,7 +32,7 @@ impl Placement {
     pub fn cpus(&self) -> &CpuSet {
         match self {
             Placement::Exclusive { cpus, .. } => cpus,
-            Placement::Allowed { mask } => mask,
+            Placement::Shared { mask } => mask,
         }
     }
 }
@@ -338,7 +338,7 @@ fn check_placement(snapshot: &Snapshot, task: &TaskView, placement: &Placement) 
     let given = placement.cpus().len();
     let size_ok = match placement {
         Placement::Exclusive { .. } => given == task.cpus as usize,
-        Placement::Allowed { .. } => given > 0,
+        Placement::Shared { .. } => given > 0,
     };
     if !size_ok {
         return Err(InvalidDecision::WrongSize { task: task.id, needs: task.cpus, given });

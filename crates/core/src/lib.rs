@@ -26,8 +26,9 @@ pub use policy::{
 };
 pub use rng::{Rng, RngState};
 pub use run::{
-    Backend, DecisionRecord, EndedBy, Event, Feed, Feeds, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
-    NullRecorder, Overhead, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, Warning, run,
+    Backend, Capabilities, Capability, DecisionRecord, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen,
+    Histogram, Kill, NullRecorder, Overhead, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, Warning,
+    run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};

@@ -48,7 +48,7 @@ impl Recorder for Watch {
                 (_, Some(running)) => &running.placement,
                 _ => panic!("{} waits", task.name),
             };
-            assert!(matches!(placement, Placement::Allowed { .. }));
+            assert!(matches!(placement, Placement::Shared { .. }));
             if placement.cpus().is_subset(&self.big) {
                 sides.0 += 1;
                 *self.on_big.entry(task.id.0).or_default() += 1;
@@ -229,15 +229,15 @@ fn masks_and_gangs_stay_where_they_can_run() {
 
 #[test]
 fn one_type_of_core_is_a_shortfall_that_ends_the_run() {
-    let mut feeds = Feeds::default();
-    feeds.missing.insert(Feed::CoreTypes, Absence::OneCoreType);
+    let mut capabilities = Capabilities::default();
+    capabilities.missing.insert(Capability::CoreTypes, Absence::OneCoreType);
     for policy in HETEROGENEOUS {
         let entry = find_policy(policy).unwrap();
         let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
-        let shortfalls = entry.shortfalls(&params, &feeds);
+        let shortfalls = entry.shortfalls(&params, &capabilities);
         assert_eq!(shortfalls.len(), 1, "{policy}");
-        assert_eq!((shortfalls[0].feed, shortfalls[0].importance), (Feed::CoreTypes, Importance::Required));
-        assert!(entry.shortfalls(&params, &Feeds::default()).is_empty());
+        assert_eq!((shortfalls[0].capability, shortfalls[0].importance), (Capability::CoreTypes, Importance::Required));
+        assert!(entry.shortfalls(&params, &Capabilities::default()).is_empty());
     }
 }
 

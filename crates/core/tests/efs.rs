@@ -376,13 +376,13 @@ fn standing_parameters_are_published_when_demands_move() {
 fn reads_from_memory_are_required_and_writes_wanted() {
     let entry = find_policy("efs").unwrap();
     let params = Params::resolve("efs", entry.params, &[]).unwrap();
-    let missing = |feed| {
-        let mut feeds = Feeds::default();
-        feeds.missing.insert(feed, Absence::NoCounters);
-        entry.shortfalls(&params, &feeds)[..].to_vec()
+    let missing = |capability| {
+        let mut capabilities = Capabilities::default();
+        capabilities.missing.insert(capability, Absence::NoCounters);
+        entry.shortfalls(&params, &capabilities)[..].to_vec()
     };
-    assert!(matches!(missing(Feed::MmReads)[..], [Shortfall { importance: Importance::Required, .. }]));
-    assert!(matches!(missing(Feed::MmWrites)[..], [Shortfall { importance: Importance::Wanted(_), .. }]));
+    assert!(matches!(missing(Capability::MmReads)[..], [Shortfall { importance: Importance::Required, .. }]));
+    assert!(matches!(missing(Capability::MmWrites)[..], [Shortfall { importance: Importance::Wanted(_), .. }]));
 }
 
 #[test]

@@ -80,10 +80,10 @@ fn a_wrong_trace_holds_its_task_back() {
 fn without_a_trace_it_is_not_started() {
     let entry = find_policy("oracle").unwrap();
     let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
-    let mut feeds = Feeds::default();
-    feeds.missing.insert(Feed::SoloTrace, Absence::NoSoloTrace);
-    let shortfalls = entry.shortfalls(&params, &feeds);
-    assert_eq!((shortfalls[0].feed, shortfalls[0].importance), (Feed::SoloTrace, Importance::Required));
+    let mut capabilities = Capabilities::default();
+    capabilities.missing.insert(Capability::SoloTrace, Absence::NoSoloTrace);
+    let shortfalls = entry.shortfalls(&params, &capabilities);
+    assert_eq!((shortfalls[0].capability, shortfalls[0].importance), (Capability::SoloTrace, Importance::Required));
     // Where one meets a task without a trace all the same, that counts by its estimated progress.
     let result = run("oracle", |task| if task == 3 { SoloProfile::default() } else { profile(task, 1.0) });
     assert_eq!(result.tasks[3].progress_basis, ProgressBasis::Provisional);

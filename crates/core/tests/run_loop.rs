@@ -57,8 +57,8 @@ fn a_freed_cpu_is_filled_at_once_and_only_that() {
 fn no_cpu_idles_while_a_task_waits() {
     for policy in ["fifo", "round-robin", "bandwidth", "fair"] {
         let mut world = world(2, (0..6).map(|i| Work::ms(200 + 90 * i)).collect());
-        let feeds = &mut world.feeds.missing;
-        feeds.insert(Feed::Ipc, Absence::NoCounters);
+        let capabilities = &mut world.capabilities.missing;
+        capabilities.insert(Capability::Ipc, Absence::NoCounters);
         let result = run_policy(&mut world, policy, &[], &RunConfig::default());
         let total: u64 = (0..6).map(|i| 200 + 90 * i).sum();
         assert!(result.turnaround < Nanos::from_ms(total / 2 + 650), "{policy}: {:?}", result.turnaround);

@@ -17,7 +17,8 @@ use crate::spawn::{self, Program, Surroundings};
 use crate::sys::{self, FileLimit, RawPid, SignalMask, Status};
 use crate::tree::Tree;
 use cosched_core::{
-    Absence, Backend, Change, CpuSet, Event, Exit, Feed, Feeds, Kill, Machine, Nanos, Placement, Reading, TaskId, Usage,
+    Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Reading,
+    TaskId, Usage,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
@@ -584,35 +585,35 @@ impl Host {
     }
 }
 
-/// What this machine can't feed, and why. Solo bandwidths and traces come from elsewhere, and
+/// The capabilities that this machine lacks, and why. Solo bandwidths and traces come from elsewhere, and
 /// count as missing.
-pub fn feeds(root: &Root, machine: &Machine, counters: &CounterSupport, freezing: Freezing) -> Feeds {
-    let mut feeds = Feeds::default();
+pub fn capabilities(root: &Root, machine: &Machine, counters: &CounterSupport, freezing: Freezing) -> Capabilities {
+    let mut capabilities = Capabilities::default();
     let both = |a: Reading<()>, b: Reading<()>| a.and_then(|()| b);
     let grouped = freezing == Freezing::Cgroup;
     let kinds = [
-        (Feed::Ipc, both(counters.of(EventKind::Cycles), counters.of(EventKind::Instructions))),
-        (Feed::L1Accesses, counters.of(EventKind::L1Accesses)),
-        (Feed::LlcAccesses, counters.of(EventKind::LlcAccesses)),
-        (Feed::MmReads, counters.of(EventKind::MmReads)),
-        (Feed::MmWrites, counters.of(EventKind::MmWrites)),
+        (Capability::Ipc, both(counters.of(EventKind::Cycles), counters.of(EventKind::Instructions))),
+        (Capability::L1Accesses, counters.of(EventKind::L1Accesses)),
+        (Capability::LlcAccesses, counters.of(EventKind::LlcAccesses)),
+        (Capability::MmReads, counters.of(EventKind::MmReads)),
+        (Capability::MmWrites, counters.of(EventKind::MmWrites)),
         // A group's own statistics tell CPU time where perf events are refused.
-        (Feed::CpuTime, if grouped { Reading::Value(()) } else { counters.cpu_time }),
+        (Capability::CpuTime, if grouped { Reading::Value(()) } else { counters.cpu_time }),
     ];
-    for (feed, state) in kinds {
+    for (capability, state) in kinds {
         if let Some(why) = state.absence() {
-            feeds.missing.insert(feed, why);
+            capabilities.missing.insert(capability, why);
         }
     }
     if let Err(problem) = EnergyMeter::open(root) {
-        feeds.missing.insert(Feed::Energy, problem.reason);
+        capabilities.missing.insert(Capability::Energy, problem.reason);
     }
     if machine.core_types.len() < 2 {
-        feeds.missing.insert(Feed::CoreTypes, Absence::OneCoreType);
+        capabilities.missing.insert(Capability::CoreTypes, Absence::OneCoreType);
     }
-    feeds.missing.insert(Feed::SoloBandwidth, Absence::NoSoloEstimate);
-    feeds.missing.insert(Feed::SoloTrace, Absence::NoSoloTrace);
-    feeds
+    capabilities.missing.insert(Capability::SoloBandwidth, Absence::NoSoloEstimate);
+    capabilities.missing.insert(Capability::SoloTrace, Absence::NoSoloTrace);
+    capabilities
 }
 
 impl Backend for Host {
@@ -622,8 +623,8 @@ impl Backend for Host {
         self.machine.clone()
     }
 
-    fn feeds(&self) -> Feeds {
-        feeds(&self.root, &self.machine, &self.counters, self.freezing())
+    fn capabilities(&self) -> Capabilities {
+        capabilities(&self.root, &self.machine, &self.counters, self.freezing())
     }
 
     fn now(&mut self) -> Nanos {
@@ -697,7 +698,7 @@ impl Backend for Host {
             let Change::Place { task, placement, .. } = change else { continue };
             let cpus = match placement {
                 Placement::Exclusive { cpus, .. } => cpus,
-                Placement::Allowed { mask } => mask,
+                Placement::Shared { mask } => mask,
             };
             match self.live(*task) {
                 None => new.push((*task, cpus)),

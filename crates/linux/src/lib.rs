@@ -24,7 +24,7 @@ pub mod topology;
 mod tree;
 
 pub use cgroup::{GroupError, freezer_problem};
-pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, feeds};
+pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
 pub use interrupts::Interrupts;
 pub use spawn::{Program, find_program};
 pub use sys::affinity;

@@ -1,6 +1,6 @@
 //! What is known of a run beside its result: how it was set up, and where things come from.
 
-use cosched_core::{Feeds, Machine, Nanos, Reading, TaskSpec};
+use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -118,8 +118,8 @@ pub struct RunInfo {
     pub started_at: Option<SystemTime>,
     /// Every job, in the order of the tasks' numbers.
     pub jobs: Vec<JobInfo>,
-    /// What the machine could not feed.
-    pub feeds: Feeds,
+    /// The capabilities that the machine lacked.
+    pub capabilities: Capabilities,
     /// What counts, in words; `None` without counters.
     pub counters: Option<String>,
     /// What freezes jobs, in words; `None` where nothing does.

@@ -2,9 +2,9 @@
 
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
 use cosched_core::{
-    Absence, Change, Counts, Decision, EndedBy, Estimates, Exit, Feed, Feeds, Machine, Nanos, Overhead, Placement,
-    ProgressBasis, Purpose, Rate, Reading, RunResult, Running, Sample, Snapshot, TaskId, TaskResult, TaskSpec,
-    TaskView, Trigger, Usage, Wait, WaitReason,
+    Absence, Capabilities, Capability, Change, Counts, Decision, EndedBy, Estimates, Exit, Machine, Nanos, Overhead,
+    Placement, ProgressBasis, Purpose, Rate, Reading, RunResult, Running, Sample, Snapshot, TaskId, TaskResult,
+    TaskSpec, TaskView, Trigger, Usage, Wait, WaitReason,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -147,7 +147,7 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     info.freezing = Some("simulated".to_owned());
     info.cpu_share = Reading::Absent(Absence::Simulated);
     info.warnings.clear();
-    info.feeds = Feeds::default();
+    info.capabilities = Capabilities::default();
     for job in &mut info.jobs {
         (job.program, job.log) = (Some("mcf".to_owned()), None);
     }
@@ -172,7 +172,7 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
         quantum: Nanos::from_ms(200),
         started_at: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250)),
         jobs,
-        feeds: Feeds { missing: [(Feed::MmWrites, Absence::NoSuchEvent)].into() },
+        capabilities: Capabilities { missing: [(Capability::MmWrites, Absence::NoSuchEvent)].into() },
         counters: Some("5 events of AMD Zen 5".to_owned()),
         freezing: Some("signals".to_owned()),
         cpu_share: Reading::Value(0.0021),

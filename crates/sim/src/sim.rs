@@ -9,7 +9,7 @@ use crate::world::{Happening, Instance, State, World};
 use cosched_core::{
     Absence, Change, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Reading, Rng, SoloTrace, TaskId, Usage,
 };
-use cosched_core::{Backend, Event, Feed, Feeds, Kill};
+use cosched_core::{Backend, Capabilities, Capability, Event, Kill};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -278,7 +278,7 @@ impl Sim {
                     self.world.place(thread, Arc::new([cpu]));
                 }
             }
-            Placement::Allowed { .. } => {
+            Placement::Shared { .. } => {
                 let cpus: Arc<[usize]> = cpus.into();
                 for thread in threads {
                     self.world.place(thread, cpus.clone());
@@ -365,25 +365,25 @@ impl Backend for Sim {
         self.machine.clone()
     }
 
-    fn feeds(&self) -> Feeds {
+    fn capabilities(&self) -> Capabilities {
         let counters = &self.config.machine.counters;
         let none =
             !(counters.ipc || counters.l1_accesses || counters.llc_accesses || counters.mm_reads || counters.mm_writes);
         let why = if none { Absence::NoCounters } else { Absence::NoSuchEvent };
-        let mut feeds = Feeds::default();
-        let mut feed = |has: bool, feed: Feed, why: Absence| {
+        let mut capabilities = Capabilities::default();
+        let mut capability = |has: bool, capability: Capability, why: Absence| {
             if !has {
-                feeds.missing.insert(feed, why);
+                capabilities.missing.insert(capability, why);
             }
         };
-        feed(counters.ipc, Feed::Ipc, why);
-        feed(counters.l1_accesses, Feed::L1Accesses, why);
-        feed(counters.llc_accesses, Feed::LlcAccesses, why);
-        feed(counters.mm_reads, Feed::MmReads, why);
-        feed(counters.mm_writes, Feed::MmWrites, why);
-        feed(counters.energy, Feed::Energy, Absence::NoEnergyMeter);
-        feed(self.machine.core_types.len() > 1, Feed::CoreTypes, Absence::OneCoreType);
-        feeds
+        capability(counters.ipc, Capability::Ipc, why);
+        capability(counters.l1_accesses, Capability::L1Accesses, why);
+        capability(counters.llc_accesses, Capability::LlcAccesses, why);
+        capability(counters.mm_reads, Capability::MmReads, why);
+        capability(counters.mm_writes, Capability::MmWrites, why);
+        capability(counters.energy, Capability::Energy, Absence::NoEnergyMeter);
+        capability(self.machine.core_types.len() > 1, Capability::CoreTypes, Absence::OneCoreType);
+        capabilities
     }
 
     fn now(&mut self) -> Nanos {

@@ -19,7 +19,7 @@ fn run_scene(scene: &Scene, entry: &PolicyEntry) -> Option<(Result<RunResult, St
     for (task, solo) in tasks.iter_mut().zip(world.sim.solo_runs()) {
         task.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: None };
     }
-    let shortfalls = entry.shortfalls(&params, &world.feeds());
+    let shortfalls = entry.shortfalls(&params, &world.capabilities());
     if shortfalls.iter().any(|shortfall| shortfall.importance == Importance::Required) {
         return None;
     }

@@ -19,7 +19,7 @@ fn built_in(name: &str) -> MachineSpec {
 
 #[test]
 fn every_policy_runs_on_every_machine_that_suits_it() {
-    let programs = ["mcf", "libquantum", "gamess", "gcc", "lbm", "sphinx3", "kernel-chase", "bus-50"].map(named);
+    let programs = ["mcf", "libquantum", "gamess", "gcc", "lbm", "sphinx3", "workload-chase", "bus-50"].map(named);
     let mut ran = BTreeSet::new();
     for machine in MACHINES {
         let machine = built_in(machine.name);
@@ -30,13 +30,13 @@ fn every_policy_runs_on_every_machine_that_suits_it() {
             ..job(&programs[n % programs.len()], if cpus > 64 { 250 } else { 700 })
         });
         let config = SimConfig { variation: DEFAULT_VARIATION, ..config(&machine, jobs.collect()) };
-        let feeds = Sim::new(config.clone()).unwrap().feeds();
+        let capabilities = Sim::new(config.clone()).unwrap().capabilities();
         for entry in POLICIES {
             let params = machine.params_for(entry).unwrap();
-            let needs = entry.shortfalls(&params, &feeds);
+            let needs = entry.shortfalls(&params, &capabilities);
             if let Some(missing) = needs.iter().find(|need| need.importance == Importance::Required) {
                 // A machine whose counters count and whose jobs are known lacks nothing but a second type of core.
-                assert_eq!(missing.feed, Feed::CoreTypes, "{} on {}", entry.name, machine.name);
+                assert_eq!(missing.capability, Capability::CoreTypes, "{} on {}", entry.name, machine.name);
                 assert_eq!(machine.core_types.len(), 1);
                 continue;
             }
@@ -97,8 +97,8 @@ fn programs_that_share_a_cache_fall_below_the_model() {
 #[test]
 fn on_the_small_virtual_machine_slices_cost_more_than_quanta() {
     let machine = built_in("epyc-2cpu");
-    let mut jobs = vec![job(&named("kernel-chase"), 2_000); 4];
-    jobs.extend(vec![job(&named("kernel-compute"), 2_000); 4]);
+    let mut jobs = vec![job(&named("workload-chase"), 2_000); 4];
+    jobs.extend(vec![job(&named("workload-compute"), 2_000); 4]);
     let config = config(&machine, jobs);
     let took = |policy| run_on(&config, policy).0.turnaround.as_s();
     let (linux, quanta) = (took("linux"), took("round-robin"));

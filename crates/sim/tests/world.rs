@@ -255,7 +255,7 @@ fn a_gang_sleeps_again_when_its_last_awake_thread_ends() {
         |task, placement| Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run };
     // Its second thread shares its CPU, and so falls asleep later, and wakes when the first has done its work.
     let gang = place(0, Placement::Exclusive { cpus: set(&[0, 1]), whole_core: false });
-    sim.apply(&[gang, place(1, Placement::Allowed { mask: set(&[1]) })]).unwrap();
+    sim.apply(&[gang, place(1, Placement::Shared { mask: set(&[1]) })]).unwrap();
     let mut events = Vec::new();
     while sim.now() < Nanos::from_ms(400) {
         sim.wait(Some(Nanos::from_ms(400)), &mut events).unwrap();

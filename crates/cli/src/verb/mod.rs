@@ -2,9 +2,9 @@
 
 pub(crate) mod decide;
 pub(crate) mod doctor;
-pub(crate) mod kernel;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod thaw;
+pub(crate) mod workload;

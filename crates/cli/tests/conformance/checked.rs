@@ -3,7 +3,8 @@
 
 use crate::world::{Job, Outcome, Skip, World, needs};
 use cosched_core::{
-    Backend, Change, CpuSet, Event, Exit, Feed, Feeds, Kill, Machine, Nanos, Placement, Purpose, Reading, TaskId, Usage,
+    Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Purpose, Reading,
+    TaskId, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,8 +40,8 @@ impl<W: World> Checked<W> {
     }
 
     /// Says why when something can't be fed.
-    pub(crate) fn needs(&self, feed: Feed) -> Outcome {
-        needs(&self.inner, feed)
+    pub(crate) fn needs(&self, capability: Capability) -> Outcome {
+        needs(&self.inner, capability)
     }
 
     /// Two CPUs of the machine.
@@ -136,7 +137,7 @@ pub(crate) fn exclusive(task: u32, cpus: &CpuSet) -> Change {
 
 /// A task that shares CPUs with others.
 pub(crate) fn allowed(task: u32, mask: &CpuSet) -> Change {
-    let placement = Placement::Allowed { mask: mask.clone() };
+    let placement = Placement::Shared { mask: mask.clone() };
     Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }
 }
 
@@ -154,8 +155,8 @@ impl<W: World> Backend for Checked<W> {
         machine
     }
 
-    fn feeds(&self) -> Feeds {
-        self.inner.feeds()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 
     fn now(&mut self) -> Nanos {

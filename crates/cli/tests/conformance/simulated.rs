@@ -1,4 +1,4 @@
-//! The simulation as a world: kernels as they are profiled, on two cores of a machine that comes with the simulator.
+//! The simulation as a world: workloads as they are profiled, on two cores of a machine that comes with the simulator.
 
 use crate::world::{Does, Job, Skip, World};
 use cosched_core::{CpuId, CpuSet, Exit, Nanos, TaskId};
@@ -18,7 +18,7 @@ impl Simulation {
     pub(crate) fn new() -> Simulation {
         Simulation {
             machine: Arc::new(builtin_machine("i5-2500").expect("a machine of that name")),
-            compute: builtin_program("kernel-compute").expect("a program of that name"),
+            compute: builtin_program("workload-compute").expect("a program of that name"),
         }
     }
 }

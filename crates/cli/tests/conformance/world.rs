@@ -1,6 +1,6 @@
 //! What a scenario may ask of a world.
 
-use cosched_core::{Backend, CpuSet, Feed, Nanos, TaskSpec};
+use cosched_core::{Backend, Capability, CpuSet, Nanos, TaskSpec};
 
 /// Why a scenario can't be played.
 #[derive(Debug)]
@@ -81,10 +81,10 @@ pub(crate) trait World {
     fn nothing_stands_still(&self);
 }
 
-/// Says why when a backend can't feed something.
-pub(crate) fn needs<B: Backend>(backend: &B, feed: Feed) -> Outcome {
-    match backend.feeds().why_missing(feed) {
+/// Skips, with the reason, when a backend lacks a capability.
+pub(crate) fn needs<B: Backend>(backend: &B, capability: Capability) -> Outcome {
+    match backend.capabilities().why_missing(capability) {
         None => Ok(()),
-        Some(why) => Err(Skip(format!("{} can't be had: {why}", feed.text()))),
+        Some(why) => Err(Skip(format!("{} can't be had: {why}", capability.text()))),
     }
 }

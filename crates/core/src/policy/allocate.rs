@@ -79,7 +79,7 @@ fn count_neighbours(snap: &Snapshot, full: bool, chosen: &[Chosen], cores: &mut 
     let staying = staying.filter_map(|task| Some((task, task.running.as_ref()?)));
     let staying = staying.filter_map(|(task, running)| match &running.placement {
         Placement::Exclusive { cpus, .. } => Some((task, cpus)),
-        Placement::Allowed { .. } => None,
+        Placement::Shared { .. } => None,
     });
     let settled = chosen.iter().filter_map(|c| Some((&snap.tasks[c.ix as usize], c.reserved.as_ref()?)));
     for (task, cpus) in staying.chain(settled) {

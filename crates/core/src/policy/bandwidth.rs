@@ -10,7 +10,7 @@ use super::target::{Fit, Target};
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
 use crate::decision::{Decision, WaitReason};
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 
@@ -37,10 +37,10 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(params: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.push(wanted(Feed::MmReads, "all jobs count as alike, and the longest waiting run"));
-    needs.push(wanted(Feed::L1Accesses, "jobs are not paired by their use of the L1 cache"));
+    needs.push(wanted(Capability::MmReads, "all jobs count as alike, and the longest waiting run"));
+    needs.push(wanted(Capability::L1Accesses, "jobs are not paired by their use of the L1 cache"));
     if params.word("target") == "ideal" {
-        needs.push(required(Feed::SoloBandwidth));
+        needs.push(required(Capability::SoloBandwidth));
     }
     needs
 }

@@ -9,7 +9,7 @@ use super::params::QUANTUM_S;
 use super::{Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
 use crate::decision::Decision;
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 
@@ -20,7 +20,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     params: &[QUANTUM_S],
     needs: |_| {
-        let all = [Feed::CoreTypes, Feed::Affinity, Feed::CpuTime, Feed::Ipc, Feed::MmReads];
+        let all =
+            [Capability::CoreTypes, Capability::Affinity, Capability::CpuTime, Capability::Ipc, Capability::MmReads];
         all.map(required).to_vec()
     },
     build: |params| Box::new(Bias { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() }),

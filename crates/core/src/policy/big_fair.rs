@@ -5,7 +5,7 @@ use super::params::QUANTUM_S;
 use super::{Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
 use crate::decision::Decision;
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::task::TaskId;
 use crate::units::Nanos;
@@ -17,7 +17,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "the fair share policy of the lucky paper, section 4",
     time_shares: true,
     params: &[QUANTUM_S],
-    needs: |_| vec![required(Feed::CoreTypes), required(Feed::Affinity)],
+    needs: |_| vec![required(Capability::CoreTypes), required(Capability::Affinity)],
     build: |params| Box::new(BigFair { quantum: Nanos::from_s(params.number("quantum_s")), state: State::default() }),
 };
 

@@ -187,7 +187,7 @@ impl<'a> Split<'a> {
                 None => continue,
             };
             let is_there = |mask: &CpuSet| match &task.running {
-                Some(running) => matches!(&running.placement, Placement::Allowed { mask: now } if now == mask),
+                Some(running) => matches!(&running.placement, Placement::Shared { mask: now } if now == mask),
                 None => false,
             };
             let mask = match &task.allowed {
@@ -201,7 +201,7 @@ impl<'a> Split<'a> {
             }
             changes.push(Change::Place {
                 task: task.id,
-                placement: Placement::Allowed { mask },
+                placement: Placement::Shared { mask },
                 lease_end: None,
                 purpose: Purpose::Run,
             });

@@ -8,7 +8,7 @@ use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
 use crate::decision::{Basis, Decision, Purpose, WaitReason};
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -36,9 +36,9 @@ fn needs(_: &Params) -> Vec<Need> {
 /// What measuring progress needs.
 pub(super) fn progress_needs() -> [Need; 3] {
     [
-        wanted(Feed::Ipc, "progress is CPU time: slowdown by co-runners is not seen"),
-        wanted(Feed::LlcAccesses, "light and heavy jobs are told apart by their reads from memory alone"),
-        wanted(Feed::L1Accesses, "jobs are not paired by their use of the L1 cache"),
+        wanted(Capability::Ipc, "progress is CPU time: slowdown by co-runners is not seen"),
+        wanted(Capability::LlcAccesses, "light and heavy jobs are told apart by their reads from memory alone"),
+        wanted(Capability::L1Accesses, "jobs are not paired by their use of the L1 cache"),
     ]
 }
 

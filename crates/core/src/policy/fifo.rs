@@ -5,7 +5,7 @@ use super::round::Round;
 use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field, wanted};
 use crate::decision::{Basis, Decision, Purpose, WaitReason};
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 
@@ -15,7 +15,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline (GNU parallel -j)",
     time_shares: false,
     params: &[QUANTUM_S],
-    needs: |_| vec![wanted(Feed::Affinity, "the kernel chooses the CPU of each job that runs")],
+    needs: |_| vec![wanted(Capability::Affinity, "the kernel chooses the CPU of each job that runs")],
     build: |params| Box::new(Fifo { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() }),
 };
 

@@ -4,7 +4,7 @@ use super::params::QUANTUM_S;
 use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field, wanted};
 use crate::decision::{Change, Decision, Placement, Purpose};
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 
@@ -14,7 +14,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline",
     time_shares: true,
     params: &[QUANTUM_S],
-    needs: |_| vec![wanted(Feed::Affinity, "jobs may use every CPU that the caller may")],
+    needs: |_| vec![wanted(Capability::Affinity, "jobs may use every CPU that the caller may")],
     build: |params| {
         Box::new(Linux { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() })
     },
@@ -32,7 +32,7 @@ impl Policy for Linux {
         let idle = snap.tasks.iter().filter(|task| task.running.is_none() && task.control.place);
         let place = |task: &crate::TaskView| Change::Place {
             task: task.id,
-            placement: Placement::Allowed {
+            placement: Placement::Shared {
                 mask: task.allowed.as_ref().map_or_else(|| all.clone(), |mask| mask.intersection(&all)),
             },
             lease_end: None,

@@ -31,7 +31,7 @@ use crate::decision::Decision;
 use crate::model::cross_core::{CoreSample, CoreType, Regression, benefit, tickets};
 use crate::model::lottery::Lottery;
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 
@@ -100,7 +100,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     params: PARAMS,
     needs: |_| {
-        let all = [Feed::CoreTypes, Feed::Affinity, Feed::CpuTime, Feed::Ipc, Feed::MmReads];
+        let all =
+            [Capability::CoreTypes, Capability::Affinity, Capability::CpuTime, Capability::Ipc, Capability::MmReads];
         all.map(required).to_vec()
     },
     build: |params| {

@@ -48,7 +48,7 @@ pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params};
 
 use crate::decision::Decision;
 use crate::rng::Rng;
-use crate::run::{Feed, Feeds};
+use crate::run::{Capabilities, Capability};
 use crate::snapshot::Snapshot;
 use crate::units::Absence;
 
@@ -70,7 +70,7 @@ pub trait Policy {
     fn load(&mut self, state: &serde_json::Value) -> Result<(), serde_json::Error>;
 }
 
-/// How much a policy needs a feed.
+/// How much a policy needs a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Importance {
     /// It can't run without.
@@ -79,11 +79,11 @@ pub enum Importance {
     Wanted(&'static str),
 }
 
-/// A feed that a policy needs.
+/// A capability that a policy needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     /// What.
-    pub feed: Feed,
+    pub capability: Capability,
     /// How much.
     pub importance: Importance,
 }
@@ -126,11 +126,11 @@ pub fn find_policy(name: &str) -> Option<&'static PolicyEntry> {
     POLICIES.iter().find(|entry| entry.name == name)
 }
 
-/// A policy that can't run, or not as it is meant to, for want of a feed.
+/// A policy that can't run, or not as it is meant to, for want of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortfall {
     /// What is missing.
-    pub feed: Feed,
+    pub capability: Capability,
     /// Why.
     pub why: Absence,
     /// What it means for the policy.
@@ -139,20 +139,21 @@ pub struct Shortfall {
 
 impl PolicyEntry {
     /// What this policy misses on a machine.
-    pub fn shortfalls(&self, params: &Params, feeds: &Feeds) -> Vec<Shortfall> {
+    pub fn shortfalls(&self, params: &Params, capabilities: &Capabilities) -> Vec<Shortfall> {
         let missing = |need: Need| {
-            let why = feeds.why_missing(need.feed)?;
-            Some(Shortfall { feed: need.feed, why, importance: need.importance })
+            let why = capabilities.why_missing(need.capability)?;
+            Some(Shortfall { capability: need.capability, why, importance: need.importance })
         };
         (self.needs)(params).into_iter().filter_map(missing).collect()
     }
 }
 
-/// The best policy that a machine can feed: `perf-fair` where progress and bandwidth can be measured, else `fifo`,
+/// The best policy that a machine supports: `perf-fair` where progress and bandwidth can be measured, else `fifo`,
 /// which keeps what it starts on one CPU and pays nothing for switching.
-pub fn auto_policy(feeds: &Feeds) -> &'static PolicyEntry {
+pub fn auto_policy(capabilities: &Capabilities) -> &'static PolicyEntry {
     let can = |entry: &PolicyEntry| {
-        Params::resolve(entry.name, entry.params, &[]).is_ok_and(|params| entry.shortfalls(&params, feeds).is_empty())
+        Params::resolve(entry.name, entry.params, &[])
+            .is_ok_and(|params| entry.shortfalls(&params, capabilities).is_empty())
     };
     if can(&perf_fair::ENTRY) { &perf_fair::ENTRY } else { &fifo::ENTRY }
 }
@@ -163,17 +164,17 @@ pub fn stand_in(snapshot: &Snapshot) -> Decision {
     round_robin::decide_stateless(snapshot)
 }
 
-const fn wanted(feed: Feed, without: &'static str) -> Need {
-    Need { feed, importance: Importance::Wanted(without) }
+const fn wanted(capability: Capability, without: &'static str) -> Need {
+    Need { capability, importance: Importance::Wanted(without) }
 }
 
-const fn required(feed: Feed) -> Need {
-    Need { feed, importance: Importance::Required }
+const fn required(capability: Capability) -> Need {
+    Need { capability, importance: Importance::Required }
 }
 
 /// Needs of every policy that stops some tasks for others.
 fn sharing_needs() -> Vec<Need> {
-    vec![required(Feed::Freeze), wanted(Feed::Affinity, "the kernel chooses the CPU of each job that runs")]
+    vec![required(Capability::Freeze), wanted(Capability::Affinity, "the kernel chooses the CPU of each job that runs")]
 }
 
 /// [`Policy::save`] and [`Policy::load`] for a policy whose state is its field `state`.

@@ -13,7 +13,7 @@ use super::target::Target;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
 use crate::decision::Decision;
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 
@@ -35,8 +35,9 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.extend([Feed::SoloTrace, Feed::SoloBandwidth, Feed::Ipc, Feed::MmReads].map(required));
-    needs.push(wanted(Feed::L1Accesses, "jobs are not paired by their use of the L1 cache"));
+    needs
+        .extend([Capability::SoloTrace, Capability::SoloBandwidth, Capability::Ipc, Capability::MmReads].map(required));
+    needs.push(wanted(Capability::L1Accesses, "jobs are not paired by their use of the L1 cache"));
     needs
 }
 

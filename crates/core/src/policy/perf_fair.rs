@@ -12,7 +12,7 @@ use super::target::{Fit, Target};
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
 use crate::decision::{Decision, WaitReason};
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.push(wanted(Feed::MmReads, "all jobs count as alike, and the longest waiting of those behind run"));
+    needs.push(wanted(Capability::MmReads, "all jobs count as alike, and the longest waiting of those behind run"));
     needs.extend(progress_needs());
     needs
 }

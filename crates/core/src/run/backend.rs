@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Something that a policy can be fed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Feed {
+pub enum Capability {
     /// CPU time per task.
     CpuTime,
     /// Cycles and instructions per task.
@@ -39,42 +39,49 @@ pub enum Feed {
     CoreTypes,
 }
 
-impl Feed {
-    /// The feed in words.
+impl Capability {
+    /// The capability in words.
     pub fn text(self) -> &'static str {
         match self {
-            Feed::CpuTime => "CPU time per job",
-            Feed::Ipc => "instructions per cycle",
-            Feed::L1Accesses => "L1 cache accesses",
-            Feed::LlcAccesses => "last-level cache accesses",
-            Feed::MmReads => "reads from memory",
-            Feed::MmWrites => "writes to memory",
-            Feed::Freeze => "freezing of jobs",
-            Feed::Affinity => "binding of jobs to CPUs",
-            Feed::Energy => "package energy",
-            Feed::SoloBandwidth => "solo bandwidth of each job",
-            Feed::SoloTrace => "solo trace of each job",
-            Feed::CoreTypes => "cores of two types",
+            Capability::CpuTime => "CPU time per job",
+            Capability::Ipc => "instructions per cycle",
+            Capability::L1Accesses => "L1 cache accesses",
+            Capability::LlcAccesses => "last-level cache accesses",
+            Capability::MmReads => "reads from memory",
+            Capability::MmWrites => "writes to memory",
+            Capability::Freeze => "freezing of jobs",
+            Capability::Affinity => "binding of jobs to CPUs",
+            Capability::Energy => "package energy",
+            Capability::SoloBandwidth => "solo bandwidth of each job",
+            Capability::SoloTrace => "solo trace of each job",
+            Capability::CoreTypes => "cores of two types",
         }
     }
 
     /// Whether it comes from hardware performance counters.
     pub fn is_counter(self) -> bool {
-        matches!(self, Feed::Ipc | Feed::L1Accesses | Feed::LlcAccesses | Feed::MmReads | Feed::MmWrites)
+        matches!(
+            self,
+            Capability::Ipc
+                | Capability::L1Accesses
+                | Capability::LlcAccesses
+                | Capability::MmReads
+                | Capability::MmWrites
+        )
     }
 }
 
-/// What a backend can't feed, and why; everything else it can.
+/// The capabilities that a backend lacks, and why; it has all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Feeds {
-    /// The feeds that are missing.
-    pub missing: BTreeMap<Feed, Absence>,
+pub struct Capabilities {
+    /// The capabilities that are missing.
+    pub missing: BTreeMap<Capability, Absence>,
 }
 
-impl Feeds {
-    /// Why a feed is missing, if it is.
-    pub fn why_missing(&self, feed: Feed) -> Option<Absence> {
-        self.missing.get(&feed).copied()
+impl Capabilities {
+    /// Why a capability is missing, if it is.
+    pub fn why_missing(&self, capability: Capability) -> Option<Absence> {
+        self.missing.get(&capability).copied()
     }
 }
 
@@ -122,8 +129,8 @@ pub trait Backend {
     /// The machine.
     fn machine(&self) -> Arc<Machine>;
 
-    /// What it can and can't feed.
-    fn feeds(&self) -> Feeds;
+    /// What it can do, and what not and why.
+    fn capabilities(&self) -> Capabilities;
 
     /// Now, from the start of the run; time in which the whole run was suspended does not count.
     fn now(&mut self) -> Nanos;

@@ -76,7 +76,7 @@ pub fn run<B: Backend>(
     let mut pending: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
     pending.sort_by_key(|id| (tasks[id.0 as usize].arrives, *id));
     let snap = Snapshot { machine, now: Nanos::ZERO, triggers: Vec::new(), tasks: Vec::new() };
-    let books = tasks.into_iter().map(|spec| Book::new(spec, config.quantum)).collect();
+    let records = tasks.into_iter().map(|spec| TaskRecord::new(spec, config.quantum)).collect();
     Loop {
         backend,
         policy,
@@ -84,7 +84,7 @@ pub fn run<B: Backend>(
         config,
         rng: Rng::new(config.seed),
         snap,
-        books,
+        records,
         pending: pending.into(),
         samples: Vec::new(),
         next_wake: None,
@@ -100,7 +100,7 @@ pub fn run<B: Backend>(
 }
 
 /// What the loop keeps of a task beside its view.
-struct Book {
+struct TaskRecord {
     spec: TaskSpec,
     estimator: TaskEstimator,
     interval: Option<Interval>,
@@ -159,7 +159,7 @@ struct Loop<'a, B: Backend> {
     rng: Rng,
     /// Its tasks are those that take part: arrived, not ended, not dying.
     snap: Snapshot,
-    books: Vec<Book>,
+    records: Vec<TaskRecord>,
     pending: VecDeque<TaskId>,
     samples: Vec<Sample>,
     next_wake: Option<Nanos>,
@@ -174,10 +174,10 @@ struct Loop<'a, B: Backend> {
     displaced: Vec<TaskId>,
 }
 
-impl Book {
-    fn new(spec: TaskSpec, quantum: Nanos) -> Book {
+impl TaskRecord {
+    fn new(spec: TaskSpec, quantum: Nanos) -> TaskRecord {
         let used = Usage::zero(spec.id);
-        Book {
+        TaskRecord {
             spec,
             estimator: TaskEstimator::new(quantum, 0.0),
             interval: None,
@@ -200,8 +200,8 @@ impl Book {
 
     /// Forgets the run that has ended, but for its result and how many there were.
     fn begin_anew(&mut self, quantum: Nanos) {
-        let fresh = Book::new(self.spec.clone(), quantum);
-        *self = Book { runs: self.runs, first: self.first.take(), ..fresh };
+        let fresh = TaskRecord::new(self.spec.clone(), quantum);
+        *self = TaskRecord { runs: self.runs, first: self.first.take(), ..fresh };
     }
 
     fn has_ended_once(&self) -> bool {
@@ -249,7 +249,7 @@ impl<B: Backend> Loop<'_, B> {
             let now = self.backend.now();
             self.snap.now = now;
             self.admit(now, &mut triggers);
-            if self.snap.tasks.is_empty() && !self.books.iter().any(|book| book.dying.is_some()) {
+            if self.snap.tasks.is_empty() && !self.records.iter().any(|record| record.dying.is_some()) {
                 if self.pending.is_empty() {
                     break;
                 }
@@ -266,15 +266,15 @@ impl<B: Backend> Loop<'_, B> {
             let now = self.backend.now();
             self.snap.now = now;
             for event in events.drain(..) {
-                self.take_in(now, event, &mut triggers);
+                self.handle_event(now, event, &mut triggers);
             }
-            self.police(now, &mut triggers);
+            self.enforce_limits(now, &mut triggers);
             self.recorder.tick(&self.snap, self.pending.len());
         }
         if !self.samples.is_empty() {
             self.recorder.left(&self.samples);
         }
-        let tasks: Vec<TaskResult> = self.books.iter().map(Book::result).collect();
+        let tasks: Vec<TaskResult> = self.records.iter().map(TaskRecord::result).collect();
         Ok(RunResult {
             turnaround: tasks.iter().filter_map(|task| task.finished).max().unwrap_or_default(),
             tasks,
@@ -289,13 +289,13 @@ impl<B: Backend> Loop<'_, B> {
     fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         while let Some(&id) = self.pending.front() {
-            let book = &mut self.books[id.0 as usize];
-            let dying = |book: &Book| book.dying.is_some();
-            if book.spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
+            let record = &mut self.records[id.0 as usize];
+            let dying = |record: &TaskRecord| record.dying.is_some();
+            if record.spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
                 break;
             }
             let any_live = !self.snap.tasks.is_empty();
-            if !self.backend.may_start() && (any_live || self.books.iter().any(dying)) {
+            if !self.backend.may_start() && (any_live || self.records.iter().any(dying)) {
                 self.room_retry = Some(now + ROOM_RETRY);
                 break;
             }
@@ -304,23 +304,23 @@ impl<B: Backend> Loop<'_, B> {
                 self.snap.tasks.iter().filter_map(|task| of(task).value()).reduce(f64::min).unwrap_or(0.0)
             };
             let late = (least(|task| task.estimates.progress), least(|task| task.estimates.trace_progress));
-            let book = &mut self.books[id.0 as usize];
-            book.estimator = TaskEstimator::new(self.config.quantum, late.0).with_trace(&book.spec.solo, late.1);
+            let record = &mut self.records[id.0 as usize];
+            record.estimator = TaskEstimator::new(self.config.quantum, late.0).with_trace(&record.spec.solo, late.1);
             let view = TaskView {
                 id,
-                name: book.spec.name.as_str().into(),
-                cpus: book.spec.cpus,
-                allowed: book.spec.allowed.clone(),
-                nice: book.spec.nice,
-                origin: book.spec.origin,
-                control: book.spec.control,
-                arrived: if book.first.is_some() { now } else { book.spec.arrives },
+                name: record.spec.name.as_str().into(),
+                cpus: record.spec.cpus,
+                allowed: record.spec.allowed.clone(),
+                nice: record.spec.nice,
+                origin: record.spec.origin,
+                control: record.spec.control,
+                arrived: if record.first.is_some() { now } else { record.spec.arrives },
                 running: None,
                 asleep: false,
                 waiting_since: now,
                 overdue: false,
                 last_cpus: CpuSet::new(),
-                estimates: book.estimator.initial(&book.spec.solo),
+                estimates: record.estimator.initial(&record.spec.solo),
             };
             let pos = self.snap.tasks.partition_point(|task| task.id < id);
             self.snap.tasks.insert(pos, view);
@@ -338,7 +338,7 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         for task in &mut self.snap.tasks {
-            let book = &mut self.books[task.id.0 as usize];
+            let record = &mut self.records[task.id.0 as usize];
             match &mut task.running {
                 Some(running) => {
                     task.waiting_since = now;
@@ -349,8 +349,8 @@ impl<B: Backend> Loop<'_, B> {
                 }
                 None => {
                     let waited = now - task.waiting_since;
-                    task.overdue = book.started.is_some() && !task.asleep && waited >= self.config.max_pause;
-                    if task.overdue && !std::mem::replace(&mut book.told_overdue, true) {
+                    task.overdue = record.started.is_some() && !task.asleep && waited >= self.config.max_pause;
+                    if task.overdue && !std::mem::replace(&mut record.told_overdue, true) {
                         triggers.push(Trigger::Starved(task.id));
                     }
                 }
@@ -368,7 +368,7 @@ impl<B: Backend> Loop<'_, B> {
         self.close(&displaced, false);
         let changes: Vec<Change> = displaced.into_iter().map(|task| Change::Stop { task }).collect();
         self.backend.apply(&changes)?;
-        self.enact(Decision { changes, next_wake: self.next_wake, ..Decision::default() });
+        self.commit(Decision { changes, next_wake: self.next_wake, ..Decision::default() });
         Ok(())
     }
 
@@ -423,7 +423,7 @@ impl<B: Backend> Loop<'_, B> {
         self.samples.clear();
         let recorded = self.backend.stopwatch();
         self.backend.apply(&decision.changes)?;
-        self.enact(decision);
+        self.commit(decision);
         let applied = self.backend.stopwatch();
         self.overhead.decisions += 1;
         if let (Some(a), Some(b), Some(c), Some(d), Some(e), Some(f)) =
@@ -450,7 +450,7 @@ impl<B: Backend> Loop<'_, B> {
     fn close(&mut self, tasks: &[TaskId], reopen: bool) {
         let now = self.snap.now;
         let due = |id: &&TaskId| {
-            let interval = self.books[id.0 as usize].interval.as_ref();
+            let interval = self.records[id.0 as usize].interval.as_ref();
             interval.is_some_and(|interval| interval.since < now)
         };
         let due: Vec<TaskId> = tasks.iter().filter(due).copied().collect();
@@ -461,8 +461,8 @@ impl<B: Backend> Loop<'_, B> {
         self.backend.read(&due, &mut usages);
         let all: Arc<[TaskId]> = self.running_now();
         for usage in usages {
-            let book = &mut self.books[usage.task.0 as usize];
-            let Some(interval) = book.interval.take() else { continue };
+            let record = &mut self.records[usage.task.0 as usize];
+            let Some(interval) = record.interval.take() else { continue };
             let length = now - interval.since;
             let sample = Sample {
                 task: usage.task,
@@ -474,21 +474,21 @@ impl<B: Backend> Loop<'_, B> {
                 whole_core: interval.whole_core,
                 co_runners: interval.co_runners.clone(),
                 disturbed: interval.disturbed,
-                cpu_time: delta(usage.cpu_time, book.used.cpu_time),
-                counts: usage.counts.since(&book.used.counts),
+                cpu_time: delta(usage.cpu_time, record.used.cpu_time),
+                counts: usage.counts.since(&record.used.counts),
                 multiplexed: usage.multiplexed,
             };
-            book.used = merge(usage, &book.used);
-            book.ran += length;
+            record.used = merge(usage, &record.used);
+            record.ran += length;
             if let Ok(pos) = self.snap.tasks.binary_search_by_key(&usage.task, |task| task.id) {
                 let estimates = &mut self.snap.tasks[pos].estimates;
-                book.estimator.update(&sample, estimates);
-                book.progress_basis = estimates.progress_basis;
-                book.last_solo = estimates.solo_ipc;
+                record.estimator.update(&sample, estimates);
+                record.progress_basis = estimates.progress_basis;
+                record.last_solo = estimates.solo_ipc;
             }
             self.samples.push(sample);
             if reopen {
-                book.interval = Some(Interval {
+                record.interval = Some(Interval {
                     since: now,
                     planned_end: None,
                     co_runners: all.clone(),
@@ -504,7 +504,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Brings the loop's own picture in line with a decision that was applied.
-    fn enact(&mut self, decision: Decision) {
+    fn commit(&mut self, decision: Decision) {
         let now = self.snap.now;
         let wake = decision.next_wake;
         let mut joined_ordinary = false;
@@ -512,31 +512,31 @@ impl<B: Backend> Loop<'_, B> {
         for change in decision.changes {
             let Ok(pos) = self.snap.tasks.binary_search_by_key(&change.task(), |task| task.id) else { continue };
             let task = &mut self.snap.tasks[pos];
-            let book = &mut self.books[task.id.0 as usize];
+            let record = &mut self.records[task.id.0 as usize];
             match change {
                 Change::Stop { .. } => {
                     task.running = None;
                     task.waiting_since = now;
                     // A frozen task can't be seen to wake: it waits like the others.
                     task.asleep = false;
-                    book.interval = None;
+                    record.interval = None;
                 }
                 Change::Place { placement, lease_end, purpose, .. } => {
                     let since = task.running.as_ref().map_or(now, |running| running.since);
                     if task.running.is_none() {
                         joined_ordinary |= purpose == Purpose::Run;
-                        if book.started.is_none() {
-                            book.started = Some(now);
-                            book.runs += 1;
-                            match book.first {
-                                None => self.recorder.started(now, &book.spec),
-                                Some(_) => self.recorder.restarted(now, &book.spec, book.runs),
+                        if record.started.is_none() {
+                            record.started = Some(now);
+                            record.runs += 1;
+                            match record.first {
+                                None => self.recorder.started(now, &record.spec),
+                                Some(_) => self.recorder.restarted(now, &record.spec, record.runs),
                             }
                         } else {
-                            book.waited_max = book.waited_max.max(now - task.waiting_since);
+                            record.waited_max = record.waited_max.max(now - task.waiting_since);
                         }
                     }
-                    book.told_overdue = false;
+                    record.told_overdue = false;
                     task.overdue = false;
                     task.waiting_since = now;
                     task.last_cpus = placement.cpus().clone();
@@ -560,14 +560,14 @@ impl<B: Backend> Loop<'_, B> {
                 co_runners: all.clone(),
                 disturbed: false,
             };
-            let book = &mut self.books[id.0 as usize];
-            match &mut book.interval {
+            let record = &mut self.records[id.0 as usize];
+            match &mut record.interval {
                 Some(open) if open.since < now => open.planned_end = planned_end,
                 slot => *slot = Some(fresh),
             }
         }
         for (task, whole_core) in self.snap.tasks.iter().zip(whole) {
-            if let Some(interval) = &mut self.books[task.id.0 as usize].interval {
+            if let Some(interval) = &mut self.records[task.id.0 as usize].interval {
                 if interval.since == now {
                     interval.whole_core = whole_core;
                     if interval.planned_end.is_none() {
@@ -596,7 +596,7 @@ impl<B: Backend> Loop<'_, B> {
         };
         // Where the kernel time-shares, everybody may meet everybody: one look at the numbers is enough.
         let shared =
-            |task: &TaskView| matches!(task.running, Some(Running { placement: Placement::Allowed { .. }, .. }));
+            |task: &TaskView| matches!(task.running, Some(Running { placement: Placement::Shared { .. }, .. }));
         if self.snap.tasks.iter().any(shared) {
             let running = self.snap.tasks.iter().filter(|task| task.running.is_some()).count();
             return vec![running == 1; self.snap.tasks.len()];
@@ -613,7 +613,7 @@ impl<B: Backend> Loop<'_, B> {
         let mut next = self.next_wake;
         let mut at = |instant: Nanos| next = Some(next.map_or(instant, |next| next.min(instant)));
         if let Some(&id) = self.pending.front() {
-            let arrives = self.books[id.0 as usize].spec.arrives;
+            let arrives = self.records[id.0 as usize].spec.arrives;
             if arrives > self.snap.now {
                 at(arrives);
             }
@@ -622,30 +622,30 @@ impl<B: Backend> Loop<'_, B> {
             at(retry);
         }
         for task in &self.snap.tasks {
-            let book = &self.books[task.id.0 as usize];
+            let record = &self.records[task.id.0 as usize];
             match &task.running {
                 Some(running) => {
                     if let Some(end) = running.lease_end {
                         at(end);
                     }
-                    if let (Some(timeout), Some(interval)) = (self.config.timeout, &book.interval) {
-                        at(interval.since + (timeout - book.ran));
+                    if let (Some(timeout), Some(interval)) = (self.config.timeout, &record.interval) {
+                        at(interval.since + (timeout - record.ran));
                     }
                 }
-                None if book.started.is_some() && !book.told_overdue && !task.asleep => {
+                None if record.started.is_some() && !record.told_overdue && !task.asleep => {
                     at(task.waiting_since + self.config.max_pause);
                 }
                 None => {}
             }
         }
-        for dying in self.books.iter().filter_map(|book| book.dying).filter(|dying| !dying.killed) {
+        for dying in self.records.iter().filter_map(|record| record.dying).filter(|dying| !dying.killed) {
             at(dying.kill_at);
         }
         next
     }
 
     /// Takes in one event.
-    fn take_in(&mut self, now: Nanos, event: Event, triggers: &mut Vec<Trigger>) {
+    fn handle_event(&mut self, now: Nanos, event: Event, triggers: &mut Vec<Trigger>) {
         match event {
             Event::Ended { task, exit } => self.end(now, task, exit, triggers),
             Event::Slept(id) | Event::Woke(id) => {
@@ -653,7 +653,7 @@ impl<B: Backend> Loop<'_, B> {
                     let woke = event == Event::Woke(id);
                     let task = &mut self.snap.tasks[pos];
                     // News of a task that was frozen since is too late: see below at `Change::Stop`.
-                    let frozen = task.running.is_none() && self.books[id.0 as usize].started.is_some();
+                    let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
                     task.asleep = !woke && !frozen;
                     if woke {
                         if !frozen {
@@ -688,26 +688,26 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
-        let Some(book) = self.books.get(id.0 as usize).filter(|book| book.finished.is_none()) else { return };
+        let Some(record) = self.records.get(id.0 as usize).filter(|record| record.finished.is_none()) else { return };
         let never_ran = matches!(exit, Exit::NotStarted(_));
-        let was_dying = book.dying.is_some();
+        let was_dying = record.dying.is_some();
         if !never_ran {
             self.close(&[id], false);
             if was_dying {
                 self.final_read(id);
             }
         }
-        let book = &mut self.books[id.0 as usize];
+        let record = &mut self.records[id.0 as usize];
         if never_ran {
-            book.started = None;
-            book.runs = book.runs.saturating_sub(1);
+            record.started = None;
+            record.runs = record.runs.saturating_sub(1);
         }
-        book.interval = None;
-        book.finished = Some(now);
-        book.dying = None;
-        book.told_to_end = was_dying && !book.timed_out;
-        let ok = exit.ok() && !book.timed_out;
-        let is_first = book.first.is_none();
+        record.interval = None;
+        record.finished = Some(now);
+        record.dying = None;
+        record.told_to_end = was_dying && !record.timed_out;
+        let ok = exit.ok() && !record.timed_out;
+        let is_first = record.first.is_none();
         if !is_first {
             // How a later run ends counts for nothing, but that there is no other after it is worth knowing.
             if !ok && !was_dying {
@@ -719,11 +719,11 @@ impl<B: Backend> Loop<'_, B> {
             } else {
                 self.counts.failed += 1;
             }
-            book.exit = Some(exit);
-            let result = book.result();
+            record.exit = Some(exit);
+            let result = record.result();
             self.recorder.ended(now, &result);
             if self.config.restart == Restart::UntilLast {
-                book.first = Some(Box::new(result));
+                record.first = Some(Box::new(result));
             }
         }
         if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
@@ -739,7 +739,7 @@ impl<B: Backend> Loop<'_, B> {
         if !is_first {
             return;
         }
-        let total = self.books.len() as u32;
+        let total = self.records.len() as u32;
         let verdict = self.config.halt.verdict(self.counts.failed, self.counts.succeeded, total);
         if verdict != HaltWhen::Never && self.drain.is_none() {
             self.drain = Some(Drain { by: EndedBy::Halt, interrupts: 0 });
@@ -753,7 +753,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Starts a task that has ended well again, as long as another has not ended once; then it is over for all.
     fn restart(&mut self, now: Nanos, id: TaskId, ok: bool) {
-        if self.books.iter().all(Book::has_ended_once) {
+        if self.records.iter().all(TaskRecord::has_ended_once) {
             if self.energy_j.is_none() {
                 self.energy_j = Some(self.backend.energy_j());
                 self.end_all(now, false);
@@ -767,10 +767,10 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.warn(now, &Warning::NotRestarted(id, None));
             return;
         }
-        let Loop { books, pending, config, .. } = self;
-        books[id.0 as usize].begin_anew(config.quantum);
+        let Loop { records, pending, config, .. } = self;
+        records[id.0 as usize].begin_anew(config.quantum);
         // Behind all that have arrived, and before those that have not.
-        let pos = pending.partition_point(|other| books[other.0 as usize].spec.arrives <= now);
+        let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
         pending.insert(pos, id);
     }
 
@@ -779,33 +779,33 @@ impl<B: Backend> Loop<'_, B> {
         let mut usages = Vec::new();
         self.backend.read(&[id], &mut usages);
         if let Some(usage) = usages.pop() {
-            let book = &mut self.books[id.0 as usize];
-            book.used = merge(usage, &book.used);
+            let record = &mut self.records[id.0 as usize];
+            record.used = merge(usage, &record.used);
         }
     }
 
     /// Looks after time-outs and after tasks that were asked to end and have not.
-    fn police(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
+    fn enforce_limits(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         if let Some(timeout) = self.config.timeout {
             let over = |task: &&TaskView| {
-                let book = &self.books[task.id.0 as usize];
-                book.interval.as_ref().is_some_and(|interval| book.ran + (now - interval.since) >= timeout)
+                let record = &self.records[task.id.0 as usize];
+                record.interval.as_ref().is_some_and(|interval| record.ran + (now - interval.since) >= timeout)
             };
             let over: Vec<TaskId> = self.snap.tasks.iter().filter(over).map(|task| task.id).collect();
             for id in over {
-                self.books[id.0 as usize].timed_out = true;
+                self.records[id.0 as usize].timed_out = true;
                 self.recorder.warn(now, &Warning::TimedOut(id));
-                self.condemn(now, id, false);
+                self.begin_termination(now, id, false);
                 triggers.push(Trigger::Ended(id));
             }
         }
-        for book in &mut self.books {
-            if let Some(dying) = &mut book.dying
+        for record in &mut self.records {
+            if let Some(dying) = &mut record.dying
                 && !dying.killed
                 && dying.kill_at <= now
             {
                 dying.killed = true;
-                self.backend.kill(book.spec.id, Kill::Kill);
+                self.backend.kill(record.spec.id, Kill::Kill);
             }
         }
     }
@@ -815,14 +815,14 @@ impl<B: Backend> Loop<'_, B> {
         self.drop_unstarted();
         let live: Vec<TaskId> = self.snap.tasks.iter().map(|task| task.id).collect();
         for id in live {
-            self.condemn(now, id, at_once);
+            self.begin_termination(now, id, at_once);
         }
         if at_once {
-            for book in &mut self.books {
-                if let Some(dying) = &mut book.dying
+            for record in &mut self.records {
+                if let Some(dying) = &mut record.dying
                     && !std::mem::replace(&mut dying.killed, true)
                 {
-                    self.backend.kill(book.spec.id, Kill::Kill);
+                    self.backend.kill(record.spec.id, Kill::Kill);
                 }
             }
         }
@@ -830,18 +830,18 @@ impl<B: Backend> Loop<'_, B> {
 
     fn drop_unstarted(&mut self) {
         self.pending.clear();
-        let books = &self.books;
-        self.snap.tasks.retain(|task| books[task.id.0 as usize].started.is_some());
+        let records = &self.records;
+        self.snap.tasks.retain(|task| records[task.id.0 as usize].started.is_some());
     }
 
     /// Asks a task to end; from now on it takes no part in scheduling.
-    fn condemn(&mut self, now: Nanos, id: TaskId, at_once: bool) {
+    fn begin_termination(&mut self, now: Nanos, id: TaskId, at_once: bool) {
         self.close(&[id], false);
         let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) else { return };
         self.snap.tasks.remove(pos);
-        let book = &mut self.books[id.0 as usize];
-        book.interval = None;
-        book.dying = Some(Dying { kill_at: now + self.config.grace, killed: at_once });
+        let record = &mut self.records[id.0 as usize];
+        record.interval = None;
+        record.dying = Some(Dying { kill_at: now + self.config.grace, killed: at_once });
         self.backend.kill(id, if at_once { Kill::Kill } else { Kill::Term });
     }
 }

@@ -6,7 +6,7 @@ mod histogram;
 mod main_loop;
 mod recorder;
 
-pub use backend::{Backend, Event, Feed, Feeds, Kill};
+pub use backend::{Backend, Capabilities, Capability, Event, Kill};
 pub use config::{Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig};
 pub use histogram::Histogram;
 pub use main_loop::{RunError, run};

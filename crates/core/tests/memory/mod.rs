@@ -98,7 +98,7 @@ pub enum Act {
 
 pub struct Memory {
     pub machine: Arc<Machine>,
-    pub feeds: Feeds,
+    pub capabilities: Capabilities,
     now: Nanos,
     tasks: Vec<State>,
     queued: Vec<Event>,
@@ -130,7 +130,7 @@ impl Memory {
         machine.validate().unwrap();
         Memory {
             machine: Arc::new(machine),
-            feeds: Feeds::default(),
+            capabilities: Capabilities::default(),
             now: Nanos::ZERO,
             tasks: work.into_iter().map(State::new).collect(),
             queued: Vec::new(),
@@ -161,7 +161,7 @@ impl Memory {
             _ if state.ended.is_some() => 0.0,
             None => 0.0,
             Some(Placement::Exclusive { .. }) => 1.0,
-            Some(Placement::Allowed { mask }) => {
+            Some(Placement::Shared { mask }) => {
                 let meets = |s: &&State| {
                     s.placement.as_ref().is_some_and(|placement| !placement.cpus().intersection(mask).is_empty())
                 };
@@ -223,8 +223,8 @@ impl Backend for Memory {
     fn machine(&self) -> Arc<Machine> {
         self.machine.clone()
     }
-    fn feeds(&self) -> Feeds {
-        self.feeds.clone()
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
     }
     fn now(&mut self) -> Nanos {
         self.now
@@ -280,13 +280,13 @@ impl Backend for Memory {
             let us = state.done.0 / 1_000;
             usage.counts = if self.counters_until.is_some_and(|until| self.now > until) {
                 Counts::absent(Absence::CountersLost)
-            } else if let Some(why) = self.feeds.why_missing(Feed::Ipc) {
+            } else if let Some(why) = self.capabilities.why_missing(Capability::Ipc) {
                 Counts::absent(why)
             } else {
                 Counts {
                     cycles: Reading::Value(state.cycles),
                     instructions: Reading::Value(us * state.work.ipc_milli),
-                    l1_accesses: match self.feeds.why_missing(Feed::L1Accesses) {
+                    l1_accesses: match self.capabilities.why_missing(Capability::L1Accesses) {
                         Some(why) => Reading::Absent(why),
                         None => Reading::Value(us * state.work.l1_per_us),
                     },

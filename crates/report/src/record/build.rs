@@ -49,8 +49,9 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         EndedBy::Halt => ("halt", None),
         EndedBy::Signal(signal) => ("signal", Some(signal)),
     };
-    let counters_off = info.feeds.missing.iter().find(|(feed, _)| feed.is_counter()).map(|(_, why)| why.text());
-    let freezing_off = info.feeds.why_missing(cosched_core::Feed::Freeze).map(Absence::text);
+    let counters_off =
+        info.capabilities.missing.iter().find(|(capability, _)| capability.is_counter()).map(|(_, why)| why.text());
+    let freezing_off = info.capabilities.why_missing(cosched_core::Capability::Freeze).map(Absence::text);
     Record {
         schema: RECORD_SCHEMA.to_owned(),
         cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -188,13 +189,14 @@ fn machine_details(info: &RunInfo) -> MachineDetails {
 }
 
 fn missing(info: &RunInfo) -> Vec<Missing> {
-    let feed_code = |feed| serde_json::to_value(feed).ok().and_then(|code| code.as_str().map(str::to_owned));
-    let one = |(feed, why): (&cosched_core::Feed, &Absence)| Missing {
-        feed: feed_code(*feed).unwrap_or_default(),
-        what: feed.text().to_owned(),
+    let capability_code =
+        |capability| serde_json::to_value(capability).ok().and_then(|code| code.as_str().map(str::to_owned));
+    let one = |(capability, why): (&cosched_core::Capability, &Absence)| Missing {
+        capability: capability_code(*capability).unwrap_or_default(),
+        what: capability.text().to_owned(),
         why: why.text().to_owned(),
     };
-    info.feeds.missing.iter().map(one).collect()
+    info.capabilities.missing.iter().map(one).collect()
 }
 
 fn totals(tasks: &[TaskResult]) -> Totals {

@@ -49,7 +49,7 @@ pub struct Record {
     pub counters: Option<String>,
     /// What froze jobs, in words.
     pub freezing: Option<String>,
-    /// What the machine could not feed, and why.
+    /// The capabilities that the machine lacked, and why.
     pub missing: Vec<Missing>,
     /// How many jobs ended how.
     pub totals: Totals,
@@ -90,11 +90,11 @@ pub struct MachineDetails {
     pub absent: Absences,
 }
 
-/// Something that the machine could not feed.
+/// A capability that the machine lacked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// Its code.
-    pub feed: String,
+    pub capability: String,
     /// What it is, in words.
     pub what: String,
     /// Why it is missing, in words.

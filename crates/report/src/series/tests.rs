@@ -35,7 +35,7 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     record(&first, &decision, &mut series);
     decision.changes = vec![Change::Place {
         task: TaskId(1),
-        placement: Placement::Allowed { mask: "0-1".parse().unwrap() },
+        placement: Placement::Shared { mask: "0-1".parse().unwrap() },
         lease_end: None,
         purpose: Purpose::Run,
     }];

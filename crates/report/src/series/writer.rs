@@ -134,7 +134,7 @@ impl<W: Write> SeriesWriter<W> {
                 let mode = match placement {
                     Placement::Exclusive { whole_core: true, .. } => Mode::WholeCore,
                     Placement::Exclusive { whole_core: false, .. } => Mode::Exclusive,
-                    Placement::Allowed { .. } => Mode::Shared,
+                    Placement::Shared { .. } => Mode::Shared,
                 };
                 let place = (placement.cpus().clone(), mode, *purpose);
                 last.waits = None;

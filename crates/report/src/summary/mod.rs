@@ -255,7 +255,9 @@ mod tests {
     use super::*;
     use crate::record::record;
     use crate::testing::{finished, info, result, simulated};
-    use cosched_core::{Absence, Counts, Exit, Feed, Feeds, Nanos, ProgressBasis, Reading, RunResult, TaskResult};
+    use cosched_core::{
+        Absence, Capabilities, Capability, Counts, Exit, Nanos, ProgressBasis, Reading, RunResult, TaskResult,
+    };
 
     /// A new unit in the table of metrics needs a form in a summary.
     const UNITS: &[&str] = &["s", "1", "instructions/cycle", "J", "J s"];
@@ -308,8 +310,10 @@ mod tests {
         let mut info = info(&result);
         info.jobs[0].solo = None;
         info.counters = None;
-        let off = [Feed::Ipc, Feed::L1Accesses, Feed::MmReads].map(|feed| (feed, Absence::NoCounters));
-        info.feeds = Feeds { missing: off.into_iter().chain([(Feed::Energy, Absence::NoEnergyMeter)]).collect() };
+        let off = [Capability::Ipc, Capability::L1Accesses, Capability::MmReads]
+            .map(|capability| (capability, Absence::NoCounters));
+        info.capabilities =
+            Capabilities { missing: off.into_iter().chain([(Capability::Energy, Absence::NoEnergyMeter)]).collect() };
         insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
     }
 

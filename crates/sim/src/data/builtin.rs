@@ -35,14 +35,14 @@ pub static MACHINES: &[BuiltIn] = built_in! {
         "xeon-e5645-2ch";
 };
 
-/// The programs: those of SPEC CPU2006, the kernels of `cosched kernel`, and synthetic ones; each kind by name.
+/// The programs: those of SPEC CPU2006, those of `cosched workload`, and synthetic ones; each kind by name.
 pub static PROGRAMS: &[BuiltIn] = built_in! {
     "programs/spec-cpu2006":
         "GemsFDTD" "astar" "bwaves" "bzip2" "cactusADM" "calculix" "dealII" "gamess" "gcc" "gobmk" "gromacs" "h264ref"
         "hmmer" "lbm" "leslie3d" "libquantum" "mcf" "milc" "namd" "omnetpp" "perlbench" "povray" "sjeng" "soplex"
         "sphinx3" "tonto" "wrf" "xalancbmk" "zeusmp";
-    "programs/kernels":
-        "kernel-bus" "kernel-chase" "kernel-compute" "kernel-phases" "kernel-stream";
+    "programs/workloads":
+        "workload-bus" "workload-chase" "workload-compute" "workload-phases" "workload-stream";
     "programs/synthetic":
         "bus-10" "bus-20" "bus-30" "bus-40" "bus-50" "bus-60" "bus-70" "bus-80" "bus-90" "bus-100";
 };

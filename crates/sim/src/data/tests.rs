@@ -92,7 +92,7 @@ fn every_program_is_sound_and_called_as_its_file() {
         }
     }
     let in_folder = |folder: &str| PROGRAMS.iter().filter(|file| file.file.starts_with(folder)).count();
-    let kinds = ["programs/spec-cpu2006/", "programs/kernels/", "programs/synthetic/"].map(in_folder);
+    let kinds = ["programs/spec-cpu2006/", "programs/workloads/", "programs/synthetic/"].map(in_folder);
     assert_eq!((kinds, PROGRAMS.len()), ([29, 5, 10], 44));
     assert!(builtin_program("mfc").is_none());
 }

@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn no_cache_holds_more_lines_than_it_has() {
         let spec = Arc::new(builtin_machine("xeon-e5645").unwrap());
-        let programs = ["mcf", "lbm", "gcc", "kernel-chase"].map(|name| Arc::new(builtin_program(name).unwrap()));
+        let programs = ["mcf", "lbm", "gcc", "workload-chase"].map(|name| Arc::new(builtin_program(name).unwrap()));
         let mut world = World::new(spec, &programs, 0.06);
         let same = Instance { cpi: 1.0, memory: 1.0, length: 1.0 };
         let all: Arc<[usize]> = (0..world.cpus.len()).collect();

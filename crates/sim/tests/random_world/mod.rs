@@ -266,8 +266,8 @@ impl Backend for Watched {
         self.sim.machine()
     }
 
-    fn feeds(&self) -> Feeds {
-        self.sim.feeds()
+    fn capabilities(&self) -> Capabilities {
+        self.sim.capabilities()
     }
 
     fn now(&mut self) -> Nanos {
@@ -356,7 +356,7 @@ impl Order {
         let placement = if exclusive {
             Placement::Exclusive { cpus, whole_core: bits & 1 == 1 }
         } else {
-            Placement::Allowed { mask: cpus }
+            Placement::Shared { mask: cpus }
         };
         Change::Place { task, placement, lease_end: None, purpose: Purpose::Run }
     }

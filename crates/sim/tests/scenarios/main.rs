@@ -40,7 +40,7 @@ impl Shown {
 
 /// Jobs that compute for 20 ms and sleep for 20 ms, in turns.
 fn sleepers(count: usize) -> Scene {
-    let mut program = builtin_program("kernel-compute").unwrap();
+    let mut program = builtin_program("workload-compute").unwrap();
     let phase = Phase { instructions: 0.26e9, cpi: 1.0, memory: 1.0, then_sleep_ms: 20.0 };
     program.phases = vec![phase];
     Scene::on("epyc-2cpu").custom(count, program, 1_000)
@@ -48,12 +48,12 @@ fn sleepers(count: usize) -> Scene {
 
 /// Four walkers of 8 MB and four loops on two CPUs.
 fn walkers() -> Scene {
-    Scene::on("epyc-2cpu").copies(4, "kernel-chase", 2_000).copies(4, "kernel-compute", 2_000)
+    Scene::on("epyc-2cpu").copies(4, "workload-chase", 2_000).copies(4, "workload-compute", 2_000)
 }
 
 /// Four that only miss and four loops, on four cores with one channel of memory.
 fn starving() -> Scene {
-    Scene::on("i5-2500").copies(4, "bus-100", 2_000).copies(4, "kernel-compute", 2_000)
+    Scene::on("i5-2500").copies(4, "bus-100", 2_000).copies(4, "workload-compute", 2_000)
 }
 
 /// A mix of the repository with many programs that ask for much bandwidth, on six cores of two CPUs and one channel.

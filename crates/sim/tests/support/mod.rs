@@ -130,6 +130,6 @@ pub fn run_on(config: &SimConfig, policy: &str) -> (RunResult, Sim) {
 pub fn suits(entry: &PolicyEntry) -> bool {
     let sim = Sim::new(config(&machine(2, 2), vec![job(&compute(), 1)])).unwrap();
     let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
-    let shortfalls = entry.shortfalls(&params, &sim.feeds());
+    let shortfalls = entry.shortfalls(&params, &sim.capabilities());
     shortfalls.iter().all(|shortfall| shortfall.importance != Importance::Required)
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn policies() -> (String, Value) {
-    let mut text = String::from("auto          the best policy that this machine can feed (the default)\n");
+    let mut text = String::from("auto          the best policy that this machine supports (the default)\n");
     let mut list = Vec::new();
     for entry in POLICIES {
         let _ = writeln!(text, "{:<13} {}", entry.name, entry.gist);
@@ -69,10 +69,10 @@ fn policies() -> (String, Value) {
                 Importance::Wanted(without) => (false, Some(without)),
             };
             let _ = match without {
-                None => writeln!(text, "{:<13} needs {}", "", need.feed.text()),
-                Some(without) => writeln!(text, "{:<13} wants {}; without: {without}", "", need.feed.text()),
+                None => writeln!(text, "{:<13} needs {}", "", need.capability.text()),
+                Some(without) => writeln!(text, "{:<13} wants {}; without: {without}", "", need.capability.text()),
             };
-            needs.push(json!({ "feed": need.feed, "required": required, "without": without }));
+            needs.push(json!({ "capability": need.capability, "required": required, "without": without }));
         }
         let mut specs = Vec::new();
         for spec in entry.params {

@@ -65,7 +65,7 @@ pub(crate) struct PolicyArgs {
     #[arg(value_parser = MachineNames, hide_possible_values = true)]
     pub(crate) on: String,
 
-    /// Policy; `auto` takes the best that this machine can feed (see `cosched list policies`)
+    /// Policy; `auto` takes the best that this machine supports (see `cosched list policies`)
     #[arg(short, long, default_value = "auto", env = "COSCHED_POLICY", value_name = "P")]
     pub(crate) policy: String,
 

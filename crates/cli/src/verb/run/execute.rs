@@ -10,8 +10,8 @@ use super::show::Shower;
 use super::world::World;
 use crate::exit::Exit;
 use cosched_core::{
-    Absence, Backend as _, Feed, Feeds, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult, TaskResult,
-    TaskSpec, find_policy,
+    Absence, Backend as _, Capabilities, Capability, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
+    TaskResult, TaskSpec, find_policy,
 };
 use cosched_report::{
     EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader,
@@ -37,7 +37,7 @@ pub(crate) struct Batch<'a, W: World> {
     pub(crate) policy: &'static str,
     pub(crate) params: &'a Params,
     pub(crate) config: &'a RunConfig,
-    pub(crate) feeds: &'a Feeds,
+    pub(crate) capabilities: &'a Capabilities,
     pub(crate) jobs: Vec<W::Job>,
     pub(crate) specs: &'a [TaskSpec],
     pub(crate) infos: Vec<JobInfo>,
@@ -63,7 +63,7 @@ pub(crate) fn execute<W: World>(args: &RunArgs, world: &W, plan: Plan<W>) -> any
         policy: plan.choice.entry.name,
         params: &plan.choice.params,
         config: &plan.config,
-        feeds: &plan.feeds,
+        capabilities: &plan.capabilities,
         jobs: plan.tasks.clone(),
         specs: &plan.specs,
         infos: run.infos.clone(),
@@ -145,7 +145,7 @@ impl<W: World> Run<'_, W> {
             quantum: config.quantum,
             started_at,
             jobs: batch.infos,
-            feeds: worth_telling(batch.feeds, batch.policy, batch.params, view.energy),
+            capabilities: worth_telling(batch.capabilities, batch.policy, batch.params, view.energy),
             counters: view.counters.clone(),
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotYetMeasured }),
@@ -245,16 +245,16 @@ fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
 
 /// What is off and matters: what every report has, and what this policy wants. That a machine has one type of core is
 /// no defect to anybody else, nor is a meter that lacks where energy is modelled.
-fn worth_telling(feeds: &Feeds, policy: &str, params: &Params, energy: EnergySource) -> Feeds {
+fn worth_telling(capabilities: &Capabilities, policy: &str, params: &Params, energy: EnergySource) -> Capabilities {
     let needs = find_policy(policy).map(|entry| (entry.needs)(params)).unwrap_or_default();
-    let mut told = feeds.clone();
-    told.missing.retain(|&feed, _| {
-        let reported = match feed {
-            Feed::Energy => energy != EnergySource::Modelled,
-            Feed::CpuTime => true,
-            feed => feed.is_counter(),
+    let mut told = capabilities.clone();
+    told.missing.retain(|&capability, _| {
+        let reported = match capability {
+            Capability::Energy => energy != EnergySource::Modelled,
+            Capability::CpuTime => true,
+            capability => capability.is_counter(),
         };
-        reported || needs.iter().any(|need| need.feed == feed)
+        reported || needs.iter().any(|need| need.capability == capability)
     });
     told
 }

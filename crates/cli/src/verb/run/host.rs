@@ -8,7 +8,7 @@ use super::world::{Problem, View, World};
 use crate::exit::{Exit, incapable, usage};
 use crate::input::{Command, Job};
 use anyhow::Context as _;
-use cosched_core::{Absence, Feed, Machine};
+use cosched_core::{Absence, Capability, Machine};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
@@ -61,21 +61,21 @@ impl HostWorld {
             None => topology.machine,
             Some(small) => emulated(small, &topology.machine, freezing, freezer_problem.as_ref(), args)?,
         };
-        let feeds = cosched_linux::feeds(root, &machine, &counters, freezing);
+        let capabilities = cosched_linux::capabilities(root, &machine, &counters, freezing);
         let counted: Vec<&str> =
             counters.events.iter().filter(|(_, state)| state.is_value()).map(|(kind, _)| kind.name()).collect();
         let freezing_text = match freezing {
             Freezing::Cgroup => "cgroup v2 freezer",
             Freezing::Signals | Freezing::Auto => "signals (SIGSTOP, SIGCONT)",
         };
-        let has_energy = feeds.why_missing(Feed::Energy).is_none();
+        let has_energy = capabilities.why_missing(Capability::Energy).is_none();
         let view = View {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
             counters: (!counted.is_empty()).then(|| counted.join(", ")),
             freezing: freezing_text.to_owned(),
             energy: if has_energy { EnergySource::Measured } else { EnergySource::Absent },
-            feeds,
+            capabilities,
             params: Vec::new(),
         };
         Ok(HostWorld { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
@@ -115,13 +115,13 @@ impl World for HostWorld {
 
     fn lacks(&self, requirement: Requirement) -> Option<Problem> {
         let hint = " (`cosched doctor` tells what would mend it)";
-        let missing = |feed| {
-            let why = self.view.feeds.why_missing(feed)?;
+        let missing = |capability| {
+            let why = self.view.capabilities.why_missing(capability)?;
             Some(Problem { is_permission: why == Absence::NoPermission, why: why.to_string(), hint })
         };
         match requirement {
-            Requirement::Counters => missing(Feed::Ipc).or_else(|| missing(Feed::MmReads)),
-            Requirement::Energy => missing(Feed::Energy),
+            Requirement::Counters => missing(Capability::Ipc).or_else(|| missing(Capability::MmReads)),
+            Requirement::Energy => missing(Capability::Energy),
             Requirement::Freezer => self.freezer_problem.as_ref().map(|problem| Problem {
                 is_permission: problem.is_permission(),
                 why: problem.to_string(),

@@ -1,6 +1,6 @@
 //! A backend without processes of its own that can be interrupted like one with them.
 
-use cosched_core::{Backend, Change, Event, Feeds, Kill, Machine, Nanos, Reading, TaskId, Usage};
+use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Reading, TaskId, Usage};
 use cosched_linux::Interrupts;
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ impl<B: Backend> Backend for Interruptible<B> {
         self.backend.machine()
     }
 
-    fn feeds(&self) -> Feeds {
-        self.backend.feeds()
+    fn capabilities(&self) -> Capabilities {
+        self.backend.capabilities()
     }
 
     fn now(&mut self) -> Nanos {

@@ -5,7 +5,7 @@ use super::policy::{Choice, choose};
 use super::world::{World, check_width};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
-use cosched_core::{Absence, Feed, Feeds, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
+use cosched_core::{Absence, Capabilities, Capability, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
 use cosched_report::{JobInfo, Record, SoloFile, SoloTimes, solo_times};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,7 +14,7 @@ use std::time::SystemTime;
 pub(crate) struct Plan<W: World> {
     pub(crate) choice: Choice,
     /// What the policy can't be fed with, by now.
-    pub(crate) feeds: Feeds,
+    pub(crate) capabilities: Capabilities,
     pub(crate) config: RunConfig,
     /// The jobs with their numbers in the job log.
     pub(crate) jobs: Vec<(u64, Job)>,
@@ -58,20 +58,22 @@ impl SoloWish {
         Ok(wish)
     }
 
-    /// What solo runs will feed, or a file does: whether it does so for every job is seen later.
-    fn feeds(&self, feeds: &mut Feeds) {
+    /// What solo runs or a file of solo profiles will add; whether for every job is checked later.
+    fn capabilities(&self, capabilities: &mut Capabilities) {
         // A backend knows of no run before this one.
-        feeds.missing.entry(Feed::SoloTrace).or_insert(Absence::NoSoloTrace);
-        for (feed, counted) in [(Feed::SoloBandwidth, Feed::MmReads), (Feed::SoloTrace, Feed::Ipc)] {
-            match feeds.why_missing(counted) {
+        capabilities.missing.entry(Capability::SoloTrace).or_insert(Absence::NoSoloTrace);
+        for (capability, counted) in
+            [(Capability::SoloBandwidth, Capability::MmReads), (Capability::SoloTrace, Capability::Ipc)]
+        {
+            match capabilities.why_missing(counted) {
                 _ if self.profiles.is_some() => {
-                    feeds.missing.remove(&feed);
+                    capabilities.missing.remove(&capability);
                 }
                 None if self.alone => {
-                    feeds.missing.remove(&feed);
+                    capabilities.missing.remove(&capability);
                 }
                 Some(why) if self.alone => {
-                    feeds.missing.insert(feed, why);
+                    capabilities.missing.insert(capability, why);
                 }
                 _ => {}
             }
@@ -82,9 +84,9 @@ impl SoloWish {
 /// Holds what is known of each job alone against what the policy needs.
 pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Result<()> {
     for need in (choice.entry.needs)(&choice.params) {
-        let lacks = |spec: &&TaskSpec| match need.feed {
-            Feed::SoloBandwidth => spec.solo.mm_reads.is_none(),
-            Feed::SoloTrace => spec.solo.trace.is_none(),
+        let lacks = |spec: &&TaskSpec| match need.capability {
+            Capability::SoloBandwidth => spec.solo.mm_reads.is_none(),
+            Capability::SoloTrace => spec.solo.trace.is_none(),
             _ => false,
         };
         let lacking: Vec<&str> = specs.iter().filter(lacks).map(|spec| spec.name.as_str()).collect();
@@ -95,7 +97,7 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
                 "policy {} needs the {}, and {shown}{more} {} none; make them with `cosched run --solo measure`, or give a \
                  solo-profiles.json of an earlier run, as in --solo cosched-logs/RUN/solo-profiles.json",
                 choice.entry.name,
-                need.feed.text(),
+                need.capability.text(),
                 if lacking.len() == 1 { "has" } else { "have" }
             )));
         }
@@ -107,9 +109,9 @@ impl<W: World> Plan<W> {
     pub(crate) fn new(args: &RunArgs, world: &W, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<W>> {
         let solo = SoloWish::new(args.solo.as_deref(), W::SOLO_BY_DEFAULT)?;
         let view = world.view();
-        let mut feeds = view.feeds.clone();
-        solo.feeds(&mut feeds);
-        let choice = choose(&args.policy, &feeds, &view.params)?;
+        let mut capabilities = view.capabilities.clone();
+        solo.capabilities(&mut capabilities);
+        let choice = choose(&args.policy, &capabilities, &view.params)?;
         let machine = &view.machine;
         let started_at = SystemTime::now();
         let logs = args.output.logs.clone().unwrap_or_else(|| default_logs(started_at));
@@ -139,7 +141,7 @@ impl<W: World> Plan<W> {
             seed: args.policy.seed,
             ..RunConfig::default()
         };
-        Ok(Plan { choice, feeds, config, jobs, tasks, specs, logs, solo, skipped })
+        Ok(Plan { choice, capabilities, config, jobs, tasks, specs, logs, solo, skipped })
     }
 
     /// What is known of the jobs before the run.
@@ -197,18 +199,18 @@ mod tests {
 
     #[test]
     fn solo_runs_feed_what_can_be_counted() {
-        let feeds = |missing: &[Feed], alone: bool| {
-            let mut feeds = Feeds::default();
-            for &feed in missing.iter().chain(&[Feed::SoloBandwidth]) {
-                feeds.missing.insert(feed, Absence::NoCounters);
+        let capabilities = |missing: &[Capability], alone: bool| {
+            let mut capabilities = Capabilities::default();
+            for &capability in missing.iter().chain(&[Capability::SoloBandwidth]) {
+                capabilities.missing.insert(capability, Absence::NoCounters);
             }
-            SoloWish { alone, known: None, profiles: None }.feeds(&mut feeds);
-            (feeds.why_missing(Feed::SoloTrace), feeds.why_missing(Feed::SoloBandwidth))
+            SoloWish { alone, known: None, profiles: None }.capabilities(&mut capabilities);
+            (capabilities.why_missing(Capability::SoloTrace), capabilities.why_missing(Capability::SoloBandwidth))
         };
         let no = Some(Absence::NoCounters);
-        assert_eq!(feeds(&[], false), (Some(Absence::NoSoloTrace), no));
-        assert_eq!(feeds(&[], true), (None, None));
-        assert_eq!(feeds(&[Feed::Ipc], true), (no, None));
-        assert_eq!(feeds(&[Feed::MmReads], true), (None, no));
+        assert_eq!(capabilities(&[], false), (Some(Absence::NoSoloTrace), no));
+        assert_eq!(capabilities(&[], true), (None, None));
+        assert_eq!(capabilities(&[Capability::Ipc], true), (no, None));
+        assert_eq!(capabilities(&[Capability::MmReads], true), (None, no));
     }
 }

@@ -1,10 +1,12 @@
-//! The policy of a run: by its name or the best that the machine can feed, with its parameters.
+//! The policy of a run: by its name or the best that the machine supports, with its parameters.
 
 use super::args::PolicyArgs;
 use crate::exit::{incapable, usage};
 use crate::input::near::did_you_mean;
 use crate::input::spec;
-use cosched_core::{Feed, Feeds, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy};
+use cosched_core::{
+    Capabilities, Capability, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -41,11 +43,15 @@ impl Origin {
     }
 }
 
-/// Chooses the policy by its name, sets its parameters, and holds its needs against what the machine feeds. `machine` are
+/// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine` are
 /// parameters that belong to the machine, also those of other policies; they were checked.
-pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds, machine: &[(String, String)]) -> anyhow::Result<Choice> {
+pub(crate) fn choose(
+    args: &PolicyArgs,
+    capabilities: &Capabilities,
+    machine: &[(String, String)],
+) -> anyhow::Result<Choice> {
     let entry = match args.policy.as_str() {
-        "auto" => auto_policy(feeds),
+        "auto" => auto_policy(capabilities),
         name => find_policy(name).ok_or_else(|| {
             let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
             usage(format!(
@@ -76,12 +82,12 @@ pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds, machine: &[(String, Strin
     })?;
     let origins = settings.into_iter().map(|(name, _)| name).zip(origins).collect();
     let mut shortfalls = Vec::new();
-    for shortfall in entry.shortfalls(&params, feeds) {
+    for shortfall in entry.shortfalls(&params, capabilities) {
         match shortfall.importance {
             Importance::Required => {
                 let machine = if args.on == "host" { "this machine" } else { args.on.as_str() };
                 let hint = match spec::machine_with_core_types() {
-                    Some(other) if shortfall.feed == Feed::CoreTypes => {
+                    Some(other) if shortfall.capability == Capability::CoreTypes => {
                         format!("; simulate the jobs on one that has several, as in --on {other}")
                     }
                     _ => String::new(),
@@ -90,12 +96,12 @@ pub(crate) fn choose(args: &PolicyArgs, feeds: &Feeds, machine: &[(String, Strin
                     "policy {} needs {}, and {machine} has none: {}{hint}; `cosched list policies` shows what each policy \
                      needs",
                     entry.name,
-                    shortfall.feed.text(),
+                    shortfall.capability.text(),
                     shortfall.why
                 )));
             }
             Importance::Wanted(without) => {
-                shortfalls.push(format!("{}: {} ({})", shortfall.feed.text(), without, shortfall.why));
+                shortfalls.push(format!("{}: {} ({})", shortfall.capability.text(), without, shortfall.why));
             }
         }
     }

@@ -8,7 +8,7 @@ use super::world::{Problem, View, World, check_width};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec};
 use anyhow::Context as _;
-use cosched_core::{Backend as _, Feed, Nanos, SoloProfile};
+use cosched_core::{Backend as _, Capability, Nanos, SoloProfile};
 use cosched_linux::Interrupts;
 use cosched_report::{BackendKind, EnergySource, Solo, SoloSource};
 use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, Work};
@@ -148,14 +148,23 @@ impl SimWorld {
         let sim = Sim::watched(config, &mut |done| alone.look(done));
         alone.screen.clear();
         let sim = sim.map_err(|error| alone.failure(on, &error))?;
-        let feeds = sim.feeds();
-        let counted = [Feed::Ipc, Feed::L1Accesses, Feed::LlcAccesses, Feed::MmReads, Feed::MmWrites];
-        let counted: Vec<&str> =
-            counted.iter().filter(|&&feed| feeds.why_missing(feed).is_none()).map(|feed| feed.text()).collect();
+        let capabilities = sim.capabilities();
+        let counted = [
+            Capability::Ipc,
+            Capability::L1Accesses,
+            Capability::LlcAccesses,
+            Capability::MmReads,
+            Capability::MmWrites,
+        ];
+        let counted: Vec<&str> = counted
+            .iter()
+            .filter(|&&capability| capabilities.why_missing(capability).is_none())
+            .map(|capability| capability.text())
+            .collect();
         let view = View {
             kind: BackendKind::Sim,
             machine: sim.machine(),
-            feeds,
+            capabilities,
             params,
             counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
             freezing: "simulated".to_owned(),
@@ -179,15 +188,19 @@ impl World for SimWorld {
     }
 
     fn lacks(&self, requirement: Requirement) -> Option<Problem> {
-        let missing = |feed| {
-            let why = self.view.feeds.why_missing(feed)?;
-            let why = format!("the simulated machine {} has no {} ({why})", self.view.machine.name, Feed::text(feed));
+        let missing = |capability| {
+            let why = self.view.capabilities.why_missing(capability)?;
+            let why = format!(
+                "the simulated machine {} has no {} ({why})",
+                self.view.machine.name,
+                Capability::text(capability)
+            );
             Some(Problem { is_permission: false, why, hint: " (`cosched list machines` shows others)" })
         };
         match requirement {
-            Requirement::Counters => missing(Feed::Ipc).or_else(|| missing(Feed::MmReads)),
-            Requirement::Energy => missing(Feed::Energy),
-            Requirement::Freezer => missing(Feed::Freeze),
+            Requirement::Counters => missing(Capability::Ipc).or_else(|| missing(Capability::MmReads)),
+            Requirement::Energy => missing(Capability::Energy),
+            Requirement::Freezer => missing(Capability::Freeze),
         }
     }
 
@@ -217,10 +230,10 @@ impl World for SimWorld {
         let sim = self.sim.borrow();
         let solo = sim.iter().flat_map(Sim::solo_runs);
         // A machine that can't count reads could not have told the bandwidth either.
-        let counted = self.view.feeds.why_missing(Feed::MmReads).is_none();
+        let counted = self.view.capabilities.why_missing(Capability::MmReads).is_none();
         // Traces cost the solo runs once more: only who needs them has them made.
         let needs = (run.plan.choice.entry.needs)(&run.plan.choice.params);
-        let traced = needs.iter().any(|need| need.feed == Feed::SoloTrace);
+        let traced = needs.iter().any(|need| need.capability == Capability::SoloTrace);
         let quantum = run.plan.config.quantum;
         let traces =
             sim.iter().filter(|_| traced).map(|sim| sim.solo_traces(quantum, &mut |done| self.alone.look(done)));

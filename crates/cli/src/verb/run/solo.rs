@@ -60,7 +60,7 @@ pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exi
         policy: fifo.name,
         params: &params,
         config: &config,
-        feeds: &run.world.view().feeds,
+        capabilities: &run.world.view().capabilities,
         jobs,
         specs: &specs,
         infos,

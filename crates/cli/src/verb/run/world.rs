@@ -6,7 +6,7 @@ use super::execute::Run;
 use super::screen::Screen;
 use crate::exit::{Exit, incapable};
 use crate::input::Job;
-use cosched_core::{Backend, CpuSet, Feeds, Machine};
+use cosched_core::{Backend, Capabilities, CpuSet, Machine};
 use cosched_report::{BackendKind, EnergySource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub(crate) struct View {
     pub(crate) kind: BackendKind,
     /// The machine, restricted to the CPUs that may be used.
     pub(crate) machine: Arc<Machine>,
-    /// What it can't feed, with solo bandwidths among it until jobs have run alone.
-    pub(crate) feeds: Feeds,
+    /// What it can't do; solo bandwidths are among it until jobs have run alone.
+    pub(crate) capabilities: Capabilities,
     /// Parameters of policies that belong to the machine, as its file says; none on this machine.
     pub(crate) params: Vec<(String, String)>,
     /// What counts, in words; `None` without counters.

@@ -2,7 +2,7 @@
 
 use crate::checked::{Checked, allowed, exclusive, stop};
 use crate::world::{Does, Job, Outcome, World, job};
-use cosched_core::{Backend as _, Event, Exit, Feed, Kill, Nanos, TaskId};
+use cosched_core::{Backend as _, Capability, Event, Exit, Kill, Nanos, TaskId};
 
 /// Far beyond all that a scenario waits for.
 const FAR: Nanos = Nanos::from_ms(3_000_000);
@@ -15,7 +15,7 @@ pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<W: World>(world: &W)
         assert_eq!(backend.until_ended(task), Exit::Code(0));
         // At least what was read before; that is asserted at every reading.
         let usage = backend.usage(task);
-        if backend.needs(Feed::CpuTime).is_ok() {
+        if backend.needs(Capability::CpuTime).is_ok() {
             assert!(usage.cpu_time.value().is_some_and(|time| time > Nanos::ZERO), "{usage:?}");
         }
         assert!(backend.cpus_of(task).is_empty());
@@ -62,7 +62,7 @@ pub(super) fn what_is_killed_ends_by_its_signal<W: World>(world: &W) -> Outcome 
     let gang = Job { cpus: 2, ..job(Does::Endless) };
     let jobs = [job(Does::Endless), job(Does::Endless), gang.clone(), job(Does::Endless), job(Does::Endless), gang];
     let mut backend = Checked::new(world, &jobs)?;
-    backend.needs(Feed::Freeze)?;
+    backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     let both = a.iter().chain(b.iter()).collect();
     let changes: Vec<_> = (0..6).map(|task| allowed(task, &both)).collect();
@@ -147,7 +147,7 @@ pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<W: World>(world: &W) -> Ou
 
 pub(super) fn a_task_that_sleeps_can_be_stopped<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[job(Does::Naps), job(Does::Endless)])?;
-    backend.needs(Feed::Freeze)?;
+    backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     let mut events = Vec::new();
@@ -165,7 +165,7 @@ pub(super) fn a_task_that_sleeps_can_be_stopped<W: World>(world: &W) -> Outcome 
 pub(super) fn nothing_stands_still_when_the_backend_is_dropped<W: World>(world: &W) -> Outcome {
     let gang = Job { cpus: 2, ..job(Does::Endless) };
     let mut backend = Checked::new(world, &[job(Does::Endless), gang, job(Does::Endless), job(Does::Endless)])?;
-    backend.needs(Feed::Freeze)?;
+    backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     let both = a.iter().chain(b.iter()).collect();
     backend.change(&[exclusive(0, &a), exclusive(2, &b)]);

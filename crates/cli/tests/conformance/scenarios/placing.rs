@@ -2,7 +2,7 @@
 
 use crate::checked::{Checked, allowed, exclusive, stop};
 use crate::world::{Does, Job, Outcome, World, job};
-use cosched_core::{Absence, CpuSet, Feed, Nanos, Reading};
+use cosched_core::{Absence, Capability, CpuSet, Nanos, Reading};
 
 /// How long something is watched, in ms: long enough that a task which runs in that time is seen to have run, even
 /// where it has to share its CPU with strangers.
@@ -22,7 +22,7 @@ fn assert_share<W: World>(used: Nanos, elapsed: Nanos, cpus: u64) {
 
 pub(super) fn what_is_placed_starts_and_nothing_else<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
-    backend.needs(Feed::CpuTime)?;
+    backend.needs(Capability::CpuTime)?;
     let [cpu, _] = backend.two_cpus()?;
     assert_eq!(backend.pass(20), [], "nothing happens before anything is placed");
     for task in [0, 1] {
@@ -44,8 +44,8 @@ pub(super) fn what_is_placed_starts_and_nothing_else<W: World>(world: &W) -> Out
 
 pub(super) fn a_gang_runs_on_all_of_its_cpus<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[Job { cpus: 2, ..job(Does::Endless) }])?;
-    backend.needs(Feed::CpuTime)?;
-    backend.needs(Feed::Freeze)?;
+    backend.needs(Capability::CpuTime)?;
+    backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     let both: CpuSet = a.iter().chain(b.iter()).collect();
     for _ in 0..2 {
@@ -70,8 +70,8 @@ fn assert_stands_still<W: World>(backend: &mut Checked<W>, task: u32) {
 
 pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
-    backend.needs(Feed::CpuTime)?;
-    backend.needs(Feed::Freeze)?;
+    backend.needs(Capability::CpuTime)?;
+    backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     for where_next in [&a, &b, &b] {
@@ -95,8 +95,8 @@ pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<W: World>(wo
 
 pub(super) fn stops_and_starts_in_quick_succession_are_no_news<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[job(Does::Endless), Job { cpus: 2, ..job(Does::Endless) }])?;
-    backend.needs(Feed::CpuTime)?;
-    backend.needs(Feed::Freeze)?;
+    backend.needs(Capability::CpuTime)?;
+    backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     let both: CpuSet = a.iter().chain(b.iter()).collect();
     backend.change(&[exclusive(0, &a)]);
@@ -118,7 +118,7 @@ pub(super) fn stops_and_starts_in_quick_succession_are_no_news<W: World>(world: 
 
 pub(super) fn tasks_go_where_they_are_placed<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[job(Does::Endless)])?;
-    backend.needs(Feed::CpuTime)?;
+    backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     let both: CpuSet = a.iter().chain(b.iter()).collect();
     for change in [exclusive(0, &a), exclusive(0, &b), allowed(0, &a), allowed(0, &both), exclusive(0, &b)] {
@@ -129,7 +129,7 @@ pub(super) fn tasks_go_where_they_are_placed<W: World>(world: &W) -> Outcome {
     }
     assert_eq!(backend.cpus_of(0), b);
     // Moved while it stands still, it goes on there.
-    backend.needs(Feed::Freeze)?;
+    backend.needs(Capability::Freeze)?;
     backend.change(&[stop(0)]);
     backend.change(&[exclusive(0, &a)]);
     backend.until_it_works(0);
@@ -139,7 +139,7 @@ pub(super) fn tasks_go_where_they_are_placed<W: World>(world: &W) -> Outcome {
 
 pub(super) fn tasks_with_one_cpu_share_it<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
-    backend.needs(Feed::CpuTime)?;
+    backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[allowed(0, &a), allowed(1, &a)]);
     for task in [0, 1] {
@@ -155,7 +155,7 @@ pub(super) fn tasks_with_one_cpu_share_it<W: World>(world: &W) -> Outcome {
 
 pub(super) fn changes_are_carried_out_as_one<W: World>(world: &W) -> Outcome {
     let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless), job(Does::Endless)])?;
-    backend.needs(Feed::CpuTime)?;
+    backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     // A swap.
@@ -164,7 +164,7 @@ pub(super) fn changes_are_carried_out_as_one<W: World>(world: &W) -> Outcome {
         backend.until_it_works(task);
         assert_eq!(backend.cpus_of(task), *cpu);
     }
-    backend.needs(Feed::Freeze)?;
+    backend.needs(Capability::Freeze)?;
     // What starts takes the CPU of what stops, in whichever order they are named; the other moves.
     backend.change(&[exclusive(2, &b), exclusive(1, &a), stop(0)]);
     assert_stands_still::<W>(&mut backend, 0);

@@ -3,7 +3,7 @@
 use crate::checked::Checked;
 use crate::world::{Does, Job, Outcome, Skip, World, job, needs, specs};
 use cosched_core::{
-    Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Feed, Importance, Nanos, POLICIES, Params, Placement,
+    Capability, Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Importance, Nanos, POLICIES, Params, Placement,
     Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult, Snapshot, TaskId, run,
 };
 
@@ -39,7 +39,7 @@ fn play<W: World>(world: &W, jobs: &[Job], policy: &mut dyn Policy) -> Result<Ru
     Ok(result)
 }
 
-/// A policy as the table has it, with a short quantum; or why this world can't feed it.
+/// A policy as the table has it, with a short quantum; or why this world can't run it.
 fn build<W: World>(world: &W, entry: &PolicyEntry) -> Result<Box<dyn Policy>, Skip> {
     let mut settings = Vec::new();
     if entry.params.iter().any(|param| param.name == "quantum_s") {
@@ -49,7 +49,7 @@ fn build<W: World>(world: &W, entry: &PolicyEntry) -> Result<Box<dyn Policy>, Sk
     let backend = world.backend(&[])?;
     for need in (entry.needs)(&params) {
         if need.importance == Importance::Required {
-            needs(&backend, need.feed)?;
+            needs(&backend, need.capability)?;
         }
     }
     Ok((entry.build)(&params))
@@ -86,7 +86,7 @@ pub(super) fn every_policy_completes_a_batch_within_its_masks<W: World>(world: &
         assert_eq!(result.policy_faults, 0, "{}", entry.name);
         for task in &result.tasks {
             let is_read = task.cpu_time.value().is_some_and(|time| time > Nanos::ZERO);
-            assert!(is_read || needs(&world.backend(&[])?, Feed::CpuTime).is_err(), "{}: {task:?}", entry.name);
+            assert!(is_read || needs(&world.backend(&[])?, Capability::CpuTime).is_err(), "{}: {task:?}", entry.name);
         }
     }
     // The others were played.

@@ -76,7 +76,7 @@ use super::{Need, Params, Policy, PolicyEntry, required, sharing_needs, state_is
 use crate::decision::{Basis, Change, Decision, WaitReason};
 use crate::model::admission_table::AdmissionTable;
 use crate::rng::Rng;
-use crate::run::Feed;
+use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 use known::State;
@@ -102,8 +102,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.push(required(Feed::MmReads));
-    needs.push(wanted(Feed::MmWrites, "reads alone count as use of the memory bus"));
+    needs.push(required(Capability::MmReads));
+    needs.push(wanted(Capability::MmWrites, "reads alone count as use of the memory bus"));
     needs
 }
 

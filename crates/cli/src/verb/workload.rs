@@ -1,8 +1,8 @@
-//! `cosched kernel NAME`: runs a built-in test program, or lists them.
+//! `cosched workload NAME`: runs a built-in test program, or lists them.
 
-use crate::kernel::measure::Spent;
-use crate::kernel::{Entry, KERNELS, Kernel, Outcome};
 use crate::size::format_size;
+use crate::workload::measure::Spent;
+use crate::workload::{Entry, Outcome, WORKLOADS, Workload};
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand, ValueEnum};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_value_name = "NAME",
-    subcommand_help_heading = "Kernels",
+    subcommand_help_heading = "Workloads",
     disable_help_subcommand = true,
     long_about = "Runs a built-in test program, or lists them.\n\nEach does a fixed amount of work and prints one line \
                   about it. Sizes take K, M, G or T as powers of 1024, counts as powers of 1000."
 )]
-pub(crate) struct KernelArgs {
+pub(crate) struct WorkloadArgs {
     #[command(subcommand)]
     chosen: Option<Chosen>,
     /// Form of the answer
@@ -35,23 +35,23 @@ pub(crate) struct KernelArgs {
 enum Format {
     /// One line for people
     Text,
-    /// One line of JSON, schema cosched.kernel/1
+    /// One line of JSON, schema cosched.workload/1
     Json,
 }
 
-/// A kernel out of the table, with its options: what a derived enum of subcommands would be, but made from the table.
+/// A workload out of the table, with its options: what a derived enum of subcommands would be, but made from the table.
 #[derive(Debug)]
 struct Chosen {
     entry: &'static Entry,
-    kernel: Box<dyn Kernel>,
+    workload: Box<dyn Workload>,
 }
 
 impl FromArgMatches for Chosen {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let missing = || clap::Error::new(clap::error::ErrorKind::MissingSubcommand);
         let (name, matches) = matches.subcommand().ok_or_else(missing)?;
-        let entry = KERNELS.iter().find(|entry| entry.name == name).ok_or_else(missing)?;
-        Ok(Self { entry, kernel: entry.kernel(matches)? })
+        let entry = WORKLOADS.iter().find(|entry| entry.name == name).ok_or_else(missing)?;
+        Ok(Self { entry, workload: entry.workload(matches)? })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -62,7 +62,7 @@ impl FromArgMatches for Chosen {
 
 impl Subcommand for Chosen {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(KERNELS.iter().map(Entry::command))
+        command.subcommands(WORKLOADS.iter().map(Entry::command))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -70,20 +70,20 @@ impl Subcommand for Chosen {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        KERNELS.iter().any(|entry| entry.name == name)
+        WORKLOADS.iter().any(|entry| entry.name == name)
     }
 }
 
-/// Runs the chosen kernel and prints what it did; without one, prints the table of kernels.
+/// Runs the chosen workload and prints what it did; without one, prints the table of workloads.
 ///
 /// Returns exit code 2, after one line on stderr, when a value asks for more than the machine has.
 ///
 /// # Errors
 /// When the answer can't be written.
-pub(crate) fn run(args: KernelArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: WorkloadArgs) -> anyhow::Result<ExitCode> {
     let answer = match args.chosen {
         None => listing(args.format),
-        Some(Chosen { entry, kernel }) => match kernel.run(args.seed) {
+        Some(Chosen { entry, workload }) => match workload.run(args.seed) {
             Err(error) => {
                 eprintln!("error: {error}");
                 return Ok(ExitCode::from(2));
@@ -99,20 +99,21 @@ pub(crate) fn run(args: KernelArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn listing(format: Format) -> String {
-    let width = KERNELS.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    let width = WORKLOADS.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
     match format {
         Format::Text => {
-            let mut text = String::from("Kernels, to be run as `cosched kernel NAME`; options with `NAME --help`:\n");
-            for Entry { name, gist, stresses, .. } in KERNELS {
+            let mut text =
+                String::from("Workloads, to be run as `cosched workload NAME`; options with `NAME --help`:\n");
+            for Entry { name, gist, stresses, .. } in WORKLOADS {
                 let _ = write!(text, "\n  {name:width$}  {gist}\n  {:width$}  stresses {stresses}", "");
             }
             text
         }
         Format::Json => {
-            let rows = KERNELS.iter().map(|entry| {
+            let rows = WORKLOADS.iter().map(|entry| {
                 json!({"name": entry.name, "gist": entry.gist, "stresses": entry.stresses, "work_unit": entry.unit})
             });
-            json!({"schema": "cosched.kernels/1", "kernels": rows.collect::<Vec<_>>()}).to_string()
+            json!({"schema": "cosched.workloads/1", "workloads": rows.collect::<Vec<_>>()}).to_string()
         }
     }
 }
@@ -153,7 +154,7 @@ fn significant(value: f64) -> String {
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
-    kernel: &'static str,
+    workload: &'static str,
     seed: u64,
     work: u64,
     work_unit: &'static str,
@@ -172,8 +173,8 @@ fn as_object<S: Serializer>(pairs: &&[(&'static str, Value)], serializer: S) -> 
 
 fn json(entry: &Entry, seed: u64, outcome: &Outcome) -> serde_json::Result<String> {
     serde_json::to_string(&Report {
-        schema: "cosched.kernel/1",
-        kernel: entry.name,
+        schema: "cosched.workload/1",
+        workload: entry.name,
         seed,
         work: outcome.work,
         work_unit: entry.unit,

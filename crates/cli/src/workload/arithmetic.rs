@@ -1,4 +1,4 @@
-//! The arithmetic of the kernels: a step that the compiler can neither foresee nor shorten, and a seeded generator.
+//! The arithmetic of the workloads: a step that the compiler can neither foresee nor shorten, and a seeded generator.
 
 /// The multiplier of Knuth's linear congruential generator MMIX: odd, with no pattern in its bits.
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;

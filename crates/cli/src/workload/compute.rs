@@ -11,7 +11,7 @@
 use super::arithmetic::{Generator, fold};
 use super::measure::timed;
 use super::memory::MemoryError;
-use super::{Kernel, Outcome};
+use super::{Outcome, Workload};
 use crate::size::count_within;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub(crate) struct Compute {
 /// The four words that the arithmetic works on.
 pub(crate) type State = [u64; 4];
 
-impl Kernel for Compute {
+impl Workload for Compute {
     fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
         let (start, setup) = timed(|| start(seed));
         let (state, run) = timed(|| iterate(start, self.work));

@@ -16,7 +16,7 @@ use super::arithmetic::{Generator, fold, spin};
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, Line, rings};
-use super::{Kernel, Outcome};
+use super::{Outcome, Workload};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 use std::hint::black_box;
@@ -79,7 +79,7 @@ impl Costs {
     }
 }
 
-impl Kernel for Bus {
+impl Workload for Bus {
     fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
         match self.chains {
             1 => self.run_chains::<1>(seed),

@@ -5,7 +5,7 @@ use super::compute::{self, iterate, start};
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, rings, walk};
-use super::{Kernel, Outcome};
+use super::{Outcome, Workload};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 use std::ops::Range;
@@ -49,7 +49,7 @@ fn schedule(work: u64, period: u64) -> impl Iterator<Item = (Phase, Range<u64>)>
     })
 }
 
-impl Kernel for Phases {
+impl Workload for Phases {
     fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
         let (lines, setup) = timed(|| rings(self.working_set, 1, &mut Generator::new(seed)));
         let lines = lines?;

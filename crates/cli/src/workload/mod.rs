@@ -1,11 +1,11 @@
 //! Built-in test programs, each of which stresses one resource: so that a first try of the scheduler, and an experiment
 //! that others can repeat, need no other program.
 //!
-//! A kernel does a fixed amount of work, never a fixed time: only then is its time beside others divided by its time
+//! A workload does a fixed amount of work, never a fixed time: only then is its time beside others divided by its time
 //! alone a slowdown. What it computes depends on its options and seed alone, never on timing, and is printed as a
 //! checksum. Memory is allocated and touched in a set-up that is timed apart.
 //!
-//! A new kernel is one file and one line in [`KERNELS`]: the command line, the listing and the tests iterate the table.
+//! A new workload is one file and one line in [`WORKLOADS`]: the command line, the listing and the tests iterate the table.
 
 pub(crate) mod arithmetic;
 pub(crate) mod bus;
@@ -23,12 +23,12 @@ use memory::MemoryError;
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
-/// Amounts of work that a kernel accepts. None is no work; the most keeps every count and product within 64 bits' reach
+/// Amounts of work that a workload accepts. None is no work; the most keeps every count and product within 64 bits' reach
 /// and is years of work.
 pub(crate) const WORK: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
 
-/// All kernels, in the order in which they are listed.
-pub(crate) const KERNELS: &[Entry] = &[
+/// All workloads, in the order in which they are listed.
+pub(crate) const WORKLOADS: &[Entry] = &[
     entry::<chase::Chase>(
         "chase",
         "Dependent loads in random order over a working set",
@@ -61,7 +61,7 @@ pub(crate) const KERNELS: &[Entry] = &[
     ),
 ];
 
-/// One row of the table of kernels.
+/// One row of the table of workloads.
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// What the user types.
@@ -73,11 +73,11 @@ pub(crate) struct Entry {
     /// What `--work` counts, in the plural.
     pub(crate) unit: &'static str,
     add_options: fn(Command) -> Command,
-    parse: fn(&ArgMatches) -> Result<Box<dyn Kernel>, clap::Error>,
+    parse: fn(&ArgMatches) -> Result<Box<dyn Workload>, clap::Error>,
 }
 
-/// A kernel with its options.
-pub(crate) trait Kernel: Debug {
+/// A workload with its options.
+pub(crate) trait Workload: Debug {
     /// Sets up, does the work and says what was done.
     ///
     /// # Errors
@@ -85,13 +85,13 @@ pub(crate) trait Kernel: Debug {
     fn run(&self, seed: u64) -> Result<Outcome, MemoryError>;
 }
 
-/// What a kernel did.
+/// What a workload did.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Units of work done, exactly as many as were asked for.
     pub(crate) work: u64,
     /// Bytes touched again and again while the clock ran: the asked working set rounded down to whole lines, or 0 for a
-    /// kernel that keeps to registers.
+    /// workload that keeps to registers.
     pub(crate) working_set_bytes: u64,
     /// A hash of everything that was loaded or computed, a function of options and seed alone.
     pub(crate) checksum: u64,
@@ -99,11 +99,11 @@ pub(crate) struct Outcome {
     pub(crate) setup: Spent,
     /// Time spent on the work itself.
     pub(crate) run: Spent,
-    /// What this kernel alone has to say, in order: a name fit for a JSON key, and its value.
+    /// What this workload alone has to say, in order: a name fit for a JSON key, and its value.
     pub(crate) details: Vec<(&'static str, serde_json::Value)>,
 }
 
-const fn entry<K: Kernel + clap::Args + 'static>(
+const fn entry<K: Workload + clap::Args + 'static>(
     name: &'static str,
     gist: &'static str,
     stresses: &'static str,
@@ -112,20 +112,20 @@ const fn entry<K: Kernel + clap::Args + 'static>(
     Entry { name, gist, stresses, unit, add_options: K::augment_args, parse: parse::<K> }
 }
 
-fn parse<K: Kernel + FromArgMatches + 'static>(matches: &ArgMatches) -> Result<Box<dyn Kernel>, clap::Error> {
+fn parse<K: Workload + FromArgMatches + 'static>(matches: &ArgMatches) -> Result<Box<dyn Workload>, clap::Error> {
     Ok(Box::new(K::from_arg_matches(matches)?))
 }
 
 impl Entry {
-    /// The command line of this kernel.
+    /// The command line of this workload.
     pub(crate) fn command(&self) -> Command {
         (self.add_options)(Command::new(self.name))
             .about(self.gist)
             .long_about(format!("{}.\n\nStresses {}.", self.gist, self.stresses))
     }
 
-    /// The kernel with the options that were given.
-    pub(crate) fn kernel(&self, matches: &ArgMatches) -> Result<Box<dyn Kernel>, clap::Error> {
+    /// The workload with the options that were given.
+    pub(crate) fn workload(&self, matches: &ArgMatches) -> Result<Box<dyn Workload>, clap::Error> {
         (self.parse)(matches)
     }
 }
@@ -134,7 +134,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    /// Small enough for an unoptimised build; options that a kernel does not have are left out.
+    /// Small enough for an unoptimised build; options that a workload does not have are left out.
     fn run(entry: &Entry, work: &str, seed: u64) -> Outcome {
         let has = |option: &str| entry.command().get_arguments().any(|arg| arg.get_long() == Some(option));
         let mut words = vec![entry.name, "--work", work];
@@ -144,12 +144,12 @@ mod tests {
             }
         }
         let matches = entry.command().try_get_matches_from(words).expect("a valid command line");
-        entry.kernel(&matches).expect("valid options").run(seed).expect("64K can be had")
+        entry.workload(&matches).expect("valid options").run(seed).expect("64K can be had")
     }
 
     #[test]
-    fn every_kernel_does_exactly_the_work_that_was_asked_for() {
-        for entry in KERNELS {
+    fn every_workload_does_exactly_the_work_that_was_asked_for() {
+        for entry in WORKLOADS {
             for work in [1, 2, 97, 300] {
                 assert_eq!(run(entry, &work.to_string(), 1).work, work, "{}", entry.name);
             }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_checksum_depends_on_work_and_seed_and_on_nothing_else() {
-        for entry in KERNELS {
+        for entry in WORKLOADS {
             let sum = |work, seed| run(entry, work, seed).checksum;
             assert_eq!(sum("300", 1), sum("300", 1), "{}: same options, same result", entry.name);
             assert_ne!(sum("300", 1), sum("300", 2), "{}: the seed matters", entry.name);
@@ -168,16 +168,16 @@ mod tests {
 
     #[test]
     fn every_default_is_a_valid_value() {
-        for entry in KERNELS {
+        for entry in WORKLOADS {
             let matches = entry.command().try_get_matches_from([entry.name]).expect("defaults parse");
-            entry.kernel(&matches).expect("defaults are valid");
+            entry.workload(&matches).expect("defaults are valid");
         }
     }
 
     #[test]
     fn names_are_unique_and_every_option_is_explained() {
-        for (at, entry) in KERNELS.iter().enumerate() {
-            assert!(KERNELS[..at].iter().all(|other| other.name != entry.name), "{} twice", entry.name);
+        for (at, entry) in WORKLOADS.iter().enumerate() {
+            assert!(WORKLOADS[..at].iter().all(|other| other.name != entry.name), "{} twice", entry.name);
             for argument in entry.command().get_arguments() {
                 assert!(argument.get_help().is_some(), "{}: {} has no help", entry.name, argument.get_id());
             }
@@ -185,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn the_document_covers_every_kernel_and_option() {
-        let document = include_str!("../../../../docs/kernels.md");
-        for entry in KERNELS {
+    fn the_document_covers_every_workload_and_option() {
+        let document = include_str!("../../../../docs/workloads.md");
+        for entry in WORKLOADS {
             let heading = format!("\n## {}\n", entry.name);
             let section = document.split(heading.as_str()).nth(1).unwrap_or_else(|| panic!("no{heading}"));
             let section = section.split("\n## ").next().unwrap_or_default();

@@ -4,7 +4,7 @@ use super::arithmetic::Generator;
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, rings, walk};
-use super::{Kernel, Outcome};
+use super::{Outcome, Workload};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub(crate) struct Chase {
     work: u64,
 }
 
-impl Kernel for Chase {
+impl Workload for Chase {
     fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
         let (lines, setup) = timed(|| rings(self.working_set, 1, &mut Generator::new(seed)));
         let lines = lines?;

@@ -8,7 +8,7 @@ use std::fmt;
 pub(crate) struct MemoryError {
     /// Bytes asked for.
     pub(crate) asked: u64,
-    /// Bytes that the kernel of the system says are available, if it says so.
+    /// Bytes that the operating system says are available, if it says so.
     pub(crate) available: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn check(asked: u64) -> Result<(), MemoryError> {
     if available.is_some_and(|available| asked > available) { Err(MemoryError { asked, available }) } else { Ok(()) }
 }
 
-/// A vector of `count` items, each made by `make` from its index, so every page has been written. A kernel that fills
+/// A vector of `count` items, each made by `make` from its index, so every page has been written. A workload that fills
 /// several calls [`check`] with the sum of their sizes first.
 ///
 /// # Errors

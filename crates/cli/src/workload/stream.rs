@@ -6,7 +6,7 @@
 use super::arithmetic::{Generator, fold};
 use super::measure::timed;
 use super::memory::{MemoryError, check, filled};
-use super::{Kernel, Outcome};
+use super::{Outcome, Workload};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 use std::hint::black_box;
@@ -60,7 +60,7 @@ impl Operation {
     }
 }
 
-impl Kernel for Stream {
+impl Workload for Stream {
     fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
         let (read, written) = self.op.arrays();
         let length = self.working_set / ((read + written) * ELEMENT_BYTES);

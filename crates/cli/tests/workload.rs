@@ -1,4 +1,4 @@
-//! `cosched kernel` as its users meet it: the built binary, its two forms of answer, its errors and its exit codes.
+//! `cosched workload` as its users meet it: the built binary, its two forms of answer, its errors and its exit codes.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -23,12 +23,12 @@ fn json(words: &[&str]) -> Value {
 
 /// The names that the listing gives, and a small amount of work for each: quick even in an unoptimised build.
 fn small_runs() -> Vec<Vec<String>> {
-    let listing = json(&["kernel", "--format", "json"]);
-    assert_eq!(listing["schema"], "cosched.kernels/1");
-    let kernels = listing["kernels"].as_array().expect("a list");
+    let listing = json(&["workload", "--format", "json"]);
+    assert_eq!(listing["schema"], "cosched.workloads/1");
+    let workloads = listing["workloads"].as_array().expect("a list");
     let small = |row: &Value| {
         let name = row["name"].as_str().expect("a name");
-        let mut words = vec!["kernel", name, "--work", "1K"];
+        let mut words = vec!["workload", name, "--work", "1K"];
         match name {
             "chase" | "stream" | "bus" => words.extend(["--working-set", "64K"]),
             "phases" => words.extend(["--working-set", "64K", "--period", "100"]),
@@ -37,7 +37,7 @@ fn small_runs() -> Vec<Vec<String>> {
         }
         words.into_iter().map(String::from).collect()
     };
-    kernels.iter().map(small).collect()
+    workloads.iter().map(small).collect()
 }
 
 fn with<'a>(run: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
@@ -45,13 +45,13 @@ fn with<'a>(run: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn every_kernel_reports_what_it_did_as_json() {
+fn every_workload_reports_what_it_did_as_json() {
     let runs = small_runs();
     assert_eq!(runs.len(), 5);
     for run in &runs {
         let report = json(&with(run, &["--format", "json", "--seed", "7"]));
-        assert_eq!(report["schema"], "cosched.kernel/1");
-        assert_eq!(report["kernel"], run[1].as_str());
+        assert_eq!(report["schema"], "cosched.workload/1");
+        assert_eq!(report["workload"], run[1].as_str());
         assert_eq!(report["seed"], 7);
         assert_eq!(report["work"], 1000, "{report}");
         let expected = if run[1] == "compute" { 0..=0 } else { 65_520..=65_536 };
@@ -67,7 +67,7 @@ fn every_kernel_reports_what_it_did_as_json() {
 }
 
 #[test]
-fn every_kernel_reports_the_same_as_one_line_of_text() {
+fn every_workload_reports_the_same_as_one_line_of_text() {
     for run in small_runs() {
         let text = stdout(&with(&run, &[]));
         assert_eq!(text.lines().count(), 1, "{text}");
@@ -90,7 +90,7 @@ fn a_seed_decides_the_checksum() {
 
 #[test]
 fn bus_says_what_was_calibrated_or_why_nothing_was() {
-    let small = ["kernel", "bus", "--working-set", "64K", "--work", "1K", "--format", "json"];
+    let small = ["workload", "bus", "--working-set", "64K", "--work", "1K", "--format", "json"];
     let calibrated = json(&[&small[..], &["--share", "0.25", "--chains", "4"]].concat());
     let details = &calibrated["details"];
     assert_eq!(details["share_wanted"], 0.25);
@@ -108,10 +108,10 @@ fn bus_says_what_was_calibrated_or_why_nothing_was() {
 }
 
 #[test]
-fn without_a_name_the_kernels_are_listed() {
-    let (plain, help) = (stdout(&["kernel"]), stdout(&["kernel", "--help"]));
-    let listing = json(&["kernel", "--format", "json"]);
-    for row in listing["kernels"].as_array().expect("a list") {
+fn without_a_name_the_workloads_are_listed() {
+    let (plain, help) = (stdout(&["workload"]), stdout(&["workload", "--help"]));
+    let listing = json(&["workload", "--format", "json"]);
+    for row in listing["workloads"].as_array().expect("a list") {
         for key in ["name", "gist", "stresses"] {
             assert!(plain.contains(row[key].as_str().expect("text")), "{plain}");
         }
@@ -144,7 +144,7 @@ fn bad_values_are_refused_with_flag_value_and_range() {
         (&["pursue"], &["'pursue'"]),
     ];
     for (words, expected) in cases {
-        let output = cosched(&[&["kernel"], *words].concat());
+        let output = cosched(&[&["workload"], *words].concat());
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
         assert!(output.stdout.is_empty(), "{words:?}");

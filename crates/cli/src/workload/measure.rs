@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Spent {
     /// On the wall clock, which also counts while the process waits for a CPU or is frozen.
     pub(crate) elapsed_s: f64,
-    /// On a CPU, in user and kernel mode, by all threads of this process (there is one).
+    /// On a CPU, in user and workload mode, by all threads of this process (there is one).
     pub(crate) cpu_s: f64,
 }
 
