@@ -2,10 +2,12 @@
 //! and the policies. It does no I/O, reads no clock and knows no backend; a backend is anything that implements
 //! [`Backend`].
 
+mod check;
 mod decision;
 mod estimate;
 pub mod metric;
 pub mod model;
+mod placement;
 mod policy;
 mod rng;
 mod run;
@@ -16,10 +18,10 @@ mod task;
 mod topology;
 mod units;
 
-pub use decision::{
-    Basis, Change, Decision, InvalidDecision, Placement, Purpose, Standing, StandingTask, Wait, WaitReason, check,
-};
+pub use check::{InvalidDecision, check};
+pub use decision::{Basis, Change, Decision, Standing, StandingTask, Wait, WaitReason};
 pub use estimate::TaskEstimator;
+pub use placement::{Placement, Purpose};
 pub use policy::{
     Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy,
     PolicyEntry, Shortfall, auto_policy, find_policy, stand_in,

@@ -1,6 +1,6 @@
 //! What was measured of a task over one interval in which it was placed.
 
-use crate::decision::Purpose;
+use crate::placement::Purpose;
 use crate::task::TaskId;
 use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Rate, Reading};

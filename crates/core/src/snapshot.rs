@@ -1,6 +1,6 @@
 //! All that a policy sees: plain data, which serialises, so that a decision can be replayed.
 
-use crate::decision::{Placement, Purpose};
+use crate::placement::{Placement, Purpose};
 use crate::task::{Control, Origin, TaskId};
 use crate::topology::{CpuSet, Machine};
 use crate::units::{Absence, Nanos, Rate, Reading};
@@ -166,6 +166,19 @@ pub struct TaskView {
     pub last_cpus: CpuSet,
     /// What is known of it.
     pub estimates: Estimates,
+}
+
+impl TaskView {
+    /// It runs, and a policy may not stop or move it: its CPUs are taken for good.
+    pub fn is_fixed(&self) -> bool {
+        self.running.is_some() && !(self.control.place && self.control.freeze)
+    }
+
+    /// Whether it keeps its CPUs in a round of giving them out: between quanta (not `full`) whoever runs, at the end of
+    /// a quantum only a [fixed](TaskView::is_fixed) task.
+    pub fn stays(&self, full: bool) -> bool {
+        if full { self.is_fixed() } else { self.running.is_some() }
+    }
 }
 
 /// Everything a policy may know when it decides.

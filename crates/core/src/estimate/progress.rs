@@ -4,7 +4,7 @@
 //! ran in low contention. Intervals that are shorter or longer than a quantum count by their length. What was executed
 //! before the first such interval is counted when it is there; until then it counts as if nothing had slowed the task.
 
-use crate::decision::Purpose;
+use crate::placement::Purpose;
 use crate::sample::Sample;
 use crate::snapshot::ProgressBasis;
 use crate::units::{Absence, Nanos, Reading};

@@ -63,7 +63,7 @@ impl TraceProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decision::Purpose;
+    use crate::placement::Purpose;
     use crate::sample::{Counts, Usage};
     use crate::task::TaskId;
 

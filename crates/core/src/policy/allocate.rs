@@ -9,8 +9,8 @@
 //! Which core is meant is free as long as they are alike, so a task stays where it ran last where that is possible: a
 //! move costs it the contents of its caches.
 
-use super::round::stays;
-use crate::decision::{Change, Placement, Purpose};
+use crate::decision::Change;
+use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Snapshot, TaskView};
 use crate::topology::{CpuId, CpuSet};
 use std::cmp::Reverse;
@@ -75,7 +75,7 @@ pub(super) fn allocate(snap: &Snapshot, full: bool, free: &CpuSet, chosen: Vec<C
 /// Adds what already sits on the cores: tasks that go on running, and chosen ones with settled CPUs.
 fn count_neighbours(snap: &Snapshot, full: bool, chosen: &[Chosen], cores: &mut [Core]) {
     let machine = &*snap.machine;
-    let staying = snap.tasks.iter().filter(|task| stays(task, full));
+    let staying = snap.tasks.iter().filter(|task| task.stays(full));
     let staying = staying.filter_map(|task| Some((task, task.running.as_ref()?)));
     let staying = staying.filter_map(|(task, running)| match &running.placement {
         Placement::Exclusive { cpus, .. } => Some((task, cpus)),

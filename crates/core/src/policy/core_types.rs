@@ -11,7 +11,8 @@
 //! A gang belongs to a type only if that has as many CPUs as the gang needs; a gang that fits neither may use all CPUs.
 //! A task that sleeps is left where it is, and counts for nothing meanwhile.
 
-use crate::decision::{Change, Decision, Placement, Purpose};
+use crate::decision::{Change, Decision};
+use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Snapshot, TaskView};
 use crate::topology::CpuSet;
 use crate::units::Nanos;

@@ -11,8 +11,9 @@
 
 use super::Params;
 use super::params::{ParamSpec, number};
-use super::round::{Round, stays};
-use crate::decision::{Basis, Decision, Purpose, WaitReason};
+use super::round::Round;
+use crate::decision::{Basis, Decision, WaitReason};
+use crate::placement::Purpose;
 use crate::snapshot::TaskView;
 use crate::units::{Absence, Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
@@ -118,7 +119,7 @@ impl Estimation {
         let too_much = (state.spent + self.length).0 as f64 > self.share_max * (now + self.length - started).0 as f64;
         let someone_unknown = round.order.iter().any(|&ix| round.task(ix).estimates.executed == 0);
         // What can't be stopped would go on beside the measurement.
-        let disturbed = |task: &TaskView| stays(task, true) && self.weight(task) != Weight::Light;
+        let disturbed = |task: &TaskView| task.stays(true) && self.weight(task) != Weight::Light;
         if round.all_fit()
             || someone_unknown
             // A measurement would keep them waiting.

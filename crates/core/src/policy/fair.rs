@@ -6,7 +6,8 @@ use super::estimation::{Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, SHARE_
 use super::params::QUANTUM_S;
 use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
-use crate::decision::{Basis, Decision, Purpose, WaitReason};
+use crate::decision::{Basis, Decision, WaitReason};
+use crate::placement::Purpose;
 use crate::rng::Rng;
 use crate::run::Capability;
 use crate::snapshot::Snapshot;

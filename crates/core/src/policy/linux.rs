@@ -2,7 +2,8 @@
 
 use super::params::QUANTUM_S;
 use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field, wanted};
-use crate::decision::{Change, Decision, Placement, Purpose};
+use crate::decision::{Change, Decision};
+use crate::placement::{Placement, Purpose};
 use crate::rng::Rng;
 use crate::run::Capability;
 use crate::snapshot::Snapshot;

@@ -5,7 +5,8 @@
 //! runs stays.
 
 use super::allocate::{Chosen, allocate};
-use crate::decision::{Basis, Change, Decision, Placement, Purpose, Wait, WaitReason};
+use crate::decision::{Basis, Change, Decision, Wait, WaitReason};
+use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Running, Snapshot, TaskView};
 use crate::topology::{CpuId, CpuSet};
 use crate::units::Nanos;
@@ -41,11 +42,6 @@ enum Fate {
     Waits,
 }
 
-/// Whether a task stays where it runs: between quanta everybody does, at their end those that can't be stopped.
-pub(super) fn stays(task: &TaskView, full: bool) -> bool {
-    task.running.is_some() && !(full && task.control.place && task.control.freeze)
-}
-
 /// Whether all CPUs are given out anew: at the end of a quantum, and when nothing runs.
 pub(super) fn is_full(snap: &Snapshot) -> bool {
     snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none())
@@ -74,9 +70,9 @@ impl<'a> Round<'a> {
 
     fn over(snap: &'a Snapshot, full: bool, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
         let machine = &*snap.machine;
-        let stays = |task: &TaskView, full: bool| stays(task, full) || (task.running.is_some() && keep(task));
+        let stays = |task: &TaskView| task.stays(full) || (task.running.is_some() && keep(task));
         let mut free = machine.all_cpus();
-        for task in snap.tasks.iter().filter(|task| stays(task, full)) {
+        for task in snap.tasks.iter().filter(|task| stays(task)) {
             if let Some(Running { placement: Placement::Exclusive { cpus, whole_core }, .. }) = &task.running {
                 for cpu in cpus.iter() {
                     free.remove(cpu);
@@ -90,7 +86,7 @@ impl<'a> Round<'a> {
         let mut keys: Vec<u128> = Vec::with_capacity(snap.tasks.len());
         let mut sleepers = Vec::new();
         for (task, ix) in snap.tasks.iter().zip(0u32..) {
-            if !task.control.place || stays(task, full) {
+            if !task.control.place || stays(task) {
                 continue;
             }
             if !task.asleep {

@@ -3,7 +3,8 @@
 use super::params::QUANTUM_S;
 use super::round::Round;
 use super::{Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field};
-use crate::decision::{Basis, Decision, Purpose, WaitReason};
+use crate::decision::{Basis, Decision, WaitReason};
+use crate::placement::Purpose;
 use crate::rng::Rng;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;

@@ -4,8 +4,9 @@
 //! CPU. The target spreads the demand of the whole workload evenly over its execution (Xu et al.; Feliu et al.).
 
 use super::fitness::{Candidate, FitnessQueue};
-use super::round::{Round, stays};
-use crate::decision::{Basis, Purpose, WaitReason};
+use super::round::Round;
+use crate::decision::{Basis, WaitReason};
+use crate::placement::Purpose;
 use crate::snapshot::TaskView;
 use crate::units::{Rate, Reading};
 
@@ -47,7 +48,7 @@ impl Fit {
         let mean = if cpus == 0 { 0 } else { sum / cpus };
         let wanted = if cpus == 0 { 0 } else { sum * round.snap.machine.cpus.len() as i128 / cpus };
         let mut fit = Fit { mean: mean as u64, target: wanted, remain: wanted, wanted: Rate(0) };
-        for task in round.snap.tasks.iter().filter(|task| stays(task, round.full)) {
+        for task in round.snap.tasks.iter().filter(|task| task.stays(round.full)) {
             fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
         }
         fit.wanted = fit.per_cpu(round.left());

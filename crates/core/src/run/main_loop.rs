@@ -7,8 +7,10 @@
 use super::backend::{Backend, Event, Kill};
 use super::config::{HaltWhen, Restart, RunConfig};
 use super::recorder::{DecisionRecord, EndedBy, Overhead, Recorder, RunResult, TaskResult, Warning};
-use crate::decision::{Change, Decision, Placement, Purpose, check};
+use crate::check::check;
+use crate::decision::{Change, Decision};
 use crate::estimate::TaskEstimator;
+use crate::placement::{Placement, Purpose};
 use crate::policy::{Policy, stand_in};
 use crate::rng::Rng;
 use crate::sample::{Sample, Usage};

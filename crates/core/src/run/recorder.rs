@@ -1,7 +1,8 @@
 //! What a run tells of itself while it goes on, and what it leaves behind.
 
 use super::histogram::Histogram;
-use crate::decision::{Decision, InvalidDecision};
+use crate::check::InvalidDecision;
+use crate::decision::Decision;
 use crate::rng::RngState;
 use crate::sample::{Counts, Sample};
 use crate::snapshot::{ProgressBasis, Snapshot};

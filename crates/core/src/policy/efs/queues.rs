@@ -30,14 +30,9 @@ pub(super) struct Queues {
     members: Vec<u32>,
 }
 
-/// A task that has its CPUs for good once it runs.
-fn is_fixed(task: &TaskView) -> bool {
-    task.running.is_some() && !(task.control.freeze && task.control.place)
-}
-
 /// Whether it is one of those who want a CPU of their queue.
 fn competes(task: &TaskView) -> bool {
-    !task.asleep && task.control.place && !is_fixed(task)
+    !task.asleep && task.control.place && !task.is_fixed()
 }
 
 fn may_use(machine: &Machine, task: &TaskView, cpu: usize) -> bool {
@@ -97,7 +92,7 @@ impl Queues {
 
     fn find_homes(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot, known: &mut [Known]) {
         let machine = &*snap.machine;
-        for task in snap.tasks.iter().filter(|task| is_fixed(task)) {
+        for task in snap.tasks.iter().filter(|task| task.is_fixed()) {
             for cpu in task.running.iter().flat_map(|running| running.placement.cpus().iter()) {
                 if let Some(cpu) = machine.index_of(cpu) {
                     self.blocked[cpu] = true;

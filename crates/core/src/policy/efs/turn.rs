@@ -5,10 +5,11 @@ use super::known::Known;
 use super::queues::Queues;
 use super::settings::Settings;
 use super::starved;
-use crate::decision::{Placement, Purpose, WaitReason};
+use crate::decision::WaitReason;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::threshold::Objective;
-use crate::policy::round::{Round, stays};
+use crate::placement::{Placement, Purpose};
+use crate::policy::round::Round;
 use crate::snapshot::TaskView;
 use crate::topology::CpuSet;
 use crate::units::Nanos;
@@ -64,7 +65,7 @@ impl<'a> Turn<'a> {
         // Who woke on its CPUs comes last: it is judged by what ran without it.
         for woken in [false, true] {
             for (task, known) in snap.tasks.iter().zip(known.iter()).filter(|(_, known)| known.woke == woken) {
-                let keeps = stays(task, round.full) || (protect && is_in_starved_slice(task, snap.now));
+                let keeps = task.stays(round.full) || (protect && is_in_starved_slice(task, snap.now));
                 // A sleeper does not use the bus; when it wakes, this is decided anew.
                 if let Some(running) = task.running.as_ref().filter(|_| keeps && !task.asleep)
                     && let Placement::Exclusive { cpus, .. } = &running.placement

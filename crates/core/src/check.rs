@@ -1,0 +1,156 @@
+//! Whether a decision can be carried out, judged by the state that it leads to.
+
+use crate::decision::{Change, Decision};
+use crate::placement::Placement;
+use crate::snapshot::{Snapshot, TaskView};
+use crate::task::TaskId;
+use crate::topology::CpuId;
+use crate::units::Nanos;
+
+/// A decision that can't be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidDecision {
+    /// The task is not in the snapshot.
+    #[error("task {0} is unknown or has ended")]
+    UnknownTask(TaskId),
+    /// The task is named by two changes.
+    #[error("task {0} is named twice")]
+    NamedTwice(TaskId),
+    /// What the decision asks may not be done to the task.
+    #[error("task {0} may not be placed or frozen")]
+    NotAllowed(TaskId),
+    /// A CPU that may not be used, by the machine or by the task.
+    #[error("task {task} may not use CPU {}", cpu.0)]
+    Cpu {
+        /// The task.
+        task: TaskId,
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// An exclusive placement with another number of CPUs than the task needs, or an empty mask.
+    #[error("task {task} needs {needs} CPUs and is given {given}")]
+    WrongSize {
+        /// The task.
+        task: TaskId,
+        /// CPUs that it needs.
+        needs: u32,
+        /// CPUs that it is given.
+        given: usize,
+    },
+    /// Two tasks would have the same CPU, or one that must be kept idle.
+    #[error("tasks {a} and {b} would collide on CPU {}", cpu.0)]
+    Collision {
+        /// One task.
+        a: TaskId,
+        /// The other.
+        b: TaskId,
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// A lease or wake-up that is already over.
+    #[error("a lease or wake-up at {} s is not after now, {} s", at.as_s(), now.as_s())]
+    Past {
+        /// The instant asked for.
+        at: Nanos,
+        /// Now.
+        now: Nanos,
+    },
+    /// Nothing runs, nothing was asked to wake the loop, and tasks wait.
+    #[error("nothing would run and nothing would wake the loop, while {0} tasks wait")]
+    Stalled(usize),
+}
+
+/// Checks a decision against the snapshot that it answers, in O(tasks + CPUs).
+///
+/// # Errors
+/// The first thing found that can't be carried out. Nothing of an invalid decision is applied.
+pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDecision> {
+    let machine = &snapshot.machine;
+    let now = snapshot.now;
+    if let Some(at) = decision.next_wake
+        && at <= now
+    {
+        return Err(InvalidDecision::Past { at, now });
+    }
+    // After-state: for each task of the snapshot, where it will be.
+    let mut after: Vec<Option<&Placement>> =
+        snapshot.tasks.iter().map(|task| task.running.as_ref().map(|running| &running.placement)).collect();
+    let mut named = vec![false; snapshot.tasks.len()];
+    for change in &decision.changes {
+        let id = change.task();
+        let ix =
+            snapshot.tasks.binary_search_by_key(&id, |task| task.id).map_err(|_| InvalidDecision::UnknownTask(id))?;
+        if std::mem::replace(&mut named[ix], true) {
+            return Err(InvalidDecision::NamedTwice(id));
+        }
+        let task = &snapshot.tasks[ix];
+        match change {
+            Change::Place { placement, lease_end, .. } => {
+                if let Some(at) = *lease_end
+                    && at <= now
+                {
+                    return Err(InvalidDecision::Past { at, now });
+                }
+                check_placement(snapshot, task, placement)?;
+                after[ix] = Some(placement);
+            }
+            Change::Stop { .. } => {
+                if !task.control.freeze {
+                    return Err(InvalidDecision::NotAllowed(id));
+                }
+                after[ix] = None;
+            }
+        }
+    }
+    // Exclusive CPUs first, then those that whole-core tasks want idle.
+    let mut owner: Vec<Option<TaskId>> = vec![None; machine.cpus.len()];
+    let placed = || snapshot.tasks.iter().zip(&after).filter_map(|(task, at)| at.map(|at| (task.id, at)));
+    for (id, placement) in placed() {
+        if let Placement::Exclusive { cpus, .. } = placement {
+            for cpu in cpus.iter() {
+                let Some(ix) = machine.index_of(cpu) else { continue };
+                if let Some(other) = owner[ix].replace(id) {
+                    return Err(InvalidDecision::Collision { a: other, b: id, cpu });
+                }
+            }
+        }
+    }
+    for (id, placement) in placed() {
+        if let Placement::Exclusive { cpus, whole_core: true } = placement {
+            for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
+                for sibling in machine.cores[machine.cpus[cpu].core].iter() {
+                    let other = machine.index_of(sibling).and_then(|ix| owner[ix]);
+                    if let Some(other) = other.filter(|&other| other != id) {
+                        return Err(InvalidDecision::Collision { a: id, b: other, cpu: sibling });
+                    }
+                }
+            }
+        }
+    }
+    let ready = snapshot.tasks.iter().filter(|task| !task.asleep).count();
+    if ready > 0 && decision.next_wake.is_none() && after.iter().all(Option::is_none) {
+        return Err(InvalidDecision::Stalled(ready));
+    }
+    Ok(())
+}
+
+fn check_placement(snapshot: &Snapshot, task: &TaskView, placement: &Placement) -> Result<(), InvalidDecision> {
+    if !task.control.place {
+        return Err(InvalidDecision::NotAllowed(task.id));
+    }
+    let given = placement.cpus().len();
+    let size_ok = match placement {
+        Placement::Exclusive { .. } => given == task.cpus as usize,
+        Placement::Shared { .. } => given > 0,
+    };
+    if !size_ok {
+        return Err(InvalidDecision::WrongSize { task: task.id, needs: task.cpus, given });
+    }
+    for cpu in placement.cpus().iter() {
+        let allowed = task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
+        if !allowed || snapshot.machine.index_of(cpu).is_none() {
+            return Err(InvalidDecision::Cpu { task: task.id, cpu });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Where a task runs, and what for.
+
+use crate::topology::CpuSet;
+use serde::{Deserialize, Serialize};
+
+/// Where a task runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// It alone has these CPUs, as many as it needs (several for a gang).
+    Exclusive {
+        /// Its CPUs.
+        cpus: CpuSet,
+        /// Their cores' other CPUs are kept idle.
+        whole_core: bool,
+    },
+    /// The kernel time-shares it with others on these CPUs.
+    Shared {
+        /// The CPUs that it may use.
+        mask: CpuSet,
+    },
+}
+
+impl Placement {
+    /// The CPUs that the task may run on.
+    pub fn cpus(&self) -> &CpuSet {
+        match self {
+            Placement::Exclusive { cpus, .. } => cpus,
+            Placement::Shared { mask } => mask,
+        }
+    }
+}
+
+/// What a placement is for; it comes back in the sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// To get work done.
+    #[default]
+    Run,
+    /// To measure it in low contention, as an estimate of its behaviour alone.
+    MeasureAlone,
+    /// To fill a CPU beside such a measurement without spoiling it.
+    LowContention,
+}
