@@ -1,7 +1,7 @@
 //! All that a policy sees: plain data, which serialises, so that a decision can be replayed.
 
 use crate::placement::{Placement, Purpose};
-use crate::task::{Control, Origin, TaskId};
+use crate::task::{Control, Origin, TaskId, TaskSpec};
 use crate::topology::{CpuSet, Machine};
 use crate::units::{Absence, Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
@@ -169,6 +169,26 @@ pub struct TaskView {
 }
 
 impl TaskView {
+    /// A task at the instant of its arrival, with what is known of it then.
+    pub fn arriving(spec: &TaskSpec, now: Nanos, estimates: Estimates) -> TaskView {
+        TaskView {
+            id: spec.id,
+            name: spec.name.as_str().into(),
+            cpus: spec.cpus,
+            allowed: spec.allowed.clone(),
+            nice: spec.nice,
+            origin: spec.origin,
+            control: spec.control,
+            arrived: now,
+            running: None,
+            asleep: false,
+            waiting_since: now,
+            overdue: false,
+            last_cpus: CpuSet::new(),
+            estimates,
+        }
+    }
+
     /// It runs, and a policy may not stop or move it: its CPUs are taken for good.
     pub fn is_fixed(&self) -> bool {
         self.running.is_some() && !(self.control.place && self.control.freeze)

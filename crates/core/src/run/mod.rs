@@ -2,12 +2,19 @@
 
 mod backend;
 mod config;
+mod error;
 mod histogram;
+mod intervals;
+mod lifecycle;
 mod main_loop;
 mod recorder;
+mod shutdown;
+mod state;
+mod task_record;
 
 pub use backend::{Backend, Capabilities, Capability, Event, Kill};
 pub use config::{Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig};
+pub use error::RunError;
 pub use histogram::Histogram;
-pub use main_loop::{RunError, run};
+pub use main_loop::run;
 pub use recorder::{DecisionRecord, EndedBy, NullRecorder, Overhead, Recorder, RunResult, TaskResult, Warning};

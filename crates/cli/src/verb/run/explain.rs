@@ -4,28 +4,16 @@ use super::args::{Format, RunArgs};
 use super::plan::Plan;
 use super::world::{View, World};
 use crate::input::Command;
-use cosched_core::{Change, CpuSet, Nanos, Snapshot, TaskId, TaskView, Trigger};
+use cosched_core::{Change, Nanos, Snapshot, TaskEstimator, TaskId, TaskView, Trigger};
 use cosched_report::wait_text;
 use std::io::Write as _;
 
 /// What the policy sees when all jobs that may be live are there and none has been started.
 fn first_snapshot<W: World>(view: &View, plan: &Plan<W>) -> Snapshot {
     let live = plan.specs.iter().filter(|spec| spec.arrives == Nanos::ZERO).take(plan.config.jobs);
-    let tasks = live.map(|spec| TaskView {
-        id: spec.id,
-        name: spec.name.as_str().into(),
-        cpus: spec.cpus,
-        allowed: None,
-        nice: 0,
-        origin: spec.origin,
-        control: spec.control,
-        arrived: spec.arrives,
-        running: None,
-        asleep: false,
-        waiting_since: Nanos::ZERO,
-        overdue: false,
-        last_cpus: CpuSet::new(),
-        estimates: cosched_core::Estimates::default(),
+    let tasks = live.map(|spec| {
+        let estimator = TaskEstimator::new(plan.config.quantum, 0.0).with_trace(&spec.solo, 0.0);
+        TaskView::arriving(spec, Nanos::ZERO, estimator.initial(&spec.solo))
     });
     Snapshot {
         machine: view.machine.clone(),

@@ -1,0 +1,197 @@
+//! Intervals: from a placement, or the last sample, to the next. A closed interval becomes a sample, which feeds the
+//! estimators. The loop knows what was planned (who was placed where, beside whom, for how long); the backend says what
+//! a task has used. So a sample means the same whatever the backend.
+
+use super::backend::Backend;
+use super::state::Loop;
+use super::task_record::Interval;
+use crate::decision::{Change, Decision};
+use crate::placement::{Placement, Purpose};
+use crate::sample::{Sample, Usage};
+use crate::snapshot::{Running, TaskView};
+use crate::task::TaskId;
+use crate::units::{Nanos, Reading};
+use std::sync::Arc;
+
+impl<B: Backend> Loop<'_, B> {
+    /// Whether a change ends the interval of a running task: it stops it, or places it otherwise than it is.
+    pub(super) fn breaks(&self, change: &Change) -> bool {
+        let Some(task) = self.snap.task(change.task()) else { return false };
+        let Some(running) = &task.running else { return false };
+        match change {
+            Change::Stop { .. } => true,
+            Change::Place { placement, purpose, .. } => running.placement != *placement || running.purpose != *purpose,
+        }
+    }
+
+    /// Ends the open intervals of these tasks and feeds the estimators; with `reopen`, the next begins at once.
+    pub(super) fn close(&mut self, tasks: &[TaskId], reopen: bool) {
+        let now = self.snap.now;
+        let due = |id: &&TaskId| {
+            let interval = self.records[id.0 as usize].interval.as_ref();
+            interval.is_some_and(|interval| interval.since < now)
+        };
+        let due: Vec<TaskId> = tasks.iter().filter(due).copied().collect();
+        if due.is_empty() {
+            return;
+        }
+        let mut usages = Vec::with_capacity(due.len());
+        self.backend.read(&due, &mut usages);
+        let all: Arc<[TaskId]> = self.running_now();
+        for usage in usages {
+            let record = &mut self.records[usage.task.0 as usize];
+            let Some(interval) = record.interval.take() else { continue };
+            let length = now - interval.since;
+            let sample = Sample {
+                task: usage.task,
+                at: now,
+                interval: length,
+                planned: interval.planned_end.map_or(length, |end| end - interval.since),
+                purpose: interval.purpose,
+                cpus: interval.cpus.clone(),
+                whole_core: interval.whole_core,
+                co_runners: interval.co_runners.clone(),
+                disturbed: interval.disturbed,
+                cpu_time: delta(usage.cpu_time, record.used.cpu_time),
+                counts: usage.counts.since(&record.used.counts),
+                multiplexed: usage.multiplexed,
+            };
+            record.used = merge(usage, &record.used);
+            record.ran += length;
+            if let Ok(pos) = self.snap.tasks.binary_search_by_key(&usage.task, |task| task.id) {
+                let estimates = &mut self.snap.tasks[pos].estimates;
+                record.estimator.update(&sample, estimates);
+                record.progress_basis = estimates.progress_basis;
+                record.last_solo = estimates.solo_ipc;
+            }
+            self.samples.push(sample);
+            if reopen {
+                record.interval = Some(Interval {
+                    since: now,
+                    planned_end: None,
+                    co_runners: all.clone(),
+                    disturbed: false,
+                    ..interval
+                });
+            }
+        }
+    }
+
+    pub(super) fn running_now(&self) -> Arc<[TaskId]> {
+        self.snap.tasks.iter().filter(|task| task.running.is_some()).map(|task| task.id).collect()
+    }
+
+    /// Brings the loop's own picture in line with a decision that was applied.
+    pub(super) fn commit(&mut self, decision: Decision) {
+        let now = self.snap.now;
+        let wake = decision.next_wake;
+        let mut joined_ordinary = false;
+        let mut placed = Vec::new();
+        for change in decision.changes {
+            let Ok(pos) = self.snap.tasks.binary_search_by_key(&change.task(), |task| task.id) else { continue };
+            let task = &mut self.snap.tasks[pos];
+            let record = &mut self.records[task.id.0 as usize];
+            match change {
+                Change::Stop { .. } => {
+                    task.running = None;
+                    task.waiting_since = now;
+                    // A frozen task can't be seen to wake: it waits like the others.
+                    task.asleep = false;
+                    record.interval = None;
+                }
+                Change::Place { placement, lease_end, purpose, .. } => {
+                    let since = task.running.as_ref().map_or(now, |running| running.since);
+                    if task.running.is_none() {
+                        joined_ordinary |= purpose == Purpose::Run;
+                        if record.started.is_none() {
+                            record.started = Some(now);
+                            record.runs += 1;
+                            match record.first {
+                                None => self.recorder.started(now, &record.spec),
+                                Some(_) => self.recorder.restarted(now, &record.spec, record.runs),
+                            }
+                        } else {
+                            record.waited_max = record.waited_max.max(now - task.waiting_since);
+                        }
+                    }
+                    record.told_overdue = false;
+                    task.overdue = false;
+                    task.waiting_since = now;
+                    task.last_cpus = placement.cpus().clone();
+                    task.running = Some(Running { placement, purpose, since, lease_end });
+                    placed.push(task.id);
+                }
+            }
+        }
+        let all = self.running_now();
+        let whole = self.whole_cores();
+        for id in placed {
+            let Some(task) = self.snap.task(id) else { continue };
+            let Some(running) = &task.running else { continue };
+            let planned_end = [running.lease_end, wake].into_iter().flatten().min();
+            let fresh = Interval {
+                since: now,
+                planned_end,
+                purpose: running.purpose,
+                cpus: running.placement.cpus().clone(),
+                whole_core: false,
+                co_runners: all.clone(),
+                disturbed: false,
+            };
+            let record = &mut self.records[id.0 as usize];
+            match &mut record.interval {
+                Some(open) if open.since < now => open.planned_end = planned_end,
+                slot => *slot = Some(fresh),
+            }
+        }
+        for (task, whole_core) in self.snap.tasks.iter().zip(whole) {
+            if let Some(interval) = &mut self.records[task.id.0 as usize].interval {
+                if interval.since == now {
+                    interval.whole_core = whole_core;
+                    if interval.planned_end.is_none() {
+                        interval.planned_end = wake;
+                    }
+                } else {
+                    interval.whole_core &= whole_core;
+                    interval.disturbed |= joined_ordinary;
+                }
+            }
+        }
+        self.next_wake = wake;
+    }
+
+    /// For each task of the snapshot whether no other task runs, or may run, on its cores.
+    pub(super) fn whole_cores(&self) -> Vec<bool> {
+        let machine = &*self.snap.machine;
+        let mut users = vec![0u32; machine.cores.len()];
+        let cores_of = |task: &TaskView| {
+            let cpus = task.running.iter().flat_map(|running| running.placement.cpus().iter());
+            let mut cores: Vec<usize> =
+                cpus.filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core).collect();
+            cores.sort_unstable();
+            cores.dedup();
+            cores
+        };
+        // Where the kernel time-shares, everybody may meet everybody: one look at the numbers is enough.
+        let shared =
+            |task: &TaskView| matches!(task.running, Some(Running { placement: Placement::Shared { .. }, .. }));
+        if self.snap.tasks.iter().any(shared) {
+            let running = self.snap.tasks.iter().filter(|task| task.running.is_some()).count();
+            return vec![running == 1; self.snap.tasks.len()];
+        }
+        for task in &self.snap.tasks {
+            cores_of(task).into_iter().for_each(|core| users[core] += 1);
+        }
+        let alone = |task: &TaskView| cores_of(task).into_iter().all(|core| users[core] == 1);
+        self.snap.tasks.iter().map(alone).collect()
+    }
+}
+
+fn delta(now: Reading<Nanos>, before: Reading<Nanos>) -> Reading<Nanos> {
+    now.and_then(|now| before.map(|before| now - before))
+}
+
+/// The newer totals; where a counter has stopped answering, its last value is not the task's total: it stays absent.
+pub(super) fn merge(new: Usage, old: &Usage) -> Usage {
+    Usage { multiplexed: new.multiplexed || old.multiplexed, ..new }
+}

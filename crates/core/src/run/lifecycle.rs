@@ -1,0 +1,178 @@
+//! How tasks come and go: admission, what happens to them, their end, and their next run.
+
+use super::backend::{Backend, Event};
+use super::config::{HaltWhen, Restart};
+use super::recorder::{EndedBy, Warning};
+use super::state::{Drain, Loop};
+use super::task_record::TaskRecord;
+use crate::estimate::TaskEstimator;
+use crate::snapshot::{TaskView, Trigger};
+use crate::task::{Exit, TaskId};
+use crate::units::{Nanos, Reading};
+
+/// How often a backend that had no room for one more task is asked again.
+const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
+
+impl<B: Backend> Loop<'_, B> {
+    /// Lets tasks in whose time has come, as far as the limits allow.
+    pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
+        self.room_retry = None;
+        while let Some(&id) = self.pending.front() {
+            let record = &mut self.records[id.0 as usize];
+            let dying = |record: &TaskRecord| record.dying.is_some();
+            if record.spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
+                break;
+            }
+            let any_live = !self.snap.tasks.is_empty();
+            if !self.backend.may_start() && (any_live || self.records.iter().any(dying)) {
+                self.room_retry = Some(now + ROOM_RETRY);
+                break;
+            }
+            self.pending.pop_front();
+            let least = |of: fn(&TaskView) -> Reading<f64>| {
+                self.snap.tasks.iter().filter_map(|task| of(task).value()).reduce(f64::min).unwrap_or(0.0)
+            };
+            let late = (least(|task| task.estimates.progress), least(|task| task.estimates.trace_progress));
+            let record = &mut self.records[id.0 as usize];
+            record.estimator = TaskEstimator::new(self.config.quantum, late.0).with_trace(&record.spec.solo, late.1);
+            let view = TaskView {
+                // A task that is started again arrives again; the first time it may have queued since it arrived.
+                arrived: if record.first.is_some() { now } else { record.spec.arrives },
+                ..TaskView::arriving(&record.spec, now, record.estimator.initial(&record.spec.solo))
+            };
+            let pos = self.snap.tasks.partition_point(|task| task.id < id);
+            self.snap.tasks.insert(pos, view);
+            triggers.push(Trigger::Arrived(id));
+        }
+    }
+
+    /// Takes in one event.
+    pub(super) fn handle_event(&mut self, now: Nanos, event: Event, triggers: &mut Vec<Trigger>) {
+        match event {
+            Event::Ended { task, exit } => self.end(now, task, exit, triggers),
+            Event::Slept(id) | Event::Woke(id) => {
+                if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
+                    let woke = event == Event::Woke(id);
+                    let task = &mut self.snap.tasks[pos];
+                    // News of a task that was frozen since is too late: see below at `Change::Stop`.
+                    let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
+                    task.asleep = !woke && !frozen;
+                    if woke {
+                        if !frozen {
+                            // What it slept, it did not wait.
+                            task.waiting_since = now;
+                        }
+                        triggers.push(Trigger::Woke(id));
+                    }
+                }
+            }
+            Event::MachineChanged => self.change_machine(triggers),
+            Event::Interrupt { signal } => {
+                let drain = self.drain.get_or_insert(Drain { by: EndedBy::Signal(signal), interrupts: 0 });
+                drain.interrupts += 1;
+                drain.by = EndedBy::Signal(signal);
+                let again = drain.interrupts > 1;
+                self.recorder.warn(now, &Warning::Interrupted { signal, again });
+                self.end_all(now, again);
+            }
+        }
+    }
+
+    /// Takes another set of CPUs for the machine. Whoever was placed on one that is gone is placed anew, and with it
+    /// everybody: the plan was made for another machine.
+    pub(super) fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
+        self.snap.machine = self.backend.machine();
+        let all = self.snap.machine.all_cpus();
+        let lost =
+            |task: &&TaskView| task.running.as_ref().is_some_and(|running| !running.placement.cpus().is_subset(&all));
+        self.displaced.extend(self.snap.tasks.iter().filter(lost).map(|task| task.id));
+        triggers.push(Trigger::QuantumEnd);
+    }
+
+    pub(super) fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
+        let Some(record) = self.records.get(id.0 as usize).filter(|record| record.finished.is_none()) else { return };
+        let never_ran = matches!(exit, Exit::NotStarted(_));
+        let was_dying = record.dying.is_some();
+        if !never_ran {
+            self.close(&[id], false);
+            if was_dying {
+                self.final_read(id);
+            }
+        }
+        let record = &mut self.records[id.0 as usize];
+        if never_ran {
+            record.started = None;
+            record.runs = record.runs.saturating_sub(1);
+        }
+        record.interval = None;
+        record.finished = Some(now);
+        record.dying = None;
+        record.told_to_end = was_dying && !record.timed_out;
+        let ok = exit.ok() && !record.timed_out;
+        let is_first = record.first.is_none();
+        if !is_first {
+            // How a later run ends counts for nothing, but that there is no other after it is worth knowing.
+            if !ok && !was_dying {
+                self.recorder.warn(now, &Warning::NotRestarted(id, Some(exit)));
+            }
+        } else {
+            if ok {
+                self.counts.succeeded += 1;
+            } else {
+                self.counts.failed += 1;
+            }
+            record.exit = Some(exit);
+            let result = record.result();
+            self.recorder.ended(now, &result);
+            if self.config.restart == Restart::UntilLast {
+                record.first = Some(Box::new(result));
+            }
+        }
+        if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
+            self.snap.tasks.remove(pos);
+            triggers.push(Trigger::Ended(id));
+        } else if was_dying {
+            // It was out of the picture already; its CPUs are free only now.
+            triggers.push(Trigger::Ended(id));
+        }
+        if self.config.restart == Restart::UntilLast && self.drain.is_none() {
+            self.restart(now, id, ok);
+        }
+        if !is_first {
+            return;
+        }
+        let total = self.records.len() as u32;
+        let verdict = self.config.halt.verdict(self.counts.failed, self.counts.succeeded, total);
+        if verdict != HaltWhen::Never && self.drain.is_none() {
+            self.drain = Some(Drain { by: EndedBy::Halt, interrupts: 0 });
+            self.recorder.warn(now, &Warning::Halting);
+            match verdict {
+                HaltWhen::Now => self.end_all(now, false),
+                _ => self.drop_unstarted(),
+            }
+        }
+    }
+
+    /// Starts a task that has ended well again, as long as another has not ended once; then it is over for all.
+    pub(super) fn restart(&mut self, now: Nanos, id: TaskId, ok: bool) {
+        if self.records.iter().all(TaskRecord::has_ended_once) {
+            if self.energy_j.is_none() {
+                self.energy_j = Some(self.backend.energy_j());
+                self.end_all(now, false);
+            }
+            return;
+        }
+        if !ok {
+            return;
+        }
+        if !self.backend.restart(id) {
+            self.recorder.warn(now, &Warning::NotRestarted(id, None));
+            return;
+        }
+        let Loop { records, pending, config, .. } = self;
+        records[id.0 as usize].begin_anew(config.quantum);
+        // Behind all that have arrived, and before those that have not.
+        let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
+        pending.insert(pos, id);
+    }
+}

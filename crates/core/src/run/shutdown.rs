@@ -1,0 +1,83 @@
+//! Ending tasks before they end by themselves: limits, interrupts, and the time between asking and killing.
+
+use super::backend::{Backend, Kill};
+use super::intervals::merge;
+use super::recorder::Warning;
+use super::state::Loop;
+use super::task_record::Dying;
+use crate::snapshot::{TaskView, Trigger};
+use crate::task::TaskId;
+use crate::units::Nanos;
+
+impl<B: Backend> Loop<'_, B> {
+    /// The last figures of a task that took no part any more.
+    pub(super) fn final_read(&mut self, id: TaskId) {
+        let mut usages = Vec::new();
+        self.backend.read(&[id], &mut usages);
+        if let Some(usage) = usages.pop() {
+            let record = &mut self.records[id.0 as usize];
+            record.used = merge(usage, &record.used);
+        }
+    }
+
+    /// Looks after time-outs and after tasks that were asked to end and have not.
+    pub(super) fn enforce_limits(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
+        if let Some(timeout) = self.config.timeout {
+            let over = |task: &&TaskView| {
+                let record = &self.records[task.id.0 as usize];
+                record.interval.as_ref().is_some_and(|interval| record.ran + (now - interval.since) >= timeout)
+            };
+            let over: Vec<TaskId> = self.snap.tasks.iter().filter(over).map(|task| task.id).collect();
+            for id in over {
+                self.records[id.0 as usize].timed_out = true;
+                self.recorder.warn(now, &Warning::TimedOut(id));
+                self.begin_termination(now, id, false);
+                triggers.push(Trigger::Ended(id));
+            }
+        }
+        for record in &mut self.records {
+            if let Some(dying) = &mut record.dying
+                && !dying.killed
+                && dying.kill_at <= now
+            {
+                dying.killed = true;
+                self.backend.kill(record.spec.id, Kill::Kill);
+            }
+        }
+    }
+
+    /// Ends every started task and forgets the others.
+    pub(super) fn end_all(&mut self, now: Nanos, at_once: bool) {
+        self.drop_unstarted();
+        let live: Vec<TaskId> = self.snap.tasks.iter().map(|task| task.id).collect();
+        for id in live {
+            self.begin_termination(now, id, at_once);
+        }
+        if at_once {
+            for record in &mut self.records {
+                if let Some(dying) = &mut record.dying
+                    && !std::mem::replace(&mut dying.killed, true)
+                {
+                    self.backend.kill(record.spec.id, Kill::Kill);
+                }
+            }
+        }
+    }
+
+    pub(super) fn drop_unstarted(&mut self) {
+        self.pending.clear();
+        let records = &self.records;
+        self.snap.tasks.retain(|task| records[task.id.0 as usize].started.is_some());
+    }
+
+    /// Asks a task to end; from now on it takes no part in scheduling.
+    pub(super) fn begin_termination(&mut self, now: Nanos, id: TaskId, at_once: bool) {
+        self.close(&[id], false);
+        let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) else { return };
+        self.snap.tasks.remove(pos);
+        let record = &mut self.records[id.0 as usize];
+        record.interval = None;
+        record.dying = Some(Dying { kill_at: now + self.config.grace, killed: at_once });
+        self.backend.kill(id, if at_once { Kill::Kill } else { Kill::Term });
+    }
+}

@@ -1,0 +1,51 @@
+//! The state of a run in progress. Its behaviour is in the files beside: `main_loop` turns, `lifecycle` lets tasks come
+//! and go, `shutdown` ends them, `intervals` turns placements into samples.
+
+use super::backend::Backend;
+use super::config::RunConfig;
+use super::recorder::{EndedBy, Overhead, Recorder};
+use super::task_record::TaskRecord;
+use crate::policy::Policy;
+use crate::rng::Rng;
+use crate::sample::Sample;
+use crate::snapshot::Snapshot;
+use crate::task::TaskId;
+use crate::units::{Nanos, Reading};
+use std::collections::VecDeque;
+
+/// A run in progress.
+pub(super) struct Loop<'a, B: Backend> {
+    pub(super) backend: &'a mut B,
+    pub(super) policy: &'a mut dyn Policy,
+    pub(super) recorder: &'a mut dyn Recorder,
+    pub(super) config: &'a RunConfig,
+    pub(super) rng: Rng,
+    /// Its tasks are those that take part: arrived, not ended, not dying.
+    pub(super) snap: Snapshot,
+    pub(super) records: Vec<TaskRecord>,
+    pub(super) pending: VecDeque<TaskId>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) next_wake: Option<Nanos>,
+    pub(super) drain: Option<Drain>,
+    pub(super) counts: Tally,
+    pub(super) overhead: Overhead,
+    pub(super) policy_faults: u64,
+    pub(super) room_retry: Option<Nanos>,
+    /// Energy when every task had ended once, if others went on then.
+    pub(super) energy_j: Option<Reading<f64>>,
+    /// Tasks placed on CPUs that are gone.
+    pub(super) displaced: Vec<TaskId>,
+}
+
+/// How many tasks ended, of those that ended for the first time.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) failed: u32,
+    pub(super) succeeded: u32,
+}
+
+/// The run is coming to its end before its time.
+pub(super) struct Drain {
+    pub(super) by: EndedBy,
+    pub(super) interrupts: u32,
+}

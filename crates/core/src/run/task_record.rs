@@ -1,0 +1,121 @@
+//! What the loop keeps of a task from before its arrival to after its end, beside the view that policies see.
+
+use super::recorder::TaskResult;
+use crate::estimate::TaskEstimator;
+use crate::placement::Purpose;
+use crate::sample::Usage;
+use crate::snapshot::ProgressBasis;
+use crate::task::{Exit, TaskId, TaskSpec};
+use crate::topology::CpuSet;
+use crate::units::{Absence, Nanos, Reading};
+use std::sync::Arc;
+
+/// One task's record.
+pub(super) struct TaskRecord {
+    pub(super) spec: TaskSpec,
+    pub(super) estimator: TaskEstimator,
+    pub(super) interval: Option<Interval>,
+    /// What it had used when its last interval ended.
+    pub(super) used: Usage,
+    pub(super) started: Option<Nanos>,
+    pub(super) finished: Option<Nanos>,
+    pub(super) exit: Option<Exit>,
+    pub(super) waited_max: Nanos,
+    /// Time placed, in all its intervals.
+    pub(super) ran: Nanos,
+    pub(super) progress_basis: ProgressBasis,
+    pub(super) last_solo: Reading<f64>,
+    pub(super) dying: Option<Dying>,
+    pub(super) timed_out: bool,
+    pub(super) told_to_end: bool,
+    pub(super) told_overdue: bool,
+    pub(super) runs: u32,
+    /// The result of the first run, where tasks are started again.
+    pub(super) first: Option<Box<TaskResult>>,
+}
+
+/// The open interval of a placed task.
+pub(super) struct Interval {
+    pub(super) since: Nanos,
+    pub(super) planned_end: Option<Nanos>,
+    pub(super) purpose: Purpose,
+    pub(super) cpus: CpuSet,
+    pub(super) whole_core: bool,
+    pub(super) co_runners: Arc<[TaskId]>,
+    pub(super) disturbed: bool,
+}
+
+/// A task that was asked to end.
+#[derive(Clone, Copy)]
+pub(super) struct Dying {
+    pub(super) kill_at: Nanos,
+    pub(super) killed: bool,
+}
+
+impl TaskRecord {
+    pub(super) fn new(spec: TaskSpec, quantum: Nanos) -> TaskRecord {
+        let used = Usage::zero(spec.id);
+        TaskRecord {
+            spec,
+            estimator: TaskEstimator::new(quantum, 0.0),
+            interval: None,
+            used,
+            started: None,
+            finished: None,
+            exit: None,
+            waited_max: Nanos::ZERO,
+            ran: Nanos::ZERO,
+            progress_basis: ProgressBasis::Provisional,
+            last_solo: Reading::Absent(Absence::NoSoloEstimate),
+            dying: None,
+            timed_out: false,
+            told_to_end: false,
+            told_overdue: false,
+            runs: 0,
+            first: None,
+        }
+    }
+
+    /// Forgets the run that has ended, but for its result and how many there were.
+    pub(super) fn begin_anew(&mut self, quantum: Nanos) {
+        let fresh = TaskRecord::new(self.spec.clone(), quantum);
+        *self = TaskRecord { runs: self.runs, first: self.first.take(), ..fresh };
+    }
+
+    pub(super) fn has_ended_once(&self) -> bool {
+        self.first.is_some() || self.finished.is_some()
+    }
+
+    /// What became of the task; of its first run, if it was started again.
+    pub(super) fn result(&self) -> TaskResult {
+        if let Some(first) = &self.first {
+            return TaskResult { runs: self.runs, ..(**first).clone() };
+        }
+        let started = self.started.is_some();
+        let traced = self.estimator.earned_by_trace();
+        let progress = match (traced, self.progress_basis) {
+            _ if !started => Reading::Absent(Absence::NotStarted),
+            (Some(progress), _) => Reading::Value(progress),
+            (_, ProgressBasis::Provisional) => {
+                Reading::Absent(self.last_solo.absence().unwrap_or(Absence::NoSoloEstimate))
+            }
+            (_, _) => Reading::Value(self.estimator.earned()),
+        };
+        TaskResult {
+            spec: self.spec.clone(),
+            started: self.started,
+            finished: self.finished,
+            exit: self.exit.clone(),
+            timed_out: self.timed_out,
+            told_to_end: self.told_to_end,
+            cpu_time: if started { self.used.cpu_time } else { Reading::Absent(Absence::NotStarted) },
+            waited_max: self.waited_max,
+            ran: self.ran,
+            counts: self.used.counts,
+            multiplexed: self.used.multiplexed,
+            progress,
+            progress_basis: if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis },
+            runs: self.runs,
+        }
+    }
+}
