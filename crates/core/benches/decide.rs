@@ -215,7 +215,7 @@ fn check_decision(bencher: Bencher<'_, '_>, size: usize) {
     bencher.bench_local(|| check(black_box(&snap), black_box(&decision)));
 }
 
-/// A world that answers at once: what is left is the loop's own work.
+/// A backend that answers at once: what is left is the loop's own work.
 struct Instant {
     machine: Arc<Machine>,
     now: Nanos,
@@ -258,14 +258,24 @@ impl Backend for Instant {
                 mm_reads: Reading::Value(us * own),
                 mm_writes: Reading::Absent(Absence::NoSuchEvent),
             };
-            Usage { task, cpu_time: Reading::Value(self.now), counts, multiplexed: false }
+            Usage { cpu_time: Reading::Value(self.now), counts, ..Usage::zero(task) }
         }));
     }
     fn apply(&mut self, changes: &[Change]) -> Result<(), Enough> {
         black_box(changes);
         Ok(())
     }
+    fn install(&mut self, plan: &Plan) -> Result<(), Enough> {
+        black_box(plan);
+        Ok(())
+    }
     fn kill(&mut self, _: TaskId, _: Kill) {}
+    fn restart(&mut self, _: TaskId) -> bool {
+        false
+    }
+    fn may_start(&mut self) -> bool {
+        true
+    }
     fn energy_j(&mut self) -> Reading<f64> {
         Reading::Absent(Absence::NoEnergyMeter)
     }

@@ -3,6 +3,7 @@
 //! A decision is applied as a whole. It is judged by the state that it leads to, so a swap of two tasks is simply two
 //! placements in one decision.
 
+use crate::admission::Admission;
 use crate::placement::{Placement, Purpose};
 use crate::task::TaskId;
 use crate::units::{Nanos, Rate};
@@ -107,30 +108,6 @@ pub struct Wait {
     pub reason: WaitReason,
 }
 
-/// Parameters that a backend applies by itself at every event until the next decision; the form that a kernel
-/// back-end needs, where a question at every wake-up would cost too much.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
-    /// The greatest solo demand, in 1/1024 of the bus, that still fits when the total utilisation of the bus (EFS's `U`)
-    /// is the index in 1/1024: 1,025 entries.
-    pub threshold: Vec<u16>,
-    /// Per task its demand, weight and class.
-    pub tasks: Vec<StandingTask>,
-}
-
-/// One task's standing parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StandingTask {
-    /// The task.
-    pub task: TaskId,
-    /// Its solo demand on the memory bus in 1/1024.
-    pub demand: u16,
-    /// Its weight, 1024 for nice 0.
-    pub weight: u32,
-    /// Its class: the meaning is the policy's.
-    pub class: u8,
-}
-
 /// The numbers that a decision was made with, for explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
@@ -157,7 +134,7 @@ pub struct Decision {
     /// The numbers behind it.
     #[serde(default)]
     pub basis: Basis,
-    /// New standing parameters; `None` leaves the last ones in force.
+    /// New demands on the memory bus, for backends that fill CPUs by themselves; `None` leaves the last ones in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub standing: Option<Standing>,
+    pub admission: Option<Admission>,
 }

@@ -2,13 +2,16 @@
 //! and the policies. It does no I/O, reads no clock and knows no backend; a backend is anything that implements
 //! [`Backend`].
 
+mod admission;
 mod check;
 mod decision;
 mod estimate;
 pub mod metric;
 pub mod model;
 mod placement;
+mod plan;
 mod policy;
+mod residency;
 mod rng;
 mod run;
 mod sample;
@@ -18,19 +21,22 @@ mod task;
 mod topology;
 mod units;
 
+pub use admission::{Admission, Demand};
 pub use check::{InvalidDecision, check};
-pub use decision::{Basis, Change, Decision, Standing, StandingTask, Wait, WaitReason};
+pub use decision::{Basis, Change, Decision, Wait, WaitReason};
 pub use estimate::TaskEstimator;
 pub use placement::{Placement, Purpose};
+pub use plan::{Filler, Payload, Plan, Schedule, Seat};
 pub use policy::{
     Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy,
     PolicyEntry, Shortfall, auto_policy, find_policy, stand_in,
 };
+pub use residency::Residency;
 pub use rng::{Rng, RngState};
 pub use run::{
-    Backend, Capabilities, Capability, DecisionRecord, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen,
-    Histogram, Kill, NullRecorder, Overhead, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, Warning,
-    run,
+    Actuation, Backend, Capabilities, Capability, DecisionRecord, EndedBy, Event, Halt, HaltOn, HaltParseError,
+    HaltWhen, Histogram, Kill, NullRecorder, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult,
+    TaskResult, Warning, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};

@@ -1,6 +1,7 @@
 //! What was measured of a task over one interval in which it was placed.
 
 use crate::placement::Purpose;
+use crate::residency::Residency;
 use crate::task::TaskId;
 use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Rate, Reading};
@@ -77,7 +78,7 @@ impl Counts {
 }
 
 /// What a backend reads of a task: cumulative since the task's start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// The task.
     pub task: TaskId,
@@ -87,6 +88,8 @@ pub struct Usage {
     pub counts: Counts,
     /// The kernel shared the counters out in time, and the counts are scaled estimates.
     pub multiplexed: bool,
+    /// Where its time really went, where the backend observes that.
+    pub residency: Reading<Residency>,
 }
 
 impl Usage {
@@ -105,6 +108,7 @@ impl Usage {
                 mm_writes: zero,
             },
             multiplexed: false,
+            residency: Reading::Absent(Absence::NotRequested),
         }
     }
 }
@@ -136,6 +140,10 @@ pub struct Sample {
     pub counts: Counts,
     /// The counts are scaled estimates.
     pub multiplexed: bool,
+    /// Length, co-runners and `whole_core` are what the backend observed, and not what was planned: see
+    /// [`Residency`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observed: bool,
 }
 
 impl Sample {

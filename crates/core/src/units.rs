@@ -138,6 +138,8 @@ pub enum Absence {
     NotTold,
     /// Some of the tasks that the figure is made of lack theirs.
     SomeTasksLackIt,
+    /// The backend has no such mechanism.
+    NotOffered,
 }
 
 impl Absence {
@@ -162,6 +164,7 @@ impl Absence {
             Absence::OneCoreType => "all cores are of one type",
             Absence::NotTold => "the kernel does not tell",
             Absence::SomeTasksLackIt => "some jobs lack it",
+            Absence::NotOffered => "this backend does not offer it",
         }
     }
 }
@@ -196,6 +199,14 @@ impl<T> Reading<T> {
         match self {
             Reading::Value(_) => None,
             Reading::Absent(why) => Some(*why),
+        }
+    }
+
+    /// The same, without taking the value.
+    pub fn as_ref(&self) -> Reading<&T> {
+        match self {
+            Reading::Value(value) => Reading::Value(value),
+            Reading::Absent(why) => Reading::Absent(*why),
         }
     }
 

@@ -2,10 +2,9 @@
 
 mod memory;
 
-use cosched_core::model::bus;
+use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
 use cosched_core::model::power::PowerModel;
 use cosched_core::model::starvation::Starvation;
-use cosched_core::model::threshold::{Objective, threshold};
 use cosched_core::*;
 use memory::{Memory, Work, run_specs};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
@@ -33,7 +32,7 @@ struct TurnLog {
     waits: Vec<Wait>,
     /// Tasks that were given a lease: the starved.
     starved: Vec<(TaskId, Nanos)>,
-    standing: Option<Standing>,
+    admission: Option<Admission>,
 }
 
 impl Recorder for Log {
@@ -63,7 +62,7 @@ impl Recorder for Log {
         }
         let until = decision.next_wake.unwrap();
         let waits = decision.waits.clone();
-        self.turns.push(TurnLog { at: snap.now, until, runs, waits, starved, standing: decision.standing.clone() });
+        self.turns.push(TurnLog { at: snap.now, until, runs, waits, starved, admission: decision.admission.clone() });
     }
 }
 
@@ -349,26 +348,22 @@ fn a_saved_state_gives_the_same_decisions() {
 }
 
 #[test]
-fn standing_parameters_are_published_when_demands_move() {
+fn demands_are_published_when_they_move() {
     let mut work = hogs(1, 4_000);
     work.extend((0..3).map(|_| Work::ms(4_000).reads(1)));
     let (log, _) = simple(four(), work, &[]);
-    let published: Vec<&Standing> = log.turns.iter().filter_map(|turn| turn.standing.as_ref()).collect();
+    let published: Vec<&Admission> = log.turns.iter().filter_map(|turn| turn.admission.as_ref()).collect();
     assert!(published.len() >= 2 && published.len() <= 8, "{}", published.len());
+    let table = AdmissionTable::new();
+    let demand = |demand: &Demand| table.demand(DemandClass::from_number(demand.class).unwrap());
     // The first guess, then what was measured.
-    assert!(published[0].tasks.iter().all(|task| task.demand.abs_diff(256) <= 2 && task.weight == 1024));
-    let last = published.last().unwrap();
-    assert!(last.tasks[0].demand > 1_000 && last.tasks[1..].iter().all(|task| task.demand < 80), "{:?}", last.tasks);
-    let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap();
-    for standing in published {
-        assert_eq!(standing.threshold.len(), 1_025);
-        // Beside three alike tasks, by the exact model.
-        for total in [0.0, 0.25, 0.5, 0.75, 1.0] {
-            let demand = bus::solo_utilisation(total / 3.0, 1.0 - total).unwrap();
-            let exact = threshold(&[demand; 3], &power, Objective::Energy).unwrap().threshold();
-            let ours = f64::from(standing.threshold[(total * 1_024.0) as usize]) / 1_024.0;
-            assert!((ours - exact).abs() < 1e-3, "{total}: {ours}, exactly {exact}");
-        }
+    assert!(published[0].demands.iter().all(|first| (demand(first) - 0.25).abs() < 0.002));
+    let last: Vec<f64> = published.last().unwrap().demands.iter().map(demand).collect();
+    assert!(last[0] > 0.97 && last[1..].iter().all(|&demand| demand < 0.08), "{last:?}");
+    // What power must be made up for by throughput, core by core: 49.2, 61.2, 73.5, 85.8 W.
+    let gains = published.last().unwrap().gains.iter().map(|&gain| f64::from(gain) / f64::from(1 << 20));
+    for (gain, exact) in gains.zip([61.2 / 49.2, 73.5 / 61.2, 85.8 / 73.5]) {
+        assert!((gain - exact).abs() < 1e-5, "{gain}, exactly {exact}");
     }
 }
 

@@ -149,8 +149,8 @@ proptest! {
             }
             decision.waits.iter_mut().for_each(|wait| wait.task = new(wait.task));
             decision.basis.measures = decision.basis.measures.map(new);
-            for standing in decision.standing.iter_mut().flat_map(|standing| &mut standing.tasks) {
-                standing.task = new(standing.task);
+            for demand in decision.admission.iter_mut().flat_map(|admission| &mut admission.demands) {
+                demand.task = new(demand.task);
             }
             prop_assert_eq!(policy(entry, &[]).decide(&renamed, &mut Rng::new(1)), decision, "{}", entry.name);
         }

@@ -17,8 +17,8 @@ use crate::spawn::{self, Program, Surroundings};
 use crate::sys::{self, FileLimit, RawPid, SignalMask, Status};
 use crate::tree::Tree;
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Reading,
-    TaskId, Usage,
+    Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan,
+    Reading, TaskId, Usage,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
@@ -122,6 +122,9 @@ pub enum HostError {
     /// The process has several threads, so it can't fork safely.
     #[error("the run must be the only thread of its process")]
     Threads,
+    /// A plan was installed, and nothing here carries out plans.
+    #[error("jobs on this machine are frozen and bound by decisions; no plan can be carried out")]
+    NoPlans,
     /// A call to the kernel failed.
     #[error("{what}: {source}")]
     System {
@@ -491,7 +494,7 @@ impl Host {
     fn usage(&mut self, task: TaskId) -> Usage {
         let job = &mut self.jobs[task.0 as usize];
         let Some(live) = &mut job.live else {
-            return job.last.unwrap_or_else(|| Usage {
+            return job.last.clone().unwrap_or_else(|| Usage {
                 cpu_time: Reading::Absent(Absence::NotStarted),
                 counts: cosched_core::Counts::absent(Absence::NotStarted),
                 ..Usage::zero(task)
@@ -503,6 +506,7 @@ impl Host {
                 cpu_time: counters.read_cpu_time(),
                 counts: counters.read(),
                 multiplexed: counters.multiplexed(),
+                residency: Reading::Absent(Absence::NotTold),
             },
             None => Usage {
                 cpu_time: Reading::Absent(Absence::NoPermission),
@@ -613,6 +617,7 @@ pub fn capabilities(root: &Root, machine: &Machine, counters: &CounterSupport, f
     }
     capabilities.missing.insert(Capability::SoloBandwidth, Absence::NoSoloEstimate);
     capabilities.missing.insert(Capability::SoloTrace, Absence::NoSoloTrace);
+    capabilities.missing.insert(Capability::Plans, Absence::NotOffered);
     capabilities
 }
 
@@ -720,6 +725,10 @@ impl Backend for Host {
             self.start(task, cpus);
         }
         Ok(())
+    }
+
+    fn install(&mut self, _plan: &Plan) -> Result<(), HostError> {
+        Err(HostError::NoPlans)
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {

@@ -98,7 +98,7 @@ pub fn warning_code(warning: &Warning) -> &'static str {
         Warning::NotRestarted(..) => "not-restarted",
         Warning::Halting => "halting",
         Warning::Interrupted { .. } => "interrupted",
-        Warning::NothingRuns { .. } => "nothing-runs",
+        Warning::PlansGivenUp { .. } => "plans-given-up",
     }
 }
 
@@ -122,14 +122,10 @@ pub fn warning_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> Strin
                 format!("{by}: no more jobs are started, and those that run are asked to end; once more kills them")
             }
         }
-        Warning::NothingRuns { waiting } => {
-            format!("nothing can run, while {}", waits(*waiting as u64))
+        Warning::PlansGivenUp { why } => {
+            format!("no more plans are installed, decisions are applied one by one: {why}")
         }
     }
-}
-
-fn waits(jobs: u64) -> String {
-    format!("{} {}", count(jobs, "job"), if jobs == 1 { "waits" } else { "wait" })
 }
 
 #[cfg(test)]
@@ -163,7 +159,7 @@ mod tests {
             Warning::Halting,
             Warning::Interrupted { signal: 2, again: false },
             Warning::Interrupted { signal: 15, again: true },
-            Warning::NothingRuns { waiting: 3 },
+            Warning::PlansGivenUp { why: "a watchdog removed it".to_owned() },
         ];
         let text: String = warnings
             .iter()

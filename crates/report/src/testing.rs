@@ -127,6 +127,7 @@ pub(crate) fn result() -> RunResult {
         ended_by: EndedBy::Halt,
         overhead,
         policy_faults: 0,
+        plans: None,
         energy_j: Reading::Value(412.5),
     }
 }
@@ -236,6 +237,7 @@ pub(crate) fn samples(at: Nanos) -> Vec<Sample> {
             cpu_time: Reading::Value(Nanos(199_800_000)),
             counts: Usage { counts: counted(400_000_000, 600_000_000), ..Usage::zero(TaskId(id)) }.counts,
             multiplexed: false,
+            observed: false,
         })
         .collect()
 }

@@ -27,6 +27,11 @@ pub enum FaultKind {
     CpuOffline(CpuId),
     /// A CPU comes back.
     CpuOnline(CpuId),
+    /// What carries out plans is removed; everybody who has begun may run everywhere.
+    SchedulerEjected {
+        /// Why, in words.
+        why: String,
+    },
     /// A job dies.
     JobDies {
         /// Which.

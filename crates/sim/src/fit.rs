@@ -3,9 +3,9 @@
 //! Nothing is taken from the machine's description but its topology and, for two types of core, the power of their
 //! cores, which the lucky paper has from elsewhere too. Instances are exactly as their profiles say.
 
+use crate::config::DEFAULT_STEP;
 use crate::machine::{CoreTypeSpec, MachineSpec};
 use crate::program::ProgramSpec;
-use crate::sim::DEFAULT_STEP;
 use crate::world::{Instance, Tally, World};
 use crate::{PROGRAMS, builtin_program};
 use cosched_core::model::ModelError;

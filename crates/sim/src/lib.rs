@@ -4,25 +4,32 @@
 //! Deterministic: the same inputs and seed give the same bytes on every machine, in every build. For this nothing but
 //! `+ - * /` and `sqrt` is computed on floating-point numbers, and nothing is ordered by a hash.
 
+mod config;
 pub mod curve;
 pub mod data;
+mod error;
 mod fault;
 mod fit;
 pub mod machine;
+mod part;
 pub mod program;
 mod reported;
+mod residency;
+mod schedule;
 mod sim;
 mod solo;
 mod source;
 mod world;
 
+pub use config::{DEFAULT_STEP, DEFAULT_VARIATION, SimConfig, SimJob, Work};
 pub use data::{
     BuiltIn, MACHINES, PROGRAMS, SpecError, builtin_machine, builtin_program, parse_machine, parse_program,
 };
+pub use error::SimError;
 pub use fault::{Fault, FaultKind};
 pub use fit::{CoreTypeFit, CoreTypesFit, FIT_LENGTH, MachineFit, fit};
 pub use machine::MachineSpec;
 pub use program::ProgramSpec;
-pub use sim::{DEFAULT_STEP, DEFAULT_VARIATION, Sim, SimConfig, SimError, SimJob, Work};
+pub use sim::Sim;
 pub use solo::SoloRun;
 pub use source::Source;

@@ -1,104 +1,22 @@
 //! The simulated machine behind the loop's seam.
 
+use crate::config::{SimConfig, SimJob, Work};
+use crate::error::SimError;
 use crate::fault::{Fault, FaultKind};
-use crate::machine::MachineSpec;
+use crate::part::restrict;
 use crate::program::ProgramSpec;
 use crate::reported::{Reported, Trouble, uniform};
+use crate::residency::Residencies;
+use crate::schedule::InForce;
 use crate::solo::SoloRun;
 use crate::world::{Happening, Instance, State, World};
 use cosched_core::{
-    Absence, Change, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Reading, Rng, SoloTrace, TaskId, Usage,
+    Absence, Change, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Payload, Placement, Plan, Reading, Rng, SoloTrace,
+    TaskId, Usage,
 };
 use cosched_core::{Backend, Capabilities, Capability, Event, Kill};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// What is simulated.
-#[derive(Clone, Debug)]
-pub struct SimConfig {
-    /// The machine.
-    pub machine: Arc<MachineSpec>,
-    /// The jobs, in the order of the tasks' numbers.
-    pub jobs: Vec<SimJob>,
-    /// The CPUs that the run may use; `None` for all.
-    pub usable: Option<CpuSet>,
-    /// Seed of what differs between instances of a program, and of the counters' noise.
-    pub seed: u64,
-    /// Instances differ from their profile, in the core and in their use of memory, by up to this share.
-    pub variation: f64,
-    /// Rates are solved anew when what a thread holds of a cache has changed its cycles per instruction by this share:
-    /// smaller is more exact and slower.
-    pub step: f64,
-    /// What goes wrong.
-    pub faults: Vec<Fault>,
-}
-
-/// The step unless it is said otherwise; a twentieth of it changes turnarounds by less than 2 % (a test shows it).
-pub const DEFAULT_STEP: f64 = 0.08;
-
-/// By how much instances of a program differ unless it is said otherwise: by the input, the layout of memory, and so on.
-pub const DEFAULT_VARIATION: f64 = 0.02;
-
-impl SimConfig {
-    /// Jobs on a machine, with nothing special.
-    pub fn new(machine: Arc<MachineSpec>, jobs: Vec<SimJob>, seed: u64) -> SimConfig {
-        SimConfig {
-            machine,
-            jobs,
-            usable: None,
-            seed,
-            variation: DEFAULT_VARIATION,
-            step: DEFAULT_STEP,
-            faults: Vec::new(),
-        }
-    }
-}
-
-/// A job of the simulation.
-#[derive(Clone, Debug)]
-pub struct SimJob {
-    /// What it does.
-    pub program: Arc<ProgramSpec>,
-    /// How much of it.
-    pub work: Work,
-    /// Hardware threads that it needs; it shares its work evenly among them.
-    pub cpus: u32,
-    /// Linux nice value.
-    pub nice: i8,
-}
-
-/// How much a job has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// So many instructions.
-    Instructions(u64),
-    /// What it executes alone in this time (the papers' rule: 100 s).
-    SoloTime(Nanos),
-}
-
-/// A simulation that can't begin, or go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SimError {
-    /// A CPU list with a CPU that is not there, or with none.
-    #[error("the simulated machine `{machine}` has the CPUs {have}, and not {asked}")]
-    NoSuchCpu {
-        /// The machine.
-        machine: String,
-        /// Its CPUs.
-        have: CpuSet,
-        /// What was asked for.
-        asked: CpuSet,
-    },
-    /// A job without work or without a CPU.
-    #[error("job {0} has no work, or needs no CPU")]
-    NoWork(usize),
-    /// Nothing runs any more, and nothing will change that.
-    #[error("nothing runs at {} s of simulated time, and nothing that could change that will happen", .0.as_s())]
-    Stuck(Nanos),
-    /// Who wanted it wants it no more.
-    #[error("interrupted while the jobs were simulated alone; nothing was run")]
-    Interrupted,
-}
 
 /// After so many waits in a row without anybody running, asleep, or about to come back, the simulation gives up: somebody
 /// asks again and again, and nothing will change.
@@ -121,6 +39,14 @@ pub struct Sim {
     queued: Vec<Event>,
     idle_waits: u32,
     events: u64,
+    /// The schedule that is carried out; `None` where changes are applied one by one.
+    schedule: Option<InForce>,
+    /// The last plan that was adopted.
+    generation: u64,
+    /// Why no further plan is adopted.
+    ejected: Option<String>,
+    /// Watched from the first plan on.
+    residencies: Option<Residencies>,
 }
 
 struct TaskState {
@@ -197,6 +123,10 @@ impl Sim {
             queued: Vec::new(),
             idle_waits: 0,
             events: 0,
+            schedule: None,
+            generation: 0,
+            ejected: None,
+            residencies: None,
             config,
         })
     }
@@ -261,6 +191,47 @@ impl Sim {
         self.queued.push(Event::Ended { task, exit });
     }
 
+    fn stop(&mut self, task: TaskId) {
+        self.tasks[task.0 as usize].placement = None;
+        for thread in self.world.tasks[task.0 as usize].clone() {
+            self.world.stop(thread);
+        }
+    }
+
+    /// Gives empty seats to fillers, and takes back those whose own task wants them.
+    fn fill(&mut self) {
+        let Some(mut schedule) = self.schedule.take() else { return };
+        // A filler that ends or sleeps at once leaves its seat empty again: each pass fills at least one, or nothing changes.
+        loop {
+            let ended = |task: TaskId| self.tasks[task.0 as usize].ended;
+            let changes = schedule.changes(&self.world, ended);
+            if changes.is_empty() {
+                break;
+            }
+            for change in &changes {
+                match change {
+                    Change::Stop { task } => self.stop(*task),
+                    Change::Place { task, placement, .. } => self.place(*task, placement),
+                }
+            }
+            self.world.settle();
+        }
+        self.schedule = Some(schedule);
+    }
+
+    /// Removes whatever carries out plans: everybody who has begun may run everywhere.
+    fn eject(&mut self, why: String) {
+        self.schedule = None;
+        let mask = self.machine.all_cpus();
+        for ix in 0..self.tasks.len() as u32 {
+            if self.tasks[ix as usize].started {
+                self.place(TaskId(ix), &Placement::Shared { mask: mask.clone() });
+            }
+        }
+        self.queued.push(Event::SchedulerEjected { why: why.clone() });
+        self.ejected = Some(why);
+    }
+
     fn place(&mut self, task: TaskId, placement: &Placement) {
         let state = &mut self.tasks[task.0 as usize];
         if state.ended {
@@ -297,6 +268,7 @@ impl Sim {
             }
             FaultKind::CpuOffline(cpu) => self.set_online(cpu, false),
             FaultKind::CpuOnline(cpu) => self.set_online(cpu, true),
+            FaultKind::SchedulerEjected { why } => self.eject(why),
             FaultKind::JobDies { task, exit } => {
                 if self.tasks.get(task.0 as usize).is_some_and(|state| state.started) {
                     self.end(task, exit);
@@ -322,40 +294,6 @@ impl Sim {
             self.queued.push(Event::MachineChanged);
         }
     }
-}
-
-/// The part of a machine that may be used.
-fn restrict(whole: &Machine, usable: &CpuSet) -> Machine {
-    let mut part = whole.clone();
-    part.cpus.retain(|cpu| usable.contains(cpu.id));
-    // Cores, caches and domains without a usable CPU go; the others are numbered anew.
-    fn keep(sets: &mut Vec<CpuSet>, usable: &CpuSet) -> Vec<Option<usize>> {
-        let mut numbers = Vec::new();
-        let mut kept = Vec::new();
-        for set in sets.iter() {
-            let set = set.intersection(usable);
-            numbers.push((!set.is_empty()).then_some(kept.len()));
-            if !set.is_empty() {
-                kept.push(set);
-            }
-        }
-        *sets = kept;
-        numbers
-    }
-    let cores = keep(&mut part.cores, usable);
-    let llcs = keep(&mut part.llcs, usable);
-    let domains = keep(&mut part.memory_domains, usable);
-    let mut types: Vec<usize> = part.cpus.iter().map(|cpu| cpu.core_type).collect();
-    types.sort_unstable();
-    types.dedup();
-    part.core_types = types.iter().map(|&ix| whole.core_types[ix].clone()).collect();
-    for cpu in &mut part.cpus {
-        cpu.core = cores[cpu.core].unwrap_or_default();
-        cpu.llc = llcs[cpu.llc].unwrap_or_default();
-        cpu.memory_domain = domains[cpu.memory_domain].unwrap_or_default();
-        cpu.core_type = types.iter().position(|&ix| ix == cpu.core_type).unwrap_or_default();
-    }
-    part
 }
 
 impl Backend for Sim {
@@ -404,11 +342,12 @@ impl Backend for Sim {
             }
             let fault = self.faults.front().map_or(u64::MAX, |fault| fault.at.0.max(self.world.now));
             let next = self.world.next_event();
-            let at = next.min(fault).min(limit);
+            let over = self.schedule.as_ref().map_or(u64::MAX, |schedule| schedule.next_end(self.world.now));
+            let at = next.min(fault).min(over).min(limit);
             if at == u64::MAX {
                 return Err(SimError::Stuck(Nanos(self.world.now)));
             }
-            if self.world.any_running() || next != u64::MAX || fault != u64::MAX {
+            if self.world.any_running() || next != u64::MAX || fault != u64::MAX || over != u64::MAX {
                 self.idle_waits = 0;
             } else if self.idle_waits == PATIENCE {
                 return Err(SimError::Stuck(Nanos(self.world.now)));
@@ -416,6 +355,10 @@ impl Backend for Sim {
                 self.idle_waits += 1;
             }
             self.events += 1;
+            if let Some(residencies) = &mut self.residencies {
+                let takes_part = |task: usize| self.tasks[task].started && !self.tasks[task].ended;
+                residencies.pass(&self.world, at, takes_part);
+            }
             self.world.advance(at);
             while self.faults.front().is_some_and(|fault| fault.at.0 <= at) {
                 if let Some(fault) = self.faults.pop_front() {
@@ -434,6 +377,7 @@ impl Backend for Sim {
                     Happening::Slept(_) | Happening::Woke(_) => {}
                 }
             }
+            self.fill();
             if at == limit && self.queued.is_empty() {
                 return Ok(());
             }
@@ -456,17 +400,19 @@ impl Backend for Sim {
             }
             let counters = &self.config.machine.counters;
             let counts = self.tasks[task.0 as usize].reported.read(&tally, counters, self.trouble);
-            out.push(Usage { task, cpu_time: Reading::Value(Nanos(cpu_ns)), counts, multiplexed: false });
+            let residency = match &self.residencies {
+                Some(residencies) => Reading::Value(residencies.of(task)),
+                None => Reading::Absent(Absence::NotRequested),
+            };
+            out.push(Usage { task, cpu_time: Reading::Value(Nanos(cpu_ns)), counts, multiplexed: false, residency });
         }
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
+        self.schedule = None;
         for change in changes {
             if let Change::Stop { task } = change {
-                self.tasks[task.0 as usize].placement = None;
-                for thread in self.world.tasks[task.0 as usize].clone() {
-                    self.world.stop(thread);
-                }
+                self.stop(*task);
             }
         }
         for change in changes {
@@ -475,6 +421,38 @@ impl Backend for Sim {
             }
         }
         self.world.settle();
+        Ok(())
+    }
+
+    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
+        let generation = plan.generation;
+        let refused = match &self.ejected {
+            Some(why) => Some(format!("the scheduler was ejected: {why}")),
+            None if generation <= self.generation => {
+                Some(format!("generation {} was adopted already", self.generation))
+            }
+            None => None,
+        };
+        if let Some(why) = refused {
+            self.queued.push(Event::PlanRefused { generation, why });
+            return Ok(());
+        }
+        self.generation = generation;
+        self.residencies.get_or_insert_with(|| Residencies::new(self.tasks.len()));
+        let Payload::Schedule(schedule) = &plan.payload;
+        let schedule = InForce::new(schedule.clone(), &self.world.machine);
+        for ix in 0..self.tasks.len() as u32 {
+            if self.tasks[ix as usize].placement.is_some() && !schedule.seats(TaskId(ix)) {
+                self.stop(TaskId(ix));
+            }
+        }
+        for seat in &schedule.plan.seats {
+            self.place(seat.task, &seat.placement);
+        }
+        self.schedule = Some(schedule);
+        self.world.settle();
+        self.fill();
+        self.queued.push(Event::PlanAdopted { generation });
         Ok(())
     }
 
@@ -492,7 +470,12 @@ impl Backend for Sim {
         let Some(state) = self.tasks.get_mut(ix).filter(|state| state.ended) else { return false };
         (state.started, state.ended, state.placement) = (false, false, None);
         state.reported.begin_anew();
+        self.residencies.iter_mut().for_each(|residencies| residencies.forget(task));
         self.world.restart_task(task.0, self.solo[ix].instructions as f64);
+        true
+    }
+
+    fn may_start(&mut self) -> bool {
         true
     }
 

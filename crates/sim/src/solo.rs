@@ -1,7 +1,7 @@
 //! A job alone on the machine.
 
+use crate::config::{SimJob, Work};
 use crate::machine::MachineSpec;
-use crate::sim::{SimJob, Work};
 use crate::world::{Happening, Instance, Tally, World};
 use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use random_world::*;
 const CASES: u32 = 200;
 
 /// Runs a scene under a policy; `None` if the policy lacks what it needs.
-fn run_scene(scene: &Scene, entry: &PolicyEntry) -> Option<(Result<RunResult, String>, Watched)> {
+fn run_scene(scene: &Scene, entry: &PolicyEntry, actuation: Actuation) -> Option<(Result<RunResult, String>, Watched)> {
     let mut params = Params::resolve(entry.name, entry.params, &[]).unwrap();
     let mut world = Watched::new(&scene.config);
     let mut tasks = scene.tasks.clone();
@@ -29,13 +29,13 @@ fn run_scene(scene: &Scene, entry: &PolicyEntry) -> Option<(Result<RunResult, St
         params = resolved;
     }
     let mut policy = (entry.build)(&params);
-    let settings = RunConfig { quantum: Nanos::from_ms(20), ..RunConfig::default() };
+    let settings = RunConfig { quantum: Nanos::from_ms(20), actuation, ..RunConfig::default() };
     let result = run(&mut world, &mut *policy, &mut NullRecorder, tasks, &settings).map_err(|error| error.to_string());
     Some((result, world))
 }
 
-fn holds(scene: &Scene, entry: &PolicyEntry) -> Result<(), TestCaseError> {
-    let Some((result, mut world)) = run_scene(scene, entry) else { return Ok(()) };
+fn holds(scene: &Scene, entry: &PolicyEntry, actuation: Actuation) -> Result<(), TestCaseError> {
+    let Some((result, mut world)) = run_scene(scene, entry, actuation) else { return Ok(()) };
     let name = entry.name;
     prop_assert!(world.wrong.is_empty(), "{}: {:?}", name, world.wrong);
     let result = match result {
@@ -47,6 +47,8 @@ fn holds(scene: &Scene, entry: &PolicyEntry) -> Result<(), TestCaseError> {
         }
         Err(error) => return Err(TestCaseError::fail(format!("{name}: {error}"))),
     };
+    let plans = result.plans.map(|plans| (plans.adopted == plans.installed, plans.given_up));
+    prop_assert_eq!(plans, (actuation == Actuation::Plans).then_some((true, None)), "{}", name);
     let mut used = 0;
     for task in &result.tasks {
         let id = task.spec.id;
@@ -73,8 +75,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::with_cases(CASES) })]
 
     #[test]
-    fn the_same_inputs_give_the_same_bytes(scene in scene(), policy in 0..POLICIES.len()) {
-        let once = || run_scene(&scene, &POLICIES[policy]).map(|(result, mut world)| {
+    fn the_same_inputs_give_the_same_bytes(scene in scene(), policy in 0..POLICIES.len(), by in actuation()) {
+        let once = || run_scene(&scene, &POLICIES[policy], by).map(|(result, mut world)| {
             let energy = world.sim.energy_parts();
             (format!("{:?}", result.map(|result| (result.tasks, result.turnaround))), format!("{energy:?}"), world.wrong)
         });
@@ -103,6 +105,7 @@ proptest! {
                     let changes: Vec<Change> = changes.iter().map(|change| change.of(tasks)).collect();
                     world.apply(&changes).unwrap();
                 }
+                Call::Install(generation, orders) => world.install(&plan(generation, &orders, tasks)).unwrap(),
             }
             for task in 0..tasks {
                 let wanted = world.sim.solo_runs()[task as usize].instructions as f64;
@@ -115,9 +118,9 @@ proptest! {
     }
 
     #[test]
-    fn every_policy_gets_every_job_through_every_world(scene in scene()) {
+    fn every_policy_gets_every_job_through_every_world(scene in scene(), by in actuation()) {
         for entry in POLICIES {
-            holds(&scene, entry)?;
+            holds(&scene, entry, by)?;
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::world::{Job, Outcome, Skip, World, needs};
 use cosched_core::{
-    Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Purpose, Reading,
-    TaskId, Usage,
+    Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Payload, Placement, Plan,
+    Purpose, Reading, TaskId, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub(crate) struct Checked<W: World> {
     asleep: BTreeSet<TaskId>,
     used: BTreeMap<TaskId, Nanos>,
     ended: BTreeMap<TaskId, Exit>,
+    /// Plans of which it was not told yet what became of them.
+    installed: BTreeSet<u64>,
 }
 
 impl<W: World> Checked<W> {
@@ -36,6 +38,7 @@ impl<W: World> Checked<W> {
             asleep: BTreeSet::new(),
             used: BTreeMap::new(),
             ended: BTreeMap::new(),
+            installed: BTreeSet::new(),
         })
     }
 
@@ -57,6 +60,32 @@ impl<W: World> Checked<W> {
     /// Applies changes that any check would let pass.
     pub(crate) fn change(&mut self, changes: &[Change]) {
         self.apply(changes).expect("changes are applied");
+    }
+
+    /// Installs a plan that is adopted.
+    pub(crate) fn plan(&mut self, plan: &Plan) {
+        self.install(plan).expect("plans are taken");
+    }
+
+    /// Installs a plan that is going to be refused: nothing changes by it.
+    pub(crate) fn refused_plan(&mut self, plan: &Plan) {
+        self.inner.install(plan).expect("plans are taken");
+        self.installed.insert(plan.generation);
+    }
+
+    /// The backend's clock.
+    pub(crate) fn time(&mut self) -> Nanos {
+        self.now()
+    }
+
+    /// Waits until something has happened.
+    pub(crate) fn until(&mut self, what: impl Fn(&Event) -> bool) {
+        let end = self.now() + PATIENCE;
+        let mut events = Vec::new();
+        while !events.iter().any(&what) {
+            assert!(self.now() < end, "it never happens; only {events:?}");
+            self.wait(Some(end), &mut events).expect("the world can be watched");
+        }
     }
 
     /// Waits for some milliseconds, whatever happens; what happened.
@@ -85,7 +114,7 @@ impl<W: World> Checked<W> {
     pub(crate) fn usage(&mut self, task: u32) -> Usage {
         let mut usages = Vec::new();
         self.read(&[TaskId(task)], &mut usages);
-        usages[0]
+        usages.remove(0)
     }
 
     /// The CPU time of a task that was started, where CPU time can be read at all.
@@ -197,7 +226,12 @@ impl<W: World> Backend for Checked<W> {
                     // A frozen task's sleep and waking need not be told.
                     assert!(news || !self.placed.contains_key(task), "{event:?} is no news");
                 }
-                Event::MachineChanged | Event::Interrupt { .. } => panic!("{event:?} in a quiet world"),
+                Event::PlanAdopted { generation } | Event::PlanRefused { generation, .. } => {
+                    assert!(self.installed.remove(generation), "{event:?}, and was not installed, or is no news");
+                }
+                Event::MachineChanged | Event::SchedulerEjected { .. } | Event::Interrupt { .. } => {
+                    panic!("{event:?}, and nothing led to it")
+                }
             }
         }
         Ok(())
@@ -231,10 +265,35 @@ impl<W: World> Backend for Checked<W> {
         Ok(())
     }
 
+    fn install(&mut self, plan: &Plan) -> Result<(), Self::Error> {
+        let missing = self.capabilities().why_missing(Capability::Plans);
+        assert_eq!(missing, None, "a plan is only installed where plans are carried out");
+        self.inner.install(plan)?;
+        self.installed.insert(plan.generation);
+        let Payload::Schedule(schedule) = &plan.payload;
+        self.placed = schedule.seats.iter().map(|seat| (seat.task, seat.placement.cpus().clone())).collect();
+        self.started.extend(self.placed.keys().copied());
+        // An ended task keeps its seat on paper only.
+        self.placed.retain(|task, _| !self.ended.contains_key(task));
+        self.check_places();
+        Ok(())
+    }
+
     fn kill(&mut self, task: TaskId, how: Kill) {
         // What ends may do so anywhere.
         self.placed.remove(&task);
         self.inner.kill(task, how);
+    }
+
+    fn restart(&mut self, task: TaskId) -> bool {
+        assert!(self.ended.contains_key(&task), "only what has ended is started again");
+        let can = self.inner.restart(task);
+        if can {
+            self.ended.remove(&task);
+            self.used.remove(&task);
+            self.started.remove(&task);
+        }
+        can
     }
 
     fn may_start(&mut self) -> bool {

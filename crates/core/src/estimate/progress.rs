@@ -143,6 +143,7 @@ mod tests {
             cpu_time: Reading::Value(Nanos::from_ms(ms)),
             counts,
             multiplexed: false,
+            observed: false,
         }
     }
 

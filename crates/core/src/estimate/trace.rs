@@ -86,6 +86,7 @@ mod tests {
             cpu_time: Reading::Value(Nanos::from_ms(150)),
             counts,
             multiplexed: false,
+            observed: false,
         }
     }
 

@@ -108,6 +108,18 @@ impl Gain {
         Ok(Self((gain * f64::from(1_u32 << Self::DIGITS) + 0.5) as u32))
     }
 
+    /// In units of 2^-20: the form in which a kernel keeps it.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The gain with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
     /// The gains that a task needs which wakes core number 2, 3, ..., `cores`, in this order, ready to be handed to a
     /// kernel.
     ///

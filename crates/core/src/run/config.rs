@@ -24,6 +24,21 @@ pub struct RunConfig {
     /// What becomes of a task that has ended while others have not.
     #[serde(default)]
     pub restart: Restart,
+    /// How decisions are carried out.
+    #[serde(default)]
+    pub actuation: Actuation,
+}
+
+/// How decisions are carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Actuation {
+    /// One by one, as changes; between two of them a CPU whose task sleeps stands idle.
+    #[default]
+    Decisions,
+    /// As plans, which the backend carries out by itself: a CPU whose task sleeps or ends goes to the next in the policy's
+    /// order at once. Needs [`Capability::Plans`](super::Capability::Plans).
+    Plans,
 }
 
 /// What becomes of a task that has ended while others have not.
@@ -49,6 +64,7 @@ impl Default for RunConfig {
             grace: Nanos::from_ms(5_000),
             seed: 1,
             restart: Restart::Never,
+            actuation: Actuation::Decisions,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Why a run can't begin, or can't go on.
 
+use crate::units::Absence;
+
 /// A run that can't begin, or can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError<E: std::error::Error + 'static> {
@@ -26,4 +28,7 @@ pub enum RunError<E: std::error::Error + 'static> {
         /// The number that its place asks for.
         should: usize,
     },
+    /// Plans were asked for, and the backend carries out none.
+    #[error("plans can't be carried out here: {0}")]
+    NoPlans(Absence),
 }

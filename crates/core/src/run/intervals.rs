@@ -7,6 +7,7 @@ use super::state::Loop;
 use super::task_record::Interval;
 use crate::decision::{Change, Decision};
 use crate::placement::{Placement, Purpose};
+use crate::residency::Residency;
 use crate::sample::{Sample, Usage};
 use crate::snapshot::{Running, TaskView};
 use crate::task::TaskId;
@@ -14,10 +15,11 @@ use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Whether a change ends the interval of a running task: it stops it, or places it otherwise than it is.
+    /// Whether a change ends the interval of a task: it stops it, places it otherwise than it is, or gives a filler a
+    /// place of its own.
     pub(super) fn breaks(&self, change: &Change) -> bool {
         let Some(task) = self.snap.task(change.task()) else { return false };
-        let Some(running) = &task.running else { return false };
+        let Some(running) = &task.running else { return true };
         match change {
             Change::Stop { .. } => true,
             Change::Place { placement, purpose, .. } => running.placement != *placement || running.purpose != *purpose,
@@ -39,11 +41,12 @@ impl<B: Backend> Loop<'_, B> {
         self.backend.read(&due, &mut usages);
         let all: Arc<[TaskId]> = self.running_now();
         for usage in usages {
-            let record = &mut self.records[usage.task.0 as usize];
+            let task = usage.task;
+            let record = &mut self.records[task.0 as usize];
             let Some(interval) = record.interval.take() else { continue };
             let length = now - interval.since;
-            let sample = Sample {
-                task: usage.task,
+            let mut sample = Sample {
+                task,
                 at: now,
                 interval: length,
                 planned: interval.planned_end.map_or(length, |end| end - interval.since),
@@ -55,16 +58,32 @@ impl<B: Backend> Loop<'_, B> {
                 cpu_time: delta(usage.cpu_time, record.used.cpu_time),
                 counts: usage.counts.since(&record.used.counts),
                 multiplexed: usage.multiplexed,
+                observed: false,
             };
+            let residency = usage.residency.as_ref().map(|now| match &record.used.residency {
+                Reading::Value(before) => now.since(before),
+                Reading::Absent(_) => now.clone(),
+            });
+            if let Reading::Value(residency) = residency {
+                observe(&mut sample, &residency);
+                let view = self.snap.tasks.binary_search_by_key(&task, |view| view.id);
+                if let (Ok(pos), Some(last)) = (view, residency.last_on_cpu.filter(|_| sample.interval > Nanos::ZERO)) {
+                    let view = &mut self.snap.tasks[pos];
+                    view.waiting_since = view.waiting_since.max(last);
+                }
+            }
             record.used = merge(usage, &record.used);
-            record.ran += length;
-            if let Ok(pos) = self.snap.tasks.binary_search_by_key(&usage.task, |task| task.id) {
+            record.ran += sample.interval;
+            if let Ok(pos) = self.snap.tasks.binary_search_by_key(&task, |view| view.id) {
                 let estimates = &mut self.snap.tasks[pos].estimates;
                 record.estimator.update(&sample, estimates);
                 record.progress_basis = estimates.progress_basis;
                 record.last_solo = estimates.solo_ipc;
             }
-            self.samples.push(sample);
+            // A filler that was not needed, and a task that slept through, leave nothing to tell.
+            if sample.interval > Nanos::ZERO {
+                self.samples.push(sample);
+            }
             if reopen {
                 record.interval = Some(Interval {
                     since: now,
@@ -185,6 +204,21 @@ impl<B: Backend> Loop<'_, B> {
         let alone = |task: &TaskView| cores_of(task).into_iter().all(|core| users[core] == 1);
         self.snap.tasks.iter().map(alone).collect()
     }
+}
+
+/// A share of an interval too small to count as having met another task in it.
+const PASSING: f64 = 0.05;
+
+/// Puts what was observed in the place of what was planned.
+fn observe(sample: &mut Sample, residency: &Residency) {
+    let on_cpu = residency.on_cpu;
+    let met = residency.beside.iter().filter(|(_, time)| time.share_of(on_cpu) >= PASSING).map(|(task, _)| *task);
+    let mut co_runners: Vec<TaskId> = met.chain([sample.task]).collect();
+    co_runners.sort_unstable();
+    sample.interval = on_cpu;
+    sample.whole_core = residency.alone.share_of(on_cpu) >= 1.0 - PASSING;
+    sample.co_runners = co_runners.into();
+    sample.observed = true;
 }
 
 fn delta(now: Reading<Nanos>, before: Reading<Nanos>) -> Reading<Nanos> {

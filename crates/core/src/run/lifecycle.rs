@@ -2,6 +2,7 @@
 
 use super::backend::{Backend, Event};
 use super::config::{HaltWhen, Restart};
+use super::error::RunError;
 use super::recorder::{EndedBy, Warning};
 use super::state::{Drain, Loop};
 use super::task_record::TaskRecord;
@@ -47,7 +48,12 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Takes in one event.
-    pub(super) fn handle_event(&mut self, now: Nanos, event: Event, triggers: &mut Vec<Trigger>) {
+    pub(super) fn handle_event(
+        &mut self,
+        now: Nanos,
+        event: Event,
+        triggers: &mut Vec<Trigger>,
+    ) -> Result<(), RunError<B::Error>> {
         match event {
             Event::Ended { task, exit } => self.end(now, task, exit, triggers),
             Event::Slept(id) | Event::Woke(id) => {
@@ -67,6 +73,11 @@ impl<B: Backend> Loop<'_, B> {
                 }
             }
             Event::MachineChanged => self.change_machine(triggers),
+            Event::PlanAdopted { generation } => self.plan_adopted(now, generation),
+            Event::PlanRefused { generation, why } => {
+                self.give_up_plans(now, format!("plan {generation} was refused: {why}"), triggers)?;
+            }
+            Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
             Event::Interrupt { signal } => {
                 let drain = self.drain.get_or_insert(Drain { by: EndedBy::Signal(signal), interrupts: 0 });
                 drain.interrupts += 1;
@@ -76,6 +87,7 @@ impl<B: Backend> Loop<'_, B> {
                 self.end_all(now, again);
             }
         }
+        Ok(())
     }
 
     /// Takes another set of CPUs for the machine. Whoever was placed on one that is gone is placed anew, and with it

@@ -3,17 +3,17 @@
 //! Each turn: take in what happened, close the intervals of the tasks that it concerns, ask the policy, check its
 //! answer, carry it out, and wait for the next thing to happen.
 
-use super::backend::Backend;
-use super::config::RunConfig;
+use super::backend::{Backend, Capability};
+use super::config::{Actuation, RunConfig};
 use super::error::RunError;
-use super::recorder::{DecisionRecord, EndedBy, Overhead, Recorder, RunResult, TaskResult, Warning};
-use super::state::{Loop, Tally};
+use super::recorder::{DecisionRecord, EndedBy, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning};
+use super::state::{Loop, Planning, Tally};
 use super::task_record::TaskRecord;
 use crate::check::check;
 use crate::decision::{Change, Decision};
 use crate::policy::{Policy, stand_in};
 use crate::rng::Rng;
-use crate::snapshot::{Snapshot, Trigger};
+use crate::snapshot::{Snapshot, TaskView, Trigger};
 use crate::task::{TaskId, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::Nanos;
@@ -41,6 +41,10 @@ pub fn run<B: Backend>(
             return Err(RunError::TooLarge { name: task.name.clone(), needs: task.cpus, have });
         }
     }
+    let by_plans = config.actuation == Actuation::Plans;
+    if let Some(why) = backend.capabilities().why_missing(Capability::Plans).filter(|_| by_plans) {
+        return Err(RunError::NoPlans(why));
+    }
     let mut pending: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
     pending.sort_by_key(|id| (tasks[id.0 as usize].arrives, *id));
     let snap = Snapshot { machine, now: Nanos::ZERO, triggers: Vec::new(), tasks: Vec::new() };
@@ -63,6 +67,8 @@ pub fn run<B: Backend>(
         room_retry: None,
         energy_j: None,
         displaced: Vec::new(),
+        planning: by_plans.then(Planning::default),
+        plans: by_plans.then(PlanCounts::default),
     }
     .run()
 }
@@ -92,7 +98,7 @@ impl<B: Backend> Loop<'_, B> {
             let now = self.backend.now();
             self.snap.now = now;
             for event in events.drain(..) {
-                self.handle_event(now, event, &mut triggers);
+                self.handle_event(now, event, &mut triggers)?;
             }
             self.enforce_limits(now, &mut triggers);
             self.recorder.tick(&self.snap, self.pending.len());
@@ -107,6 +113,7 @@ impl<B: Backend> Loop<'_, B> {
             ended_by: self.drain.map_or(EndedBy::Completion, |drain| drain.by),
             overhead: self.overhead,
             policy_faults: self.policy_faults,
+            plans: self.plans,
             energy_j: self.energy_j.unwrap_or_else(|| self.backend.energy_j()),
         })
     }
@@ -150,9 +157,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         self.close(&displaced, false);
         let changes: Vec<Change> = displaced.into_iter().map(|task| Change::Stop { task }).collect();
-        self.backend.apply(&changes)?;
-        self.commit(Decision { changes, next_wake: self.next_wake, ..Decision::default() });
-        Ok(())
+        self.carry_out(Decision { changes, next_wake: self.next_wake, ..Decision::default() })
     }
 
     /// Closes intervals, asks the policy, checks and applies.
@@ -161,9 +166,9 @@ impl<B: Backend> Loop<'_, B> {
         let watch = self.backend.stopwatch();
         let now = self.snap.now;
         if triggers.contains(&Trigger::QuantumEnd) {
-            let running = self.snap.tasks.iter().filter(|task| task.running.is_some());
-            let running: Vec<TaskId> = running.map(|task| task.id).collect();
-            self.close(&running, true);
+            let open = |task: &&TaskView| self.records[task.id.0 as usize].interval.is_some();
+            let open: Vec<TaskId> = self.snap.tasks.iter().filter(open).map(|task| task.id).collect();
+            self.close(&open, true);
         } else {
             let ended = triggers.iter().filter_map(|trigger| match trigger {
                 Trigger::LeaseEnd(id) => Some(*id),
@@ -205,8 +210,7 @@ impl<B: Backend> Loop<'_, B> {
         });
         self.samples.clear();
         let recorded = self.backend.stopwatch();
-        self.backend.apply(&decision.changes)?;
-        self.commit(decision);
+        self.carry_out(decision)?;
         let applied = self.backend.stopwatch();
         self.overhead.decisions += 1;
         if let (Some(a), Some(b), Some(c), Some(d), Some(e), Some(f)) =

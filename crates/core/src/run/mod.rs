@@ -1,5 +1,6 @@
 //! The loop: observe, estimate, decide, check, apply, record.
 
+mod actuation;
 mod backend;
 mod config;
 mod error;
@@ -13,8 +14,10 @@ mod state;
 mod task_record;
 
 pub use backend::{Backend, Capabilities, Capability, Event, Kill};
-pub use config::{Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig};
+pub use config::{Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig};
 pub use error::RunError;
 pub use histogram::Histogram;
 pub use main_loop::run;
-pub use recorder::{DecisionRecord, EndedBy, NullRecorder, Overhead, Recorder, RunResult, TaskResult, Warning};
+pub use recorder::{
+    DecisionRecord, EndedBy, NullRecorder, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning,
+};

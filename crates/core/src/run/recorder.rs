@@ -45,10 +45,10 @@ pub enum Warning {
         /// Not the first one: everything is killed.
         again: bool,
     },
-    /// Tasks of a gang are too large for what is left of the machine, or the like: nothing can run.
-    NothingRuns {
-        /// Tasks that wait.
-        waiting: usize,
+    /// A plan was not adopted, or what carried out plans was removed. The run goes on with decisions one by one.
+    PlansGivenUp {
+        /// The backend's own words.
+        why: String,
     },
 }
 
@@ -71,6 +71,8 @@ pub trait Recorder {
     fn left(&mut self, _samples: &[Sample]) {}
     /// Time has passed; called after every wait, at least once a quantum.
     fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
+    /// The backend adopted the plan of this generation.
+    fn plan_adopted(&mut self, _now: Nanos, _generation: u64) {}
     /// Something that the user should know.
     fn warn(&mut self, _now: Nanos, _warning: &Warning) {}
 }
@@ -147,6 +149,17 @@ pub struct Overhead {
     pub apply: Histogram,
 }
 
+/// What became of the plans of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanCounts {
+    /// Plans that were handed to the backend.
+    pub installed: u64,
+    /// Plans that it adopted.
+    pub adopted: u64,
+    /// When the run went on without plans; `None` if it never did.
+    pub given_up: Option<Nanos>,
+}
+
 /// What a run leaves behind.
 #[derive(Clone, Debug)]
 pub struct RunResult {
@@ -160,6 +173,8 @@ pub struct RunResult {
     pub overhead: Overhead,
     /// Decisions that could not be carried out.
     pub policy_faults: u64,
+    /// What became of the plans; `None` where decisions were carried out one by one from the beginning.
+    pub plans: Option<PlanCounts>,
     /// Energy of the package in joules, until the last task had ended once.
     pub energy_j: Reading<f64>,
 }

@@ -1,10 +1,11 @@
 //! The state of a run in progress. Its behaviour is in the files beside: `main_loop` turns, `lifecycle` lets tasks come
-//! and go, `shutdown` ends them, `intervals` turns placements into samples.
+//! and go, `shutdown` ends them, `intervals` turns placements into samples, `actuation` carries out what was decided.
 
 use super::backend::Backend;
 use super::config::RunConfig;
-use super::recorder::{EndedBy, Overhead, Recorder};
+use super::recorder::{EndedBy, Overhead, PlanCounts, Recorder};
 use super::task_record::TaskRecord;
+use crate::admission::Admission;
 use crate::policy::Policy;
 use crate::rng::Rng;
 use crate::sample::Sample;
@@ -35,6 +36,18 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) energy_j: Option<Reading<f64>>,
     /// Tasks placed on CPUs that are gone.
     pub(super) displaced: Vec<TaskId>,
+    /// How decisions are carried out as plans; `None` where they are carried out one by one.
+    pub(super) planning: Option<Planning>,
+    pub(super) plans: Option<PlanCounts>,
+}
+
+/// What goes into the next plan beside the decision.
+#[derive(Default)]
+pub(super) struct Planning {
+    /// Of the last plan; 0 before the first.
+    pub(super) generation: u64,
+    /// What the policy published last.
+    pub(super) admission: Option<Admission>,
 }
 
 /// How many tasks ended, of those that ended for the first time.

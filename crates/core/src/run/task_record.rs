@@ -34,7 +34,7 @@ pub(super) struct TaskRecord {
     pub(super) first: Option<Box<TaskResult>>,
 }
 
-/// The open interval of a placed task.
+/// The open interval of a task that is placed, or that may fill in for one.
 pub(super) struct Interval {
     pub(super) since: Nanos,
     pub(super) planned_end: Option<Nanos>,

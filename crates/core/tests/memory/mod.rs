@@ -130,7 +130,7 @@ impl Memory {
         machine.validate().unwrap();
         Memory {
             machine: Arc::new(machine),
-            capabilities: Capabilities::default(),
+            capabilities: Capabilities { missing: [(Capability::Plans, Absence::NotOffered)].into() },
             now: Nanos::ZERO,
             tasks: work.into_iter().map(State::new).collect(),
             queued: Vec::new(),
@@ -338,6 +338,10 @@ impl Backend for Memory {
             }
         }
         Ok(())
+    }
+
+    fn install(&mut self, _: &Plan) -> Result<(), WorldEnd> {
+        panic!("a plan, and this backend carries out none")
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {

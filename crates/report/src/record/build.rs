@@ -1,10 +1,12 @@
 //! Builds the record from what a run left behind.
 
-use super::{Energy, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Record, Totals};
+use super::{Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals};
 use crate::figures::{Absences, Figures};
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
-use cosched_core::{Absence, EndedBy, Exit, Histogram, Nanos, ProgressBasis, Reading, RunResult, TaskResult};
+use cosched_core::{
+    Absence, EndedBy, Exit, Histogram, Nanos, PlanCounts, ProgressBasis, Reading, RunResult, TaskResult,
+};
 
 const NOT_GIVEN: &str = "not given";
 
@@ -73,6 +75,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
         energy: energy(result, info),
         overhead: overhead(result, info, simulated),
+        plans: absent.note_option("plans", result.plans.map(plans), "decisions were carried out one by one"),
         warnings: info.warnings.clone(),
         absent,
     }
@@ -217,6 +220,17 @@ fn energy(result: &RunResult, info: &RunInfo) -> Energy {
     let joules = absent.note("joules", result.energy_j);
     let source = if joules.is_some() { info.energy_source } else { EnergySource::Absent };
     Energy { joules, source, absent }
+}
+
+fn plans(counts: PlanCounts) -> PlansRecord {
+    let mut absent = Absences::default();
+    let given_up = counts.given_up.map(Nanos::as_s);
+    PlansRecord {
+        installed: counts.installed,
+        adopted: counts.adopted,
+        given_up_s: absent.note_option("given_up_s", given_up, "plans were carried out to the end"),
+        absent,
+    }
 }
 
 fn overhead(result: &RunResult, info: &RunInfo, simulated: bool) -> OverheadRecord {

@@ -63,6 +63,9 @@ pub struct Record {
     pub energy: Energy,
     /// Cost of cosched itself.
     pub overhead: OverheadRecord,
+    /// What became of plans, where decisions were carried out as plans.
+    #[serde(default)]
+    pub plans: Option<PlansRecord>,
     /// What the user was warned of.
     pub warnings: Vec<String>,
     /// Why what is null is absent.
@@ -191,6 +194,20 @@ pub struct Energy {
     pub joules: Option<f64>,
     /// Where the figure comes from.
     pub source: EnergySource,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+/// What became of plans.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlansRecord {
+    /// Plans that were handed to the backend.
+    pub installed: u64,
+    /// Plans that it adopted.
+    pub adopted: u64,
+    /// When the run went on with decisions one by one, because a plan was refused or the scheduler was ejected.
+    pub given_up_s: Option<f64>,
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,

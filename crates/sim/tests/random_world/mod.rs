@@ -312,12 +312,16 @@ impl Backend for Watched {
                     self.wrong.push(format!("{before:?} then {usage:?}"));
                 }
             }
-            self.told[ix] = Some(*usage);
+            self.told[ix] = Some(usage.clone());
         }
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
         self.sim.apply(changes)
+    }
+
+    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
+        self.sim.install(plan)
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
@@ -327,6 +331,10 @@ impl Backend for Watched {
     fn restart(&mut self, task: TaskId) -> bool {
         self.told[task.0 as usize] = None;
         self.sim.restart(task)
+    }
+
+    fn may_start(&mut self) -> bool {
+        self.sim.may_start()
     }
 
     fn energy_j(&mut self) -> Reading<f64> {
@@ -342,6 +350,7 @@ pub enum Call {
     Kill(u32),
     Restart(u32),
     Apply(Vec<Order>),
+    Install(u64, Vec<Order>),
 }
 
 /// A change for some task: its CPUs by bits, `None` to stop it.
@@ -362,6 +371,30 @@ impl Order {
     }
 }
 
+/// A plan with what is placed as seats, and the others as fillers.
+pub fn plan(generation: u64, orders: &[Order], tasks: u32) -> Plan {
+    let mut schedule = Schedule::default();
+    for order in orders {
+        match order.of(tasks) {
+            Change::Place { task, placement, .. } => {
+                let until = (order.0 % 3 == 0).then(|| Nanos::from_ms(50 * u64::from(order.0)));
+                schedule.seats.push(Seat { task, placement, until });
+            }
+            Change::Stop { task } => schedule.fillers.push(Filler { task, allowed: None }),
+        }
+    }
+    if generation.is_multiple_of(2) {
+        let demand = |task| Demand { task: TaskId(task), class: (task * 1_000) as u16 };
+        schedule.admission = Some(Admission { demands: (0..tasks).map(demand).collect(), gains: vec![1 << 20; 3] });
+    }
+    Plan { generation, payload: Payload::Schedule(schedule) }
+}
+
+/// How decisions are carried out.
+pub fn actuation() -> impl Strategy<Value = Actuation> {
+    prop_oneof![2 => Just(Actuation::Decisions), 1 => Just(Actuation::Plans)]
+}
+
 pub fn call() -> impl Strategy<Value = Call> {
     let order = (0u32..6, proptest::option::weighted(0.8, any::<(u16, bool)>())).prop_map(|(task, to)| Order(task, to));
     prop_oneof![
@@ -369,6 +402,7 @@ pub fn call() -> impl Strategy<Value = Call> {
         2 => Just(Call::Read),
         1 => (0u32..6).prop_map(Call::Kill),
         1 => (0u32..6).prop_map(Call::Restart),
-        4 => vec(order, 0..5).prop_map(Call::Apply),
+        4 => vec(order.clone(), 0..5).prop_map(Call::Apply),
+        2 => (0u64..9, vec(order, 0..5)).prop_map(|(generation, orders)| Call::Install(generation, orders)),
     ]
 }

@@ -1,6 +1,6 @@
 //! A backend without processes of its own that can be interrupted like one with them.
 
-use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Reading, TaskId, Usage};
+use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, TaskId, Usage};
 use cosched_linux::Interrupts;
 use std::sync::Arc;
 
@@ -51,6 +51,10 @@ impl<B: Backend> Backend for Interruptible<B> {
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), B::Error> {
         self.backend.apply(changes)
+    }
+
+    fn install(&mut self, plan: &Plan) -> Result<(), B::Error> {
+        self.backend.install(plan)
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {

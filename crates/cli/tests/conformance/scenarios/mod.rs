@@ -2,6 +2,7 @@
 
 mod ending;
 mod placing;
+mod plans;
 mod policies;
 
 use crate::runner::Case;
@@ -40,6 +41,13 @@ pub(crate) fn in_world<W: World>(name: &str, make: impl Fn() -> Result<W, Skip> 
         ending::a_task_that_sleeps_is_told_of_and_wakes,
         ending::a_task_that_sleeps_can_be_stopped,
         ending::nothing_stands_still_when_the_backend_is_dropped,
+        plans::a_plan_takes_the_place_of_what_was,
+        plans::a_filler_takes_an_empty_seat_and_gives_it_back,
+        plans::nobody_fills_a_whole_core_or_beyond_its_mask,
+        plans::residency_is_what_happened,
+        plans::an_old_plan_is_refused,
+        plans::changes_end_a_plan,
+        plans::every_policy_completes_a_batch_by_plans,
         policies::every_policy_completes_a_batch_within_its_masks,
         policies::failures_leave_the_others_alone,
         policies::nonsense_is_replaced,

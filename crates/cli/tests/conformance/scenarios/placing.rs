@@ -6,7 +6,7 @@ use cosched_core::{Absence, Capability, CpuSet, Nanos, Reading};
 
 /// How long something is watched, in ms: long enough that a task which runs in that time is seen to have run, even
 /// where it has to share its CPU with strangers.
-const WATCHED: u64 = 60;
+pub(super) const WATCHED: u64 = 60;
 
 /// CPU time and the clock are read one after the other, and clocks of their own may keep them.
 fn with_slack(elapsed: Nanos) -> Nanos {
@@ -14,7 +14,7 @@ fn with_slack(elapsed: Nanos) -> Nanos {
 }
 
 /// Both together use what `cpus` CPUs have, and no more.
-fn assert_share<W: World>(used: Nanos, elapsed: Nanos, cpus: u64) {
+pub(super) fn assert_share<W: World>(used: Nanos, elapsed: Nanos, cpus: u64) {
     let most = Nanos(elapsed.0 * cpus);
     assert!(used <= with_slack(most), "{used:?} in {elapsed:?} on {cpus} CPUs");
     assert!(used.share_of(most) >= W::LEAST_SHARE, "only {used:?} in {elapsed:?} on {cpus} CPUs");
@@ -61,7 +61,7 @@ pub(super) fn a_gang_runs_on_all_of_its_cpus<W: World>(world: &W) -> Outcome {
 }
 
 /// A task that was stopped has stopped.
-fn assert_stands_still<W: World>(backend: &mut Checked<W>, task: u32) {
+pub(super) fn assert_stands_still<W: World>(backend: &mut Checked<W>, task: u32) {
     let (used, _) = backend.used_while(&[task], WATCHED);
     assert!(used <= W::AFTER_STOP, "it used {used:?} when it was stopped");
     let (used, _) = backend.used_while(&[task], WATCHED);

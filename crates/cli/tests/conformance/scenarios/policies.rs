@@ -3,8 +3,8 @@
 use crate::checked::Checked;
 use crate::world::{Does, Job, Outcome, Skip, World, job, needs, specs};
 use cosched_core::{
-    Capability, Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Importance, Nanos, POLICIES, Params, Placement,
-    Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult, Snapshot, TaskId, run,
+    Actuation, Capability, Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Importance, Nanos, POLICIES, Params,
+    Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult, Snapshot, TaskId, run,
 };
 
 /// Short, so that tasks take turns while a scenario lasts.
@@ -30,9 +30,18 @@ impl Recorder for Masks {
 
 /// Runs jobs under a policy. What the backend does is watched all the time; so are the tasks' masks.
 fn play<W: World>(world: &W, jobs: &[Job], policy: &mut dyn Policy) -> Result<RunResult, Skip> {
+    play_by(world, jobs, policy, Actuation::Decisions)
+}
+
+fn play_by<W: World>(
+    world: &W,
+    jobs: &[Job],
+    policy: &mut dyn Policy,
+    actuation: Actuation,
+) -> Result<RunResult, Skip> {
     let mut backend = Checked::new(world, jobs)?;
     backend.two_cpus()?;
-    let config = RunConfig { quantum: Nanos::from_s(QUANTUM), ..RunConfig::default() };
+    let config = RunConfig { quantum: Nanos::from_s(QUANTUM), actuation, ..RunConfig::default() };
     let mut masks = Masks::default();
     let result = run(&mut backend, policy, &mut masks, specs(jobs), &config).expect("a run to its end");
     assert_eq!(result.policy_faults, masks.faults);
@@ -64,33 +73,44 @@ fn exits(result: &RunResult) -> Vec<Exit> {
 }
 
 /// Five jobs; two may use only the first CPU, one only the second.
-fn batch<W: World>(world: &W) -> Result<Vec<Job>, Skip> {
+pub(super) fn batch<W: World>(world: &W) -> Result<Vec<Job>, Skip> {
     let [a, b] = Checked::new(world, &[])?.two_cpus()?;
     let masks = [Some(a.clone()), None, Some(b), Some(a), None];
     Ok(masks.into_iter().map(|allowed| Job { allowed, ..job(Does::Work(30)) }).collect())
 }
 
 pub(super) fn every_policy_completes_a_batch_within_its_masks<W: World>(world: &W) -> Outcome {
-    let jobs = batch(world)?;
-    let mut unfed = Vec::new();
+    assert_all_policies(world, &batch(world)?, Actuation::Decisions)
+}
+
+/// Every policy that can run here completes these jobs, each of which ends well.
+pub(super) fn assert_all_policies<W: World>(world: &W, jobs: &[Job], actuation: Actuation) -> Outcome {
+    let mut left_out = Vec::new();
     for entry in POLICIES {
         let mut policy = match build(world, entry) {
             Ok(policy) => policy,
             Err(Skip(why)) => {
-                unfed.push(format!("{}: {why}", entry.name));
+                left_out.push(format!("{}: {why}", entry.name));
                 continue;
             }
         };
-        let result = play(world, &jobs, &mut *policy)?;
-        assert_eq!(exits(&result), vec![Exit::Code(0); 5], "{}", entry.name);
+        let result = play_by(world, jobs, &mut *policy, actuation)?;
+        assert_eq!(exits(&result), vec![Exit::Code(0); jobs.len()], "{}", entry.name);
         assert_eq!(result.policy_faults, 0, "{}", entry.name);
+        if let Some(plans) = result.plans {
+            assert!(plans.installed > 0 && plans.adopted == plans.installed && plans.given_up.is_none(), "{plans:?}");
+        }
         for task in &result.tasks {
             let is_read = task.cpu_time.value().is_some_and(|time| time > Nanos::ZERO);
             assert!(is_read || needs(&world.backend(&[])?, Capability::CpuTime).is_err(), "{}: {task:?}", entry.name);
         }
     }
     // The others were played.
-    if unfed.is_empty() { Ok(()) } else { Err(Skip(format!("not all policies can be fed ({})", unfed.join("; ")))) }
+    if left_out.is_empty() {
+        Ok(())
+    } else {
+        Err(Skip(format!("not all policies can run here ({})", left_out.join("; "))))
+    }
 }
 
 pub(super) fn failures_leave_the_others_alone<W: World>(world: &W) -> Outcome {

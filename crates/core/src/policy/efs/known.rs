@@ -24,7 +24,7 @@ const LEAST_FREE: f64 = 1.0 / 1024.0;
 /// What is remembered of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Known {
-    id: TaskId,
+    pub(super) id: TaskId,
     /// The CPU in whose queue it is, by its position in the machine.
     pub(super) home: u32,
     /// Time on CPUs, weighted by its nice value (ns).

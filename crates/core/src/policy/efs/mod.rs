@@ -65,9 +65,9 @@
 
 mod chip;
 mod known;
+mod publish;
 mod queues;
 mod settings;
-mod standing;
 mod starved;
 mod turn;
 
@@ -91,12 +91,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     params: settings::PARAMS,
     needs,
     build: |params| {
-        Box::new(Efs {
-            settings: Settings::new(params),
-            table: AdmissionTable::new(),
-            state: State::default(),
-            thresholds: standing::Thresholds::default(),
-        })
+        Box::new(Efs { settings: Settings::new(params), table: AdmissionTable::new(), state: State::default() })
     },
 };
 
@@ -111,7 +106,6 @@ struct Efs {
     settings: Settings,
     table: AdmissionTable,
     state: State,
-    thresholds: standing::Thresholds,
 }
 
 impl Policy for Efs {
@@ -144,8 +138,7 @@ impl Policy for Efs {
             }
         }
         if full {
-            decision.standing =
-                standing::changed(&mut self.thresholds, &self.settings, &self.table, snap, &mut self.state);
+            decision.admission = publish::changed(&self.settings, &self.table, snap, &mut self.state);
         }
         decision
     }

@@ -134,7 +134,7 @@ impl Queues {
         homeless: &[u32],
     ) {
         let machine = &*snap.machine;
-        let cores = cores_of_chips(machine);
+        let cores = cores_of_domains(machine);
         let places = spread(machine);
         let mut heap: BinaryHeap<Reverse<(bool, u64, usize)>> = (0..places.len())
             .map(|place| Reverse((self.blocked[places[place]], self.weight[places[place]], place)))
@@ -248,7 +248,7 @@ impl Queues {
 }
 
 /// Cores of each memory domain.
-fn cores_of_chips(machine: &Machine) -> Vec<usize> {
+pub(super) fn cores_of_domains(machine: &Machine) -> Vec<usize> {
     let mut cores = vec![0; machine.memory_domains.len()];
     for core in &machine.cores {
         if let Some(cpu) = core.first().and_then(|cpu| machine.index_of(cpu)) {

@@ -1,0 +1,160 @@
+//! Plans: what a backend carries out by itself. A backend that carries out none skips all of these.
+
+use super::placing::{WATCHED, assert_share, assert_stands_still};
+use super::policies::{assert_all_policies, batch};
+use crate::checked::{Checked, exclusive, stop};
+use crate::world::{Does, Job, Outcome, World, job};
+use cosched_core::{
+    Actuation, Capability, CpuSet, Event, Filler, Nanos, Payload, Placement, Plan, Reading, Schedule, Seat, TaskId,
+};
+
+fn seat(task: u32, cpus: &CpuSet) -> Seat {
+    let placement = Placement::Exclusive { cpus: cpus.clone(), whole_core: false };
+    Seat { task: TaskId(task), placement, until: None }
+}
+
+fn filler(task: u32) -> Filler {
+    Filler { task: TaskId(task), allowed: None }
+}
+
+fn plan(generation: u64, seats: Vec<Seat>, fillers: Vec<Filler>) -> Plan {
+    Plan { generation, payload: Payload::Schedule(Schedule { seats, fillers, admission: None }) }
+}
+
+/// A backend that carries out plans, with two CPUs.
+fn planner<W: World>(world: &W, jobs: &[Job]) -> Result<(Checked<W>, [CpuSet; 2]), crate::world::Skip> {
+    let backend = Checked::new(world, jobs)?;
+    backend.needs(Capability::Plans)?;
+    backend.needs(Capability::CpuTime)?;
+    let cpus = backend.two_cpus()?;
+    Ok((backend, cpus))
+}
+
+pub(super) fn a_plan_takes_the_place_of_what_was<W: World>(world: &W) -> Outcome {
+    let jobs = [Does::Endless; 3].map(job);
+    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    // Seated tasks that have not begun are started; nobody else is.
+    backend.plan(&plan(1, vec![seat(0, &a), seat(1, &b)], vec![]));
+    assert_eq!(backend.pass(20), [Event::PlanAdopted { generation: 1 }]);
+    for (task, cpu) in [(0, &a), (1, &b)] {
+        backend.until_it_works(task);
+        assert_eq!(backend.cpus_of(task), *cpu);
+    }
+    assert_eq!(backend.usage(2).cpu_time, Reading::Absent(cosched_core::Absence::NotStarted));
+    // One moves, one is started, and who has no seat waits.
+    backend.plan(&plan(2, vec![seat(1, &a), seat(2, &b)], vec![]));
+    assert_stands_still::<W>(&mut backend, 0);
+    let (used, elapsed) = backend.used_while(&[1, 2], WATCHED);
+    assert_share::<W>(used, elapsed, 2);
+    // Time's up for one; its CPU stays empty.
+    let now = backend.time();
+    let until = Some(now + Nanos::from_ms(30));
+    backend.plan(&plan(3, vec![Seat { until, ..seat(1, &a) }, seat(2, &b)], vec![]));
+    backend.pass(31);
+    assert_stands_still::<W>(&mut backend, 1);
+    backend.until_it_works(2);
+    Ok(())
+}
+
+pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<W: World>(world: &W) -> Outcome {
+    let jobs = [Does::Naps, Does::Endless, Does::Endless, Does::Work(30)].map(job);
+    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    // The two that may fill in have begun before.
+    backend.plan(&plan(1, vec![seat(1, &a), seat(2, &b)], vec![]));
+    backend.until_it_works(1);
+    backend.until_it_works(2);
+    backend.plan(&plan(2, vec![seat(0, &a), seat(3, &b)], vec![filler(2), filler(1)]));
+    backend.until(|event| *event == Event::Slept(TaskId(0)));
+    // The first of the order is there, on the CPU of the one that sleeps; the other waits.
+    let (used, elapsed) = backend.used_while(&[2], 20);
+    assert_share::<W>(used, elapsed, 1);
+    assert_eq!(backend.cpus_of(2), a);
+    backend.until(|event| *event == Event::Woke(TaskId(0)));
+    let before = backend.cpu_time(2);
+    backend.until_ended(0);
+    assert!(backend.cpu_time(2) - before <= W::AFTER_STOP, "it gave the CPU back at once");
+    // Both seats are empty for good now: who fills in has them.
+    backend.until_ended(3);
+    let (used, elapsed) = backend.used_while(&[1, 2], WATCHED);
+    assert_share::<W>(used, elapsed, 2);
+    Ok(())
+}
+
+pub(super) fn nobody_fills_a_whole_core_or_beyond_its_mask<W: World>(world: &W) -> Outcome {
+    let jobs = [Does::Work(20), Does::Work(20), Does::Endless].map(job);
+    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    backend.plan(&plan(1, vec![seat(2, &a)], vec![]));
+    backend.until_it_works(2);
+    let whole = Placement::Exclusive { cpus: a.clone(), whole_core: true };
+    let whole = Seat { task: TaskId(0), placement: whole, until: None };
+    let only_a = Filler { task: TaskId(2), allowed: Some(a) };
+    backend.plan(&plan(2, vec![whole, seat(1, &b)], vec![only_a]));
+    backend.until_ended(0);
+    backend.until_ended(1);
+    assert_stands_still::<W>(&mut backend, 2);
+    Ok(())
+}
+
+pub(super) fn residency_is_what_happened<W: World>(world: &W) -> Outcome {
+    let jobs = [Does::Naps, Does::Endless, Does::Endless].map(job);
+    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    backend.plan(&plan(1, vec![seat(1, &a)], vec![]));
+    let began = backend.time();
+    backend.pass(40);
+    backend.plan(&plan(2, vec![seat(0, &a), seat(2, &b)], vec![filler(1)]));
+    backend.until_ended(0);
+    let residency = |backend: &mut Checked<W>, task: u32| match backend.usage(task).residency {
+        Reading::Value(residency) => residency,
+        Reading::Absent(why) => panic!("no residency of task {task}: {why}"),
+    };
+    let elapsed = backend.time() - began;
+    let (napper, first, second) = (residency(&mut backend, 0), residency(&mut backend, 1), residency(&mut backend, 2));
+    // One CPU was with the first task alone, then with the napper or the first, all the time.
+    assert_eq!(napper.on_cpu + first.on_cpu, elapsed);
+    assert_eq!(first.waiting, napper.on_cpu);
+    assert_eq!(first.on_cpu + first.waiting, elapsed);
+    assert_eq!(second.on_cpu + Nanos::from_ms(40), elapsed);
+    assert_eq!(second.beside, [(TaskId(0), napper.on_cpu), (TaskId(1), second.on_cpu - napper.on_cpu)]);
+    assert_eq!(first.beside, [(TaskId(2), first.on_cpu - Nanos::from_ms(40))]);
+    assert!(first.alone >= Nanos::from_ms(40), "{first:?}");
+    assert!(second.last_on_cpu == Some(backend.time()), "{second:?}");
+    Ok(())
+}
+
+pub(super) fn an_old_plan_is_refused<W: World>(world: &W) -> Outcome {
+    let jobs = [Does::Endless; 2].map(job);
+    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    backend.plan(&plan(7, vec![seat(0, &a)], vec![]));
+    assert_eq!(backend.pass(5), [Event::PlanAdopted { generation: 7 }]);
+    for old in [7, 3] {
+        backend.refused_plan(&plan(old, vec![seat(1, &b)], vec![]));
+        let events = backend.pass(20);
+        assert!(matches!(&events[..], [Event::PlanRefused { generation, .. }] if *generation == old), "{events:?}");
+        // The one before it stays in force.
+        backend.until_it_works(0);
+        assert_eq!(backend.cpus_of(1), CpuSet::new());
+    }
+    Ok(())
+}
+
+pub(super) fn changes_end_a_plan<W: World>(world: &W) -> Outcome {
+    let jobs = [Does::Work(20), Does::Endless, Does::Endless].map(job);
+    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    backend.plan(&plan(1, vec![seat(1, &a), seat(2, &b)], vec![]));
+    backend.until_it_works(1);
+    backend.plan(&plan(2, vec![seat(0, &a), seat(2, &b)], vec![filler(1)]));
+    backend.pass(2);
+    backend.change(&[exclusive(0, &a), stop(1), stop(2)]);
+    backend.until_ended(0);
+    assert_stands_still::<W>(&mut backend, 1);
+    assert_stands_still::<W>(&mut backend, 2);
+    Ok(())
+}
+
+pub(super) fn every_policy_completes_a_batch_by_plans<W: World>(world: &W) -> Outcome {
+    planner(world, &[])?;
+    let mut jobs = batch(world)?;
+    // Somebody gives others the occasion to fill in.
+    jobs.push(job(Does::Naps));
+    assert_all_policies(world, &jobs, Actuation::Plans)
+}

@@ -1,0 +1,97 @@
+//! Plans: what a backend carries out by itself, at every event, until it adopts the next one.
+//!
+//! A decision says what changes now. Between two decisions a CPU stands idle when its task sleeps or ends early, since
+//! asking a policy at each such event costs a way to user space and back. A plan tells a backend beforehand what to do
+//! then. It is plain data with a generation: a kernel-side scheduler adopts it as a block, and what really ran comes back
+//! as [`Residency`](crate::Residency).
+
+use crate::admission::Admission;
+use crate::decision::{Wait, WaitReason};
+use crate::placement::{Placement, Purpose};
+use crate::snapshot::{Snapshot, TaskView};
+use crate::task::TaskId;
+use crate::topology::CpuSet;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// What a backend is to carry out from its adoption to that of the next plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Rises with each plan of a run, from 1. A backend refuses one that is not above the last that it adopted.
+    pub generation: u64,
+    /// What to do.
+    pub payload: Payload,
+}
+
+/// The kinds of plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Payload {
+    /// Who runs where until when, and who fills in.
+    Schedule(Schedule),
+}
+
+/// Who runs where until when, and who takes a CPU whose task does not need it.
+///
+/// Tasks without a seat wait, unless they fill in. A filler takes the CPU of an exclusive seat that stands empty, because its
+/// task sleeps, has ended, or its time is up, and gives it back at once when the seat's task wakes. Seats of whole
+/// cores are not filled: they serve a measurement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Who runs where.
+    pub seats: Vec<Seat>,
+    /// Tasks of one CPU that have begun and wait, in the policy's order.
+    pub fillers: Vec<Filler>,
+    /// What must hold before a filler is let in; `None` for no condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<Admission>,
+}
+
+/// A place in a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// Who has it.
+    pub task: TaskId,
+    /// Where it is.
+    pub placement: Placement,
+    /// Until when; `None` until the next plan.
+    pub until: Option<Nanos>,
+}
+
+/// A task that may fill an empty seat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filler {
+    /// Which.
+    pub task: TaskId,
+    /// The CPUs that it may use; `None` for all.
+    pub allowed: Option<CpuSet>,
+}
+
+impl Schedule {
+    /// The schedule that a decision leads to: `after` is the state once it is carried out, `waits` are the decision's, in the
+    /// policy's order.
+    ///
+    /// While a task is measured in low contention nobody fills in: idle CPUs are part of the measurement.
+    pub fn of(after: &Snapshot, waits: &[Wait], admission: Option<Admission>) -> Schedule {
+        let running = || after.tasks.iter().filter_map(|task| Some((task, task.running.as_ref()?)));
+        let seat = |(task, running): (&TaskView, &crate::Running)| Seat {
+            task: task.id,
+            placement: running.placement.clone(),
+            until: running.lease_end,
+        };
+        let measures = running().any(|(_, running)| running.purpose != Purpose::Run);
+        let filler = |wait: &Wait| {
+            let task = after.task(wait.task).filter(|_| !measures)?;
+            // What has never run must be started first, which is not a kernel's to do.
+            let can = task.cpus == 1 && task.control.place && task.control.freeze && !task.last_cpus.is_empty();
+            let may = !matches!(wait.reason, WaitReason::Heavy { .. } | WaitReason::Unmeasured);
+            (can && may && task.running.is_none()).then(|| Filler { task: task.id, allowed: task.allowed.clone() })
+        };
+        Schedule { seats: running().map(seat).collect(), fillers: waits.iter().filter_map(filler).collect(), admission }
+    }
+
+    /// Whether another task may fill the seat.
+    pub fn can_be_filled(seat: &Seat) -> bool {
+        matches!(seat.placement, Placement::Exclusive { whole_core: false, .. })
+    }
+}

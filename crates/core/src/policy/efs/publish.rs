@@ -1,0 +1,41 @@
+//! The demands and gains in the form in which a backend can admit tasks by itself.
+
+use super::known::State;
+use super::queues::cores_of_domains;
+use super::settings::Settings;
+use crate::admission::{Admission, Demand};
+use crate::model::admission_table::{AdmissionTable, DemandClass, Gain};
+use crate::snapshot::Snapshot;
+use crate::topology::Machine;
+
+/// A change of a demand by less than this share of the bus is not worth publishing.
+const NOTICEABLE: f64 = 1.0 / 16.0;
+
+/// New demands, if they differ noticeably from those published last: a task is new, or a demand moved.
+pub(super) fn changed(
+    settings: &Settings,
+    table: &AdmissionTable,
+    snap: &Snapshot,
+    state: &mut State,
+) -> Option<Admission> {
+    let moved = state.tasks.iter().any(|known| match DemandClass::from_number(known.published) {
+        Some(last) => last != known.class() && (table.demand(last) - table.demand(known.class())).abs() >= NOTICEABLE,
+        None => true,
+    });
+    if !moved {
+        return None;
+    }
+    let publish = |known: &mut super::known::Known| {
+        known.published = known.class().number();
+        Demand { task: known.id, class: known.published }
+    };
+    let demands = state.tasks.iter_mut().map(publish).collect();
+    Some(Admission { demands, gains: gains(settings, &snap.machine) })
+}
+
+/// What the throughput must grow by for each further core of the memory domain with the most cores.
+fn gains(settings: &Settings, machine: &Machine) -> Vec<u32> {
+    let most = cores_of_domains(machine).into_iter().max().unwrap_or(0);
+    let gains = Gain::for_cores(&settings.power, settings.objective, most);
+    gains.unwrap_or_default().into_iter().map(Gain::number).collect()
+}

@@ -1,0 +1,59 @@
+//! Where a task's time really went, as a backend observed it.
+
+use crate::task::TaskId;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Where a task's time went since its start: cumulative, as counters are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residency {
+    /// Time in which at least one of its threads had a CPU.
+    pub on_cpu: Nanos,
+    /// The part of that in which no other task of the run was on the same cores.
+    pub alone: Nanos,
+    /// Time in which it was awake and no thread of it had a CPU.
+    pub waiting: Nanos,
+    /// When it last had a CPU; `None` before it had one.
+    pub last_on_cpu: Option<Nanos>,
+    /// The part of `on_cpu` in which another task had a CPU too, for each other task with which that happened, in ascending
+    /// order of the tasks.
+    pub beside: Vec<(TaskId, Nanos)>,
+}
+
+impl Residency {
+    /// What has come since `earlier`.
+    pub fn since(&self, earlier: &Residency) -> Residency {
+        let before = |task: TaskId| {
+            let found = earlier.beside.binary_search_by_key(&task, |(other, _)| *other);
+            found.map_or(Nanos::ZERO, |ix| earlier.beside[ix].1)
+        };
+        let beside = self.beside.iter().map(|&(task, time)| (task, time - before(task)));
+        Residency {
+            on_cpu: self.on_cpu - earlier.on_cpu,
+            alone: self.alone - earlier.alone,
+            waiting: self.waiting - earlier.waiting,
+            last_on_cpu: self.last_on_cpu,
+            beside: beside.filter(|(_, time)| *time > Nanos::ZERO).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_leaves_out_whom_it_did_not_meet() {
+        let ms = Nanos::from_ms;
+        let at = |on_cpu, beside: &[(u32, u64)]| Residency {
+            on_cpu: ms(on_cpu),
+            alone: ms(on_cpu / 2),
+            waiting: ms(1),
+            last_on_cpu: Some(ms(on_cpu)),
+            beside: beside.iter().map(|&(task, time)| (TaskId(task), ms(time))).collect(),
+        };
+        let news = at(50, &[(1, 30), (3, 7), (4, 5)]).since(&at(20, &[(1, 10), (3, 7)]));
+        assert_eq!((news.on_cpu, news.alone, news.waiting, news.last_on_cpu), (ms(30), ms(15), ms(0), Some(ms(50))));
+        assert_eq!(news.beside, [(TaskId(1), ms(20)), (TaskId(4), ms(5))]);
+    }
+}

@@ -1,0 +1,127 @@
+//! Carrying out what was decided: as changes, one decision after the other, or as plans that a backend carries out by
+//! itself.
+
+use super::backend::Backend;
+use super::error::RunError;
+use super::recorder::Warning;
+use super::state::Loop;
+use super::task_record::Interval;
+use crate::decision::{Change, Decision, Wait};
+use crate::placement::Purpose;
+use crate::plan::{Payload, Plan, Schedule};
+use crate::snapshot::Trigger;
+use crate::task::TaskId;
+use crate::topology::CpuSet;
+use crate::units::Nanos;
+use std::sync::Arc;
+
+impl<B: Backend> Loop<'_, B> {
+    /// Carries out a decision that was checked, and brings the loop's own picture in line with it.
+    pub(super) fn carry_out(&mut self, mut decision: Decision) -> Result<(), RunError<B::Error>> {
+        if self.planning.is_none() {
+            self.backend.apply(&decision.changes)?;
+            self.commit(decision);
+            return Ok(());
+        }
+        let waits = std::mem::take(&mut decision.waits);
+        let admission = decision.admission.take();
+        self.commit(decision);
+        self.install(&waits, admission)
+    }
+
+    /// Hands over the plan that the loop's picture and the order of those who wait amount to.
+    fn install(
+        &mut self,
+        waits: &[Wait],
+        admission: Option<crate::admission::Admission>,
+    ) -> Result<(), RunError<B::Error>> {
+        let Some(planning) = &mut self.planning else { return Ok(()) };
+        if admission.is_some() {
+            planning.admission = admission;
+        }
+        planning.generation += 1;
+        let schedule = Schedule::of(&self.snap, waits, planning.admission.clone());
+        let fillers: Vec<TaskId> = schedule.fillers.iter().map(|filler| filler.task).collect();
+        let plan = Plan { generation: planning.generation, payload: Payload::Schedule(schedule) };
+        self.backend.install(&plan)?;
+        if let Some(plans) = &mut self.plans {
+            plans.installed += 1;
+        }
+        self.watch_fillers(&fillers);
+        Ok(())
+    }
+
+    /// Opens an interval for each task that may fill in, and ends those of tasks that no longer may.
+    fn watch_fillers(&mut self, fillers: &[TaskId]) {
+        let waits = |task: &&crate::TaskView| task.running.is_none();
+        let is_watched = |id: TaskId| self.records[id.0 as usize].interval.is_some();
+        let waiting: Vec<TaskId> = self.snap.tasks.iter().filter(waits).map(|task| task.id).collect();
+        let over: Vec<TaskId> = waiting.iter().copied().filter(|id| is_watched(*id) && !fillers.contains(id)).collect();
+        self.close(&over, false);
+        for id in over {
+            self.records[id.0 as usize].interval = None;
+        }
+        let all: Arc<[TaskId]> = self.running_now();
+        let (since, planned_end) = (self.snap.now, self.next_wake);
+        for &id in fillers {
+            let interval = &mut self.records[id.0 as usize].interval;
+            interval.get_or_insert_with(|| Interval {
+                since,
+                planned_end,
+                purpose: Purpose::Run,
+                cpus: CpuSet::new(),
+                whole_core: false,
+                co_runners: all.clone(),
+                disturbed: false,
+            });
+        }
+    }
+
+    /// Notes that a plan is in force.
+    pub(super) fn plan_adopted(&mut self, now: Nanos, generation: u64) {
+        if let Some(plans) = &mut self.plans {
+            plans.adopted += 1;
+        }
+        self.recorder.plan_adopted(now, generation);
+    }
+
+    /// Goes on with decisions one by one: the picture of who runs and who does not is carried out as changes, and
+    /// everything is decided anew.
+    pub(super) fn give_up_plans(
+        &mut self,
+        now: Nanos,
+        why: String,
+        triggers: &mut Vec<Trigger>,
+    ) -> Result<(), RunError<B::Error>> {
+        if self.planning.take().is_none() {
+            return Ok(());
+        }
+        if let Some(plans) = &mut self.plans {
+            plans.given_up = Some(now);
+        }
+        self.recorder.warn(now, &Warning::PlansGivenUp { why });
+        let all: Vec<TaskId> = self.snap.tasks.iter().map(|task| task.id).collect();
+        self.close(&all, true);
+        let mut changes = Vec::new();
+        for task in &self.snap.tasks {
+            let record = &mut self.records[task.id.0 as usize];
+            match &task.running {
+                Some(running) => changes.push(Change::Place {
+                    task: task.id,
+                    placement: running.placement.clone(),
+                    lease_end: running.lease_end,
+                    purpose: running.purpose,
+                }),
+                None => {
+                    record.interval = None;
+                    if record.started.is_some() {
+                        changes.push(Change::Stop { task: task.id });
+                    }
+                }
+            }
+        }
+        self.backend.apply(&changes)?;
+        triggers.push(Trigger::QuantumEnd);
+        Ok(())
+    }
+}

@@ -1,0 +1,37 @@
+//! A part of a machine.
+
+use cosched_core::{CpuSet, Machine};
+
+/// The machine with some of its CPUs only: cores, caches, domains and types without any of them are left out.
+pub(crate) fn restrict(whole: &Machine, usable: &CpuSet) -> Machine {
+    let mut part = whole.clone();
+    part.cpus.retain(|cpu| usable.contains(cpu.id));
+    // Cores, caches and domains without a usable CPU go; the others are numbered anew.
+    fn keep(sets: &mut Vec<CpuSet>, usable: &CpuSet) -> Vec<Option<usize>> {
+        let mut numbers = Vec::new();
+        let mut kept = Vec::new();
+        for set in sets.iter() {
+            let set = set.intersection(usable);
+            numbers.push((!set.is_empty()).then_some(kept.len()));
+            if !set.is_empty() {
+                kept.push(set);
+            }
+        }
+        *sets = kept;
+        numbers
+    }
+    let cores = keep(&mut part.cores, usable);
+    let llcs = keep(&mut part.llcs, usable);
+    let domains = keep(&mut part.memory_domains, usable);
+    let mut types: Vec<usize> = part.cpus.iter().map(|cpu| cpu.core_type).collect();
+    types.sort_unstable();
+    types.dedup();
+    part.core_types = types.iter().map(|&ix| whole.core_types[ix].clone()).collect();
+    for cpu in &mut part.cpus {
+        cpu.core = cores[cpu.core].unwrap_or_default();
+        cpu.llc = llcs[cpu.llc].unwrap_or_default();
+        cpu.memory_domain = domains[cpu.memory_domain].unwrap_or_default();
+        cpu.core_type = types.iter().position(|&ix| ix == cpu.core_type).unwrap_or_default();
+    }
+    part
+}

@@ -1,0 +1,85 @@
+//! Where the time of each simulated task really goes.
+
+use crate::world::{State, World};
+use cosched_core::{Nanos, Residency, TaskId};
+
+/// The residencies of all tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct Residencies {
+    tasks: Vec<Residency>,
+    /// Time that each pair of tasks had a CPU at once, in ns: row and column by task.
+    together: Vec<Vec<u64>>,
+    /// Kept between calls: the tasks on CPUs, and for each core how many tasks are on it.
+    running: Vec<usize>,
+    on_core: Vec<Vec<usize>>,
+}
+
+impl Residencies {
+    pub(crate) fn new(tasks: usize) -> Residencies {
+        Residencies {
+            tasks: vec![Residency::default(); tasks],
+            together: vec![vec![0; tasks]; tasks],
+            running: Vec::new(),
+            on_core: Vec::new(),
+        }
+    }
+
+    /// Counts the time until `to`, in which nothing changes in the world. `takes_part` tells the tasks that have begun and
+    /// have not ended.
+    pub(crate) fn pass(&mut self, world: &World, to: u64, takes_part: impl Fn(usize) -> bool) {
+        let span = to - world.now;
+        if span == 0 {
+            return;
+        }
+        self.on_core.resize(world.machine.cores.len(), Vec::new());
+        self.on_core.iter_mut().for_each(Vec::clear);
+        self.running.clear();
+        for cpu in &world.cpus {
+            let Some(thread) = cpu.current else { continue };
+            let task = world.threads[thread].task as usize;
+            self.running.push(task);
+            let on_core = &mut self.on_core[cpu.core];
+            if !on_core.contains(&task) {
+                on_core.push(task);
+            }
+        }
+        self.running.sort_unstable();
+        self.running.dedup();
+        for &task in &self.running {
+            let shares = |on_core: &Vec<usize>| on_core.len() > 1 && on_core.contains(&task);
+            let alone = !self.on_core.iter().any(shares);
+            let residency = &mut self.tasks[task];
+            residency.on_cpu += Nanos(span);
+            residency.alone += Nanos(if alone { span } else { 0 });
+            residency.last_on_cpu = Some(Nanos(to));
+            for &other in self.running.iter().filter(|&&other| other != task) {
+                self.together[task][other] += span;
+            }
+        }
+        for (task, residency) in self.tasks.iter_mut().enumerate() {
+            if takes_part(task) && self.running.binary_search(&task).is_err() && is_awake(world, task) {
+                residency.waiting += Nanos(span);
+            }
+        }
+    }
+
+    /// That of a task so far.
+    pub(crate) fn of(&self, task: TaskId) -> Residency {
+        let row = self.together[task.0 as usize].iter().zip(0u32..);
+        let beside = row.filter(|(time, _)| **time > 0).map(|(&time, other)| (TaskId(other), Nanos(time)));
+        Residency { beside: beside.collect(), ..self.tasks[task.0 as usize].clone() }
+    }
+
+    /// The task begins anew.
+    pub(crate) fn forget(&mut self, task: TaskId) {
+        let ix = task.0 as usize;
+        self.tasks[ix] = Residency::default();
+        self.together[ix].iter_mut().for_each(|time| *time = 0);
+    }
+}
+
+/// Whether some thread of a task neither sleeps nor has done its work.
+pub(crate) fn is_awake(world: &World, task: usize) -> bool {
+    let mut threads = world.tasks[task].clone();
+    threads.any(|thread| !matches!(world.threads[thread].state, State::Asleep | State::Done))
+}

@@ -1,0 +1,187 @@
+//! Plans in the simulation: what filling in brings, when it is refused, and what becomes of a run whose scheduler is ejected.
+
+mod support;
+
+use cosched_core::model::admission_table::DemandClass;
+use cosched_core::*;
+use cosched_sim::program::Phase;
+use cosched_sim::*;
+use support::*;
+
+/// A program that computes for some 10 ms and then sleeps for 10 ms, again and again.
+fn sleepy() -> ProgramSpec {
+    let phase = Phase { instructions: 5e7, cpi: 1.0, memory: 1.0, then_sleep_ms: 10.0 };
+    ProgramSpec { phases: vec![phase], ..compute() }
+}
+
+#[derive(Default)]
+struct Told {
+    warnings: Vec<(Nanos, Warning)>,
+    adopted: Vec<u64>,
+    observed: usize,
+}
+
+impl Recorder for Told {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        self.observed += record.samples.iter().filter(|sample| sample.observed).count();
+    }
+    fn plan_adopted(&mut self, _now: Nanos, generation: u64) {
+        self.adopted.push(generation);
+    }
+    fn warn(&mut self, now: Nanos, warning: &Warning) {
+        self.warnings.push((now, warning.clone()));
+    }
+}
+
+fn run_by(config: &SimConfig, policy: &str, actuation: Actuation) -> (RunResult, Told) {
+    let entry = find_policy(policy).unwrap();
+    let params = config.machine.params_for(entry).unwrap();
+    let mut policy = (entry.build)(&params);
+    let mut sim = Sim::new(config.clone()).unwrap();
+    let quantum = Nanos::from_s(params.number("quantum_s"));
+    let settings = RunConfig { quantum, actuation, ..RunConfig::default() };
+    let mut told = Told::default();
+    let result = run(&mut sim, &mut *policy, &mut told, specs(config), &settings).unwrap();
+    (result, told)
+}
+
+#[test]
+fn a_cpu_whose_task_sleeps_is_not_lost() {
+    // Each sleeper leaves its CPU for half of the time.
+    let mut jobs = vec![job(&sleepy(), 2_000); 4];
+    jobs.extend(vec![job(&compute(), 2_000); 2]);
+    let config = config(&machine(2, 1), jobs);
+    for policy in ["round-robin", "fair", "perf-fair", "bandwidth"] {
+        let (by_decisions, _) = run_by(&config, policy, Actuation::Decisions);
+        let (by_plans, told) = run_by(&config, policy, Actuation::Plans);
+        let (slow, fast) = (by_decisions.turnaround.as_s(), by_plans.turnaround.as_s());
+        assert!(fast < 0.85 * slow, "{policy}: {fast} s by plans, {slow} s by decisions");
+        assert!(by_plans.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{policy}");
+        let plans = by_plans.plans.unwrap();
+        assert_eq!((plans.adopted, plans.given_up), (plans.installed, None), "{policy}");
+        assert_eq!(told.adopted, (1..=plans.installed).collect::<Vec<u64>>(), "{policy}");
+        assert!(told.observed > 0, "{policy}: intervals go by what was observed");
+        assert_eq!(by_decisions.plans, None);
+    }
+}
+
+#[test]
+fn an_ejected_scheduler_is_told_and_the_run_goes_on() {
+    let mut jobs = vec![job(&sleepy(), 1_000); 3];
+    jobs.extend(vec![job(&stream(), 1_000); 3]);
+    let at = Nanos::from_ms(700);
+    let what = FaultKind::SchedulerEjected { why: "a watchdog removed it".to_owned() };
+    let config = SimConfig { faults: vec![Fault { at, what }], ..config(&machine(2, 2), jobs) };
+    for entry in POLICIES.iter().filter(|entry| suits(entry)) {
+        let (result, told) = run_by(&config, entry.name, Actuation::Plans);
+        assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{}", entry.name);
+        let plans = result.plans.unwrap();
+        assert!(plans.given_up.is_some_and(|given_up| given_up >= at), "{}: {plans:?}", entry.name);
+        let given_up = told.warnings.iter().filter(|(_, warning)| matches!(warning, Warning::PlansGivenUp { .. }));
+        assert_eq!(given_up.count(), 1, "{}: {:?}", entry.name, told.warnings);
+        assert_eq!(result.policy_faults, 0, "{}", entry.name);
+    }
+}
+
+#[test]
+fn plans_are_refused_after_an_ejection() {
+    let what = FaultKind::SchedulerEjected { why: "an error".to_owned() };
+    let faults = vec![Fault { at: Nanos::from_ms(1), what }];
+    let mut sim = Sim::new(SimConfig { faults, ..config(&machine(2, 1), vec![job(&compute(), 100)]) }).unwrap();
+    let plan = Plan { generation: 1, payload: Payload::Schedule(Schedule::default()) };
+    let mut events = Vec::new();
+    sim.wait(Some(Nanos::from_ms(2)), &mut events).unwrap();
+    assert_eq!(events, [Event::SchedulerEjected { why: "an error".to_owned() }]);
+    sim.install(&plan).unwrap();
+    events.clear();
+    sim.wait(Some(Nanos::from_ms(3)), &mut events).unwrap();
+    let [Event::PlanRefused { generation: 1, why }] = &events[..] else { panic!("{events:?}") };
+    assert!(why.contains("ejected: an error"), "{why}");
+}
+
+#[test]
+fn a_filler_must_fit_the_memory_bus() {
+    let seat = |task: u32, cpu: u32| Seat {
+        task: TaskId(task),
+        placement: Placement::Exclusive { cpus: [CpuId(cpu)].into_iter().collect(), whole_core: false },
+        until: None,
+    };
+    let demand = |task: u32, class: DemandClass| Demand { task: TaskId(task), class: class.number() };
+    // Task 0 uses all of the bus, task 1 sleeps now and then, task 2 would fill in.
+    let filled = |class: DemandClass| {
+        let jobs = vec![job(&stream(), 1_000), job(&sleepy(), 1_000), job(&stream(), 1_000)];
+        let mut sim = Sim::new(config(&machine(2, 1), jobs)).unwrap();
+        let install = |sim: &mut Sim, generation, schedule| {
+            sim.install(&Plan { generation, payload: Payload::Schedule(schedule) }).unwrap();
+        };
+        // It has begun, or it could not fill in.
+        install(&mut sim, 1, Schedule { seats: vec![seat(2, 1)], ..Schedule::default() });
+        sim.wait(Some(Nanos::from_ms(1)), &mut Vec::new()).unwrap();
+        let demands = vec![demand(0, DemandClass::HIGHEST), demand(1, DemandClass::ZERO), demand(2, class)];
+        // A second core costs a quarter more power.
+        let admission = Some(Admission { demands, gains: vec![5 << 18] });
+        let fillers = vec![Filler { task: TaskId(2), allowed: None }];
+        install(&mut sim, 2, Schedule { seats: vec![seat(0, 0), seat(1, 1)], fillers, admission });
+        while sim.now() < Nanos::from_ms(100) {
+            sim.wait(Some(Nanos::from_ms(100)), &mut Vec::new()).unwrap();
+        }
+        let mut usages = Vec::new();
+        sim.read(&[TaskId(2)], &mut usages);
+        usages[0].cpu_time.value().unwrap() > Nanos::from_ms(2)
+    };
+    assert!(!filled(DemandClass::HIGHEST));
+    assert!(filled(DemandClass::ZERO));
+}
+
+#[test]
+fn plans_are_asked_for_only_where_they_are_carried_out() {
+    struct Without(Sim);
+    impl Backend for Without {
+        type Error = SimError;
+        fn machine(&self) -> std::sync::Arc<Machine> {
+            self.0.machine()
+        }
+        fn capabilities(&self) -> Capabilities {
+            let mut capabilities = self.0.capabilities();
+            capabilities.missing.insert(Capability::Plans, Absence::NotOffered);
+            capabilities
+        }
+        fn now(&mut self) -> Nanos {
+            self.0.now()
+        }
+        fn stopwatch(&self) -> Option<Nanos> {
+            None
+        }
+        fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), SimError> {
+            self.0.wait(until, events)
+        }
+        fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+            self.0.read(tasks, out);
+        }
+        fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
+            self.0.apply(changes)
+        }
+        fn install(&mut self, _plan: &Plan) -> Result<(), SimError> {
+            panic!("a plan, and this backend carries out none")
+        }
+        fn kill(&mut self, task: TaskId, how: Kill) {
+            self.0.kill(task, how);
+        }
+        fn restart(&mut self, task: TaskId) -> bool {
+            self.0.restart(task)
+        }
+        fn may_start(&mut self) -> bool {
+            self.0.may_start()
+        }
+        fn energy_j(&mut self) -> Reading<f64> {
+            self.0.energy_j()
+        }
+    }
+    let config = config(&machine(2, 1), vec![job(&compute(), 100)]);
+    let mut without = Without(Sim::new(config.clone()).unwrap());
+    let entry = find_policy("fifo").unwrap();
+    let mut policy = (entry.build)(&Params::resolve("fifo", entry.params, &[]).unwrap());
+    let settings = RunConfig { actuation: Actuation::Plans, ..RunConfig::default() };
+    let result = run(&mut without, &mut *policy, &mut NullRecorder, specs(&config), &settings);
+    assert!(matches!(result, Err(RunError::NoPlans(Absence::NotOffered))), "{result:?}");
+}
