@@ -150,13 +150,23 @@ impl World {
     }
 
     /// Solves for the rates of a core's threads at the latencies of now. The core is up to now.
-    pub(crate) fn solve(&mut self, core_ix: usize) {
-        let now = self.now;
-        let core = &mut self.cores[core_ix];
-        core.dirty = false;
+    pub(crate) fn solve(&mut self, core: usize) {
+        self.cores[core].dirty = false;
+        self.gather_siblings(core);
+        self.share_issue_slots(core);
+        self.set_rates(core);
+        self.ask_memory(core);
+        self.plan_next_look(core);
+        let llc = self.cores[core].llc;
+        self.update_next(core);
+        self.plan_neighbours(llc);
+    }
+
+    /// The core's running threads, with what each would do alone on the core. At most a few threads a core: their figures
+    /// in a small array, by their place.
+    fn gather_siblings(&mut self, core_ix: usize) {
+        let core = &self.cores[core_ix];
         let kind = &self.spec.core_types[core.core_type];
-        let smt = &self.spec.smt;
-        // At most a few threads a core: their figures in small arrays, by their place.
         self.scratch.clear();
         for &cpu in &core.cpus {
             let Some(thread_ix) = self.cpus[cpu].current else { continue };
@@ -190,47 +200,63 @@ impl World {
                 piece,
             });
         }
+    }
+
+    /// Lets the core's threads slow each other down: each takes issue slots and ports of the first-level cache from the
+    /// others while it is not waiting for memory. Solved by turns, until nobody's IPC moves.
+    fn share_issue_slots(&mut self, core_ix: usize) {
+        let kind = &self.spec.core_types[self.cores[core_ix].core_type];
+        let smt = &self.spec.smt;
         if let [only] = &mut self.scratch[..] {
             only.busy = only.own;
             only.ipc = 1.0 / (only.own + only.stall);
-        } else {
-            for _ in 0..SMT_ROUNDS {
-                let mut moved = false;
-                for ix in 0..self.scratch.len() {
-                    let (mut busy, mut ports) = (0.0, 0.0);
-                    for (other, sibling) in self.scratch.iter().enumerate() {
-                        if other != ix {
-                            busy += sibling.busy * sibling.ipc;
-                            ports += self.threads[sibling.thread].uses.l1 * sibling.ipc / kind.l1_ports;
-                        }
+            return;
+        }
+        for _ in 0..SMT_ROUNDS {
+            let mut moved = false;
+            for ix in 0..self.scratch.len() {
+                let (mut busy, mut ports) = (0.0, 0.0);
+                for (other, sibling) in self.scratch.iter().enumerate() {
+                    if other != ix {
+                        busy += sibling.busy * sibling.ipc;
+                        ports += self.threads[sibling.thread].uses.l1 * sibling.ipc / kind.l1_ports;
                     }
-                    let sibling = &mut self.scratch[ix];
-                    let waits = self.threads[sibling.thread].uses.l1 * smt.l1_wait_cycles * f64::min(ports, 1.0);
-                    sibling.busy = sibling.own * (1.0 + smt.issue_share * busy) + waits;
-                    let ipc = 1.0 / (sibling.busy + sibling.stall);
-                    moved |= (ipc - sibling.ipc).abs() > SMT_TOLERANCE * ipc;
-                    sibling.ipc = ipc;
                 }
-                if !moved {
-                    break;
-                }
+                let sibling = &mut self.scratch[ix];
+                let waits = self.threads[sibling.thread].uses.l1 * smt.l1_wait_cycles * f64::min(ports, 1.0);
+                sibling.busy = sibling.own * (1.0 + smt.issue_share * busy) + waits;
+                let ipc = 1.0 / (sibling.busy + sibling.stall);
+                moved |= (ipc - sibling.ipc).abs() > SMT_TOLERANCE * ipc;
+                sibling.ipc = ipc;
+            }
+            if !moved {
+                break;
             }
         }
-        // Rates, and what they mean for the cache and for memory.
+    }
+
+    /// Instructions per ns of each thread, and what they mean for the last-level cache.
+    fn set_rates(&mut self, core_ix: usize) {
+        let core = &mut self.cores[core_ix];
+        let ghz = self.spec.core_types[core.core_type].ghz;
         let mut fills = 0.0;
         for sibling in &self.scratch {
             let thread = &mut self.threads[sibling.thread];
-            thread.rate = sibling.ipc * kind.ghz;
+            thread.rate = sibling.ipc * ghz;
             thread.busy = sibling.busy;
             thread.uses.share_per_line = (thread.uses.reads_per_line * sibling.penalty * sibling.ipc).abs();
             thread.uses.piece = sibling.piece;
             fills += thread.rate * thread.uses.reads;
         }
         let llc = &mut self.llcs[core.llc];
-        llc.advance(now);
+        llc.advance(self.now);
         core.turnover = llc.turnover;
         llc.fills[core_ix] = fills;
         llc.pace = llc.cores.iter().map(|&core| llc.fills[core]).sum::<f64>() / llc.size;
+    }
+
+    /// What the core's threads ask of each memory domain.
+    fn ask_memory(&mut self, core_ix: usize) {
         for (domain_ix, domain) in self.domains.iter_mut().enumerate() {
             let mut asks = Asks::default();
             for sibling in self.scratch.iter().filter(|sibling| sibling.home == domain_ix) {
@@ -243,21 +269,22 @@ impl World {
             }
             domain.ask(core_ix, asks);
         }
-        // When to look again.
+    }
+
+    /// When the core is to be looked at again: a thread comes to the end of its piece, or its rates have moved.
+    fn plan_next_look(&mut self, core_ix: usize) {
+        let core = &mut self.cores[core_ix];
+        let pace = self.llcs[core.llc].pace;
         let mut changes = u64::MAX;
         for sibling in &self.scratch {
             let thread = &mut self.threads[sibling.thread];
             let lag = thread.switching + thread.warming;
-            thread.ends = after(now, lag + thread.left() / thread.rate);
-            let step = thread.step(llc.pace, self.step);
-            let step = after(now, lag + step);
+            thread.ends = after(self.now, lag + thread.left() / thread.rate);
+            let step = after(self.now, lag + thread.step(pace, self.step));
             changes = changes.min(thread.ends).min(step);
         }
         core.changes = changes;
-        core.planned_pace = llc.pace;
-        let llc = core.llc;
-        self.update_next(core_ix);
-        self.plan_neighbours(llc);
+        core.planned_pace = pace;
     }
 
     /// Lets the cores of a cache whose pace has changed be solved anew in time: what a thread holds may have been at rest,

@@ -1,7 +1,8 @@
 use super::*;
 use crate::model::bus;
+use crate::model::power::PowerModel;
 use crate::model::samples::{cases, demand};
-use crate::model::threshold::{Admission, threshold_for_gain};
+use crate::model::threshold::{Admission, Objective, threshold_for_gain};
 use proptest::prelude::*;
 
 /// The bound that the module states.

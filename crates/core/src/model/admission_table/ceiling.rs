@@ -1,0 +1,83 @@
+//! The question itself: how demanding may one more task be?
+
+use super::class::DemandClass;
+use super::gain::Gain;
+use super::load::BusLoad;
+use super::search::first;
+use super::table::{AdmissionTable, POINTS};
+use crate::model::fixed::{ONE, SHARE_DIGITS, fraction};
+
+impl AdmissionTable {
+    /// The highest class that is admitted beside the tasks of `load` if the throughput must grow by `gain`: candidates
+    /// of this class and below fit, and with `None` nothing fits. [`DemandClass::HIGHEST`] means that everything fits.
+    ///
+    /// With nothing running everything fits. The cost does not depend on the number of tasks.
+    ///
+    /// ```
+    /// use cosched_core::model::{power::PowerModel, threshold::Objective};
+    /// use cosched_core::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
+    /// let table = AdmissionTable::new();
+    /// let gains = Gain::for_cores(&PowerModel::new(&[26.6, 22.6, 12.0, 12.3, 12.3])?, Objective::Energy, 4)?;
+    /// let mut load = BusLoad::new();
+    /// assert_eq!(table.ceiling(&load, gains[0]), Some(DemandClass::HIGHEST));
+    /// // Two tasks run on two cores: the next one would wake the third. Exactly: 0.4328.
+    /// let class = table.class_of(0.4)?;
+    /// load.add(&table, class).unwrap();
+    /// load.add(&table, class).unwrap();
+    /// let ceiling = table.ceiling(&load, gains[1]).unwrap();
+    /// assert!((table.demand(ceiling) - 0.432_8).abs() < 0.005);
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    #[must_use]
+    pub fn ceiling(&self, load: &BusLoad, gain: Gain) -> Option<DemandClass> {
+        if load.tasks == 0 {
+            return Some(DemandClass::HIGHEST);
+        }
+        let settled = load.settle(self);
+        // The throughput has 11 digits before the point and the gain 12: there is room for 20 of each after it.
+        let needed = (settled.throughput >> (SHARE_DIGITS - Gain::DIGITS)) * u64::from(gain.number());
+        let most = settled.throughput + ONE;
+        if needed > most {
+            return None;
+        }
+        if needed <= (u64::from(load.undisturbed) + 1) * ONE {
+            return Some(DemandClass::HIGHEST);
+        }
+
+        // How far a task that takes what is left of the bus falls short of what is needed: it rises from point to
+        // point.
+        let at = |point: usize| load.state(self, point);
+        let point = first(settled.point, POINTS, |point| at(point).short_of(needed) >= 0);
+        if point == POINTS {
+            return Some(DemandClass::HIGHEST);
+        }
+        // Below the root lies this point; above it the one before, or the settled state without the additional task.
+        let low = at(point);
+        let high = if point == settled.point { settled.state } else { at(point - 1) };
+        // The root may be nearer to the upper state by orders of magnitude than one step of the grid, for D may be as
+        // much smaller than what that step leaves of the bus. So the way from there is halved until it is passed.
+        let steep = (high.free | 1).leading_zeros().saturating_sub((low.rest | 1).leading_zeros());
+        let tries = steep as usize + 4;
+        let try_at = |halvings: usize| high.halved_towards(&low, halvings);
+        let halvings = first(1, tries, |halvings| try_at(halvings).short_of(needed) <= 0);
+        let mut low = try_at(halvings - 1);
+        let mut high = if halvings == tries { high } else { try_at(halvings) };
+        // The shortfall bends within an octave: two halvings more, and a straight line will do.
+        for _ in 0..2 {
+            let middle = low.halved_towards(&high, 1);
+            if middle.short_of(needed) >= 0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let (below, above) = (low.short_of(needed).max(0) as u64, high.short_of(needed).min(0).unsigned_abs());
+        let way = fraction(below, (below + above).max(1));
+        let root = low.towards(&high, way);
+        if root.rest == 0 {
+            return Some(DemandClass::ZERO);
+        }
+        let log = self.logarithms.of(root.rest) + self.logarithms.of(root.rest + root.free);
+        Some(self.class_at(log - self.logarithms.of(root.free)))
+    }
+}

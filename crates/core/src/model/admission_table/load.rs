@@ -1,0 +1,179 @@
+//! The tasks that run, as sums over the grid of free shares.
+
+use super::class::DemandClass;
+use super::search::first;
+use super::state::State;
+use super::table::{AdmissionTable, POINTS};
+use crate::model::fixed::{FRACTION_DIGITS, ONE, SHARE_DIGITS, TABLE_DIGITS, fraction};
+use thiserror::Error;
+
+/// The greatest number of tasks in a [`BusLoad`].
+pub const MOST_TASKS: u32 = 2048;
+
+/// Why a [`BusLoad`] refuses a change. It is then as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// It holds [`MOST_TASKS`] already.
+    #[error("the load holds {MOST_TASKS} tasks already")]
+    Full,
+    /// No task of this class was added, or it was removed already.
+    #[error("no task of this demand class is in the load")]
+    NotThere,
+}
+
+/// The running tasks, as sums over the grid: some 1.1 KB, and 6.6 KB of counts that guard against a wrong removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BusLoad {
+    /// Sum of `u` at each point, in shares.
+    pub(super) busy: [u64; POINTS],
+    /// Sum of `h` at each point, in shares.
+    pub(super) computing: [u64; POINTS],
+    pub(super) tasks: u32,
+    /// Tasks of class 0.
+    pub(super) undisturbed: u32,
+    pub(super) counts: Box<[u16]>,
+}
+
+/// Where the running tasks settle: between `point` and the one before it.
+pub(super) struct Settled {
+    pub(super) point: usize,
+    pub(super) state: State,
+    pub(super) throughput: u64,
+}
+
+impl Default for BusLoad {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BusLoad {
+    /// No task.
+    #[must_use]
+    pub fn new() -> Self {
+        let counts = vec![0; usize::from(DemandClass::HIGHEST.number()) + 1].into();
+        Self { busy: [0; POINTS], computing: [0; POINTS], tasks: 0, undisturbed: 0, counts }
+    }
+
+    /// How many tasks there are.
+    #[must_use]
+    pub fn tasks(&self) -> u32 {
+        self.tasks
+    }
+
+    /// Adds a task.
+    ///
+    /// # Errors
+    /// [`LoadError::Full`] when there are [`MOST_TASKS`] already.
+    pub fn add(&mut self, table: &AdmissionTable, class: DemandClass) -> Result<(), LoadError> {
+        if self.tasks == MOST_TASKS {
+            return Err(LoadError::Full);
+        }
+        self.tasks += 1;
+        self.counts[usize::from(class.number())] += 1;
+        self.change(table, class, |sum, share| *sum += share, |count| *count += 1);
+        Ok(())
+    }
+
+    /// Removes a task that was added with this class.
+    ///
+    /// # Errors
+    /// [`LoadError::NotThere`] when there is none.
+    pub fn remove(&mut self, table: &AdmissionTable, class: DemandClass) -> Result<(), LoadError> {
+        let count = &mut self.counts[usize::from(class.number())];
+        if *count == 0 {
+            return Err(LoadError::NotThere);
+        }
+        *count -= 1;
+        self.tasks -= 1;
+        self.change(table, class, |sum, share| *sum -= share, |count| *count -= 1);
+        Ok(())
+    }
+
+    /// `T`, the throughput of the tasks (EFS, Eq. 12), in tasks' worth of solo progress.
+    #[must_use]
+    pub fn throughput(&self, table: &AdmissionTable) -> f64 {
+        if self.tasks == 0 { 0.0 } else { self.settle(table).throughput as f64 / ONE as f64 }
+    }
+
+    /// `T` if `copies` more tasks of this class joined those that run (EFS, Eq. 12), in tasks' worth of solo progress:
+    /// what [`throughput`](Self::throughput) would be after as many additions, without changing anything.
+    ///
+    /// ```
+    /// use cosched_core::model::admission_table::{AdmissionTable, BusLoad};
+    /// let (table, mut load) = (AdmissionTable::new(), BusLoad::new());
+    /// let class = table.class_of(0.6)?;
+    /// let two = load.throughput_with(&table, class, 2);
+    /// load.add(&table, class).unwrap();
+    /// load.add(&table, class).unwrap();
+    /// assert_eq!(two, load.throughput(&table));
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    #[must_use]
+    pub fn throughput_with(&self, table: &AdmissionTable, class: DemandClass, copies: u32) -> f64 {
+        if self.tasks + copies == 0 {
+            return 0.0;
+        }
+        let copies = u64::from(copies);
+        let full = |point: usize| self.busy[point] + copies * table.shares_of(class, point).0 + table.free[point];
+        let point = first(0, POINTS, |point| full(point) <= ONE).min(POINTS - 1);
+        let others =
+            |point: usize| ONE - table.free[point] + self.computing[point] + copies * table.shares_of(class, point).1;
+        let mut throughput = others(point);
+        if point > 0 && full(point) < ONE {
+            let way = fraction(ONE - full(point), full(point - 1) - full(point));
+            let distance = others(point - 1).wrapping_sub(throughput) as i64;
+            throughput = throughput.wrapping_add_signed((distance * way as i64) >> FRACTION_DIGITS);
+        }
+        throughput as f64 / ONE as f64
+    }
+
+    #[inline]
+    fn change(
+        &mut self,
+        table: &AdmissionTable,
+        class: DemandClass,
+        sum: impl Fn(&mut u64, u64),
+        count: impl Fn(&mut u32),
+    ) {
+        let Some((row, column)) = class.position() else {
+            count(&mut self.undisturbed);
+            for total in &mut self.computing {
+                sum(total, ONE);
+            }
+            return;
+        };
+        let (mantissa, shift) = table.odds_of(class);
+        let shares = &table.computing[row][column..column + POINTS];
+        for ((busy, computing), &h) in self.busy.iter_mut().zip(&mut self.computing).zip(shares) {
+            let h = u64::from(h);
+            sum(busy, (h * mantissa) >> shift);
+            sum(computing, h << (SHARE_DIGITS - TABLE_DIGITS));
+        }
+    }
+
+    /// The state at a point of the grid.
+    #[inline]
+    pub(super) fn state(&self, table: &AdmissionTable, point: usize) -> State {
+        let used = ONE - table.free[point];
+        State {
+            free: table.free[point],
+            rest: used.saturating_sub(self.busy[point]),
+            others: used + self.computing[point],
+        }
+    }
+
+    pub(super) fn settle(&self, table: &AdmissionTable) -> Settled {
+        // The bus is over-full at a point if the tasks would use more than 1 - D there; it is so up to some point.
+        let full = |point: usize| self.busy[point] + table.free[point];
+        let point = first(0, POINTS, |point| full(point) <= ONE).min(POINTS - 1);
+        let mut state = self.state(table, point);
+        if point > 0 && full(point) < ONE {
+            let way = fraction(ONE - full(point), full(point - 1) - full(point));
+            state = state.towards(&self.state(table, point - 1), way);
+        }
+        // The tasks fill the bus exactly: they leave nothing, and T = 1 - D + sum h.
+        state.rest = 0;
+        Settled { point, throughput: state.others, state }
+    }
+}

@@ -1,0 +1,14 @@
+//! A search with a bounded number of steps.
+
+/// The first number from `from` to `end - 1` for which `holds`, if it does for all after that too; else `end`. As many
+/// steps as the range has binary digits, without a jump that depends on the data.
+#[inline]
+pub(super) fn first(from: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut size) = (from, end - from);
+    while size > 1 {
+        let half = size / 2;
+        low = if holds(low + half - 1) { low } else { low + half };
+        size -= half;
+    }
+    if size == 1 && !holds(low) { low + 1 } else { low }
+}

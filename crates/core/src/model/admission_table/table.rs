@@ -1,0 +1,140 @@
+//! The tables: the speed of a task by its class and the free share of the bus.
+
+use super::class::{DemandClass, HIGHEST, LOWEST, PHASES, STEPS};
+use crate::model::error::{ModelError, check_share};
+use crate::model::fixed::{LOG_DIGITS, Logarithms, OCTAVE, ONE, SHARE_DIGITS, TABLE_DIGITS, powers, two_to};
+
+/// Points of the grid: point `i` is `D = 2^(-i/2)`.
+pub(super) const POINTS: usize = 65;
+/// 1 as the tables hold it.
+const TABLE_ONE: f64 = (1_u64 << TABLE_DIGITS) as f64;
+const COLUMNS: usize = (HIGHEST - LOWEST) as usize * 2 + POINTS;
+
+/// The tables: constant, some 30 KB, one for a whole machine.
+#[derive(Debug, Clone)]
+pub struct AdmissionTable {
+    /// `h`, as a share, by phase and column.
+    pub(super) computing: Box<[[u32; COLUMNS]; PHASES]>,
+    /// `2^(step / 64)` for the steps of one octave, as a share.
+    pub(super) octave: [u32; STEPS],
+    /// `D` of each point of the grid, as a share.
+    pub(super) free: [u64; POINTS],
+    pub(super) logarithms: Box<Logarithms>,
+}
+
+impl Default for AdmissionTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl AdmissionTable {
+    /// Computes the tables, with sums, products, quotients and square roots only: the same on every machine.
+    #[must_use]
+    pub fn new() -> Self {
+        let powers = powers();
+        let fine = |step: usize| powers[step * (OCTAVE as usize / STEPS)];
+        let mut computing = Box::new([[0; COLUMNS]; PHASES]);
+        for (phase, row) in computing.iter_mut().enumerate() {
+            for (column, h) in row.iter_mut().enumerate() {
+                let steps = column * PHASES + phase;
+                let x = fine(steps % STEPS) * two_to((steps / STEPS) as i32 + LOWEST);
+                *h = (2.0 / (1.0 + (1.0 + 4.0 * x).sqrt()) * TABLE_ONE + 0.5) as u32;
+            }
+        }
+        let octave = std::array::from_fn(|step| (fine(step) * TABLE_ONE + 0.5) as u32);
+        let free = std::array::from_fn(|point| {
+            (fine(point % 2 * STEPS / 2) * two_to(-(point.div_ceil(2) as i32)) * ONE as f64 + 0.5) as u64
+        });
+        Self { computing, octave, free, logarithms: Box::new(Logarithms::new(&powers)) }
+    }
+
+    /// The class nearest to the solo utilisation `solo`, from 0 to 1.
+    ///
+    /// ```
+    /// use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
+    /// let table = AdmissionTable::new();
+    /// let class = table.class_of(0.4)?;
+    /// assert!((table.demand(class) / 0.4 - 1.0).abs() < 0.004);
+    /// assert_eq!(table.class_of(0.0)?, DemandClass::ZERO);
+    /// assert_eq!(table.class_of(1.0)?, DemandClass::HIGHEST);
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfRange`] for a value that is negative, above 1 or not a number.
+    pub fn class_of(&self, solo: f64) -> Result<DemandClass, ModelError> {
+        check_share("solo utilisation", solo)?;
+        let odds = solo / (1.0 - solo);
+        if odds >= two_to(HIGHEST) {
+            return Ok(DemandClass::HIGHEST);
+        }
+        if odds < two_to(LOWEST - 1) {
+            return Ok(DemandClass::ZERO);
+        }
+        // Exponent and mantissa of the number itself, the latter as a share between 1 and 2.
+        let bits = odds.to_bits();
+        let exponent = (bits >> 52) as i32 - 1023;
+        let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) >> (52 - SHARE_DIGITS);
+        Ok(self.class_at((exponent << LOG_DIGITS) + self.logarithms.of(mantissa)))
+    }
+
+    /// The class of a task from what counters show, in integers: its utilisation and the free share of the bus, both in
+    /// units of 2^-31 (EFS, Eq. 9, `o = u (u + D) / D`). Values above 1 count as 1.
+    ///
+    /// ```
+    /// use cosched_core::model::admission_table::AdmissionTable;
+    /// let (table, unit) = (AdmissionTable::new(), f64::from(1_u32 << 31));
+    /// // The example of `bus::solo_utilisation`: u = 0.382 and D = 0.236 mean b = 0.5.
+    /// let class = table.class_of_measured((0.381_966 * unit) as u32, (0.236_068 * unit) as u32);
+    /// assert_eq!(class, table.class_of(0.5)?);
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    #[must_use]
+    pub fn class_of_measured(&self, utilisation: u32, free: u32) -> DemandClass {
+        let share = |value: u32| (u64::from(value) << (SHARE_DIGITS - TABLE_DIGITS)).min(ONE);
+        let (u, free) = (share(utilisation), share(free));
+        if u == 0 {
+            return DemandClass::ZERO;
+        }
+        if free == 0 {
+            return DemandClass::HIGHEST;
+        }
+        let log = self.logarithms.of(u) + self.logarithms.of(u + free) - self.logarithms.of(free);
+        self.class_at(log)
+    }
+
+    /// The solo utilisation in the middle of a class, from 0 to 0.99902.
+    #[must_use]
+    pub fn demand(&self, class: DemandClass) -> f64 {
+        let Some(steps) = usize::from(class.number()).checked_sub(1) else { return 0.0 };
+        let mantissa = f64::from(self.octave[steps % STEPS]) / TABLE_ONE;
+        let odds = mantissa * two_to((steps / STEPS) as i32 + LOWEST);
+        odds / (1.0 + odds)
+    }
+
+    /// The class nearest to odds with this logarithm.
+    #[inline]
+    pub(super) fn class_at(&self, log: i32) -> DemandClass {
+        const STEP: i32 = OCTAVE / STEPS as i32;
+        DemandClass::at((log + STEP / 2).div_euclid(STEP))
+    }
+
+    /// The odds of a class above 0 as a factor and a shift to the right: `u = h` times the factor, shifted. Below the last
+    /// digit nothing is left of it.
+    #[inline]
+    pub(super) fn odds_of(&self, class: DemandClass) -> (u64, u32) {
+        let steps = usize::from(class.number()) - 1;
+        let shift = 2 * TABLE_DIGITS as i32 - SHARE_DIGITS as i32 - LOWEST - (steps / STEPS) as i32;
+        (u64::from(self.octave[steps % STEPS]), shift.clamp(0, 63) as u32)
+    }
+
+    /// `u` and `h` of one task of a class at a point of the grid, in shares.
+    #[inline]
+    pub(super) fn shares_of(&self, class: DemandClass, point: usize) -> (u64, u64) {
+        let Some((row, column)) = class.position() else { return (0, ONE) };
+        let (mantissa, shift) = self.odds_of(class);
+        let h = u64::from(self.computing[row][column + point]);
+        ((h * mantissa) >> shift, h << (SHARE_DIGITS - TABLE_DIGITS))
+    }
+}
