@@ -135,7 +135,7 @@ impl State {
 
     /// Turns what was measured since the last decision into solo demands (EFS, Eqs. 9 and 20).
     fn measure(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
-        let chip_of = |task: &TaskView| {
+        let domain_of = |task: &TaskView| {
             let cpu = task.running.as_ref()?.placement.cpus().first()?;
             Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain)
         };
@@ -147,8 +147,8 @@ impl State {
         // What ran side by side used the bus together; a gang's figure is that of all its CPUs.
         let mut totals = vec![0.0; snap.machine.memory_domains.len()];
         for task in snap.tasks.iter().filter(|task| !task.asleep) {
-            if let (Some(chip), Some(used)) = (chip_of(task), use_of(task)) {
-                totals[chip] += used;
+            if let (Some(domain), Some(used)) = (domain_of(task), use_of(task)) {
+                totals[domain] += used;
             }
         }
         for (known, task) in self.tasks.iter_mut().zip(&snap.tasks) {
@@ -163,7 +163,7 @@ impl State {
                 continue;
             }
             let Some(used) = use_of(task) else { continue };
-            let total = chip_of(task).map_or(used, |chip| totals[chip]).max(used);
+            let total = domain_of(task).map_or(used, |domain| totals[domain]).max(used);
             let share = (used / f64::from(task.cpus.max(1))).min(1.0);
             let free = (1.0 - total).max(LEAST_FREE);
             let Ok(demand) = solo_utilisation(share, free) else { continue };

@@ -9,7 +9,7 @@
 //!   the weight of the nice value. Time asleep is not charged, so that who wakes comes first, but for a period at most.
 //!   Queues are balanced by weight, and a CPU that finds nothing for itself takes what waits for others. See `queues`.
 //! - **Admission.** A free CPU takes the first of its queue whose demand is at most the threshold beside what runs
-//!   already (Eq. 16); if none is, it idles. When a task ends, idle CPUs look again. See `chip` and `turn`.
+//!   already (Eq. 16); if none is, it idles. When a task ends, idle CPUs look again. See `domains` and `turn`.
 //! - **Starvation.** The longest starved task runs at once whatever the load, for a slice as long as its lag, at most
 //!   a period (section 4.3); all others are judged again beside it. See `starved`.
 //!
@@ -63,7 +63,7 @@
 //! nobody else is. And as under all policies nobody who has begun waits longer than `max_pause` allows (see the parent
 //! module); the lesser of the two holds.
 
-mod chip;
+mod domains;
 mod known;
 mod publish;
 mod queues;

@@ -1,6 +1,6 @@
 //! One decision: the overdue, the longest starved, then each free CPU from its queue, then what is left.
 
-use super::chip::{Chips, Joining};
+use super::domains::{Domains, Joining};
 use super::known::Known;
 use super::queues::Queues;
 use super::settings::Settings;
@@ -20,9 +20,9 @@ pub(super) struct Turn<'a> {
     pub(super) round: Round<'a>,
     known: &'a mut [Known],
     queues: Queues,
-    chips: Chips<'a>,
+    domains: Domains<'a>,
     free: Vec<bool>,
-    /// Free CPUs of each chip: those on cores where something runs, and those on idle ones.
+    /// Free CPUs of each domain: those on cores where something runs, and those on idle ones.
     free_of: Vec<[u32; 2]>,
     /// A gang that was refused since something was chosen last: its CPUs, its class, and how it was judged.
     refused_gang: Option<(u32, DemandClass, usize, Joining)>,
@@ -60,7 +60,7 @@ impl<'a> Turn<'a> {
         let snap = round.snap;
         let machine = &*snap.machine;
         let queues = Queues::new(settings, table, &round, known);
-        let mut chips = Chips::new(settings, table, machine);
+        let mut domains = Domains::new(settings, table, machine);
         let mut overloaded = false;
         // Who woke on its CPUs comes last: it is judged by what ran without it.
         for woken in [false, true] {
@@ -73,17 +73,17 @@ impl<'a> Turn<'a> {
                     let cpus: Vec<usize> = cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
                     if let Some(&first) = cpus.first().filter(|_| woken && settings.objective != Objective::Throughput)
                     {
-                        let joining = chips.joining(&cpus);
-                        overloaded |= !chips.admits(chips.of(first), joining, known.class(), round.order.len() + 1);
+                        let joining = domains.joining(&cpus);
+                        overloaded |= !domains.admits(domains.of(first), joining, known.class(), round.order.len() + 1);
                     }
-                    chips.add(known.class(), &cpus);
+                    domains.add(known.class(), &cpus);
                 }
             }
         }
         let free: Vec<bool> = machine.cpus.iter().map(|cpu| round.is_free(cpu.id)).collect();
         let mut free_of = vec![[0; 2]; machine.memory_domains.len()];
         for cpu in (0..free.len()).filter(|&cpu| free[cpu]) {
-            free_of[chips.of(cpu)][usize::from(chips.core_is_idle(cpu))] += 1;
+            free_of[domains.of(cpu)][usize::from(domains.core_is_idle(cpu))] += 1;
         }
         let refusal_of = vec![0; snap.tasks.len()];
         Turn {
@@ -91,7 +91,7 @@ impl<'a> Turn<'a> {
             round,
             known,
             queues,
-            chips,
+            domains,
             free,
             free_of,
             refused_gang: None,
@@ -159,7 +159,7 @@ impl<'a> Turn<'a> {
         let mut busy_cores: Vec<usize> = Vec::new();
         for (_, _, cpu) in turns {
             let cpu = cpu as usize;
-            if self.chips.core_is_idle(cpu) {
+            if self.domains.core_is_idle(cpu) {
                 self.run_queue(cpu);
             } else {
                 busy_cores.push(cpu);
@@ -185,8 +185,8 @@ impl<'a> Turn<'a> {
     /// Runs a task at home if it fits, or on an idle core for which no task of its own fits when something runs on the
     /// core of its home: for the power of a core it is faster there.
     fn try_from_home(&mut self, ix: u32, home: usize) {
-        let chip = self.chips.of(home);
-        let elsewhere = !self.chips.core_is_idle(home) && self.free_of[chip][1] > 0;
+        let domain = self.domains.of(home);
+        let elsewhere = !self.domains.core_is_idle(home) && self.free_of[domain][1] > 0;
         if elsewhere || self.round.task(ix).cpus > 1 {
             self.try_anywhere(ix, Fit::Must);
         } else {
@@ -217,21 +217,21 @@ impl<'a> Turn<'a> {
         if task.cpus > 1 {
             return self.try_gang(ix, home, fit);
         }
-        let (class, own) = (self.known[ix as usize].class(), self.chips.of(home));
-        // All free CPUs of a chip are alike, but for whether their cores are idle. Idle ones are the faster.
-        let is_best = self.chips.core_is_idle(home) || self.free_of[own][1] == 0;
+        let (class, own) = (self.known[ix as usize].class(), self.domains.of(home));
+        // All free CPUs of a domain are alike, but for whether their cores are idle. Idle ones are the faster.
+        let is_best = self.domains.core_is_idle(home) || self.free_of[own][1] == 0;
         if self.free[home] && is_best && self.try_on(ix, &[home], fit) {
             return true;
         }
-        for chip in std::iter::once(own).chain((0..self.free_of.len()).filter(|&chip| chip != own)) {
+        for domain in std::iter::once(own).chain((0..self.free_of.len()).filter(|&domain| domain != own)) {
             for idle in [true, false] {
-                if self.free_of[chip][usize::from(idle)] == 0 {
+                if self.free_of[domain][usize::from(idle)] == 0 {
                     continue;
                 }
                 let joining = Joining { tasks: 1, cores: u32::from(idle) };
-                if fit == Fit::Must && !self.chips.admits(chip, joining, class, self.waiting()) {
-                    self.refuse(ix, chip, joining);
-                } else if let Some(cpu) = self.free_cpu(task, home, chip, idle) {
+                if fit == Fit::Must && !self.domains.admits(domain, joining, class, self.waiting()) {
+                    self.refuse(ix, domain, joining);
+                } else if let Some(cpu) = self.free_cpu(task, home, domain, idle) {
                     self.run_on(ix, &[cpu]);
                     return true;
                 }
@@ -240,13 +240,13 @@ impl<'a> Turn<'a> {
         false
     }
 
-    /// A free CPU of a chip that a task may use, on an idle core or on one where something runs; from its home on.
-    fn free_cpu(&self, task: &TaskView, home: usize, chip: usize, idle: bool) -> Option<usize> {
+    /// A free CPU of a domain that a task may use, on an idle core or on one where something runs; from its home on.
+    fn free_cpu(&self, task: &TaskView, home: usize, domain: usize, idle: bool) -> Option<usize> {
         let cpus = self.free.len();
         (0..cpus).map(|step| (home + step) % cpus).find(|&cpu| {
             self.free[cpu]
-                && self.chips.of(cpu) == chip
-                && self.chips.core_is_idle(cpu) == idle
+                && self.domains.of(cpu) == domain
+                && self.domains.core_is_idle(cpu) == idle
                 && self.may_use(task, cpu)
         })
     }
@@ -258,12 +258,12 @@ impl<'a> Turn<'a> {
     fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
         let task = self.round.task(ix);
         if fit == Fit::Must
-            && let Some((cpus, class, chip, joining)) = self.refused_gang
+            && let Some((cpus, class, domain, joining)) = self.refused_gang
             && task.allowed.is_none()
             && cpus == task.cpus
             && class <= self.known[ix as usize].class()
         {
-            self.refuse(ix, chip, joining);
+            self.refuse(ix, domain, joining);
             return false;
         }
         match self.gang_cpus(task, home) {
@@ -272,15 +272,15 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Free CPUs for a gang: where it ran last, then on the chip of its home, then elsewhere.
+    /// Free CPUs for a gang: where it ran last, then on the domain of its home, then elsewhere.
     fn gang_cpus(&self, task: &TaskView, home: usize) -> Option<Vec<usize>> {
         let (all, needs) = (self.free.len(), task.cpus as usize);
-        let own = self.chips.of(home);
+        let own = self.domains.of(home);
         let last = task.last_cpus.iter().filter_map(|cpu| self.round.snap.machine.index_of(cpu));
         let near = (0..all).map(|step| (home + step) % all);
         let mut cpus: Vec<usize> = Vec::with_capacity(needs);
-        let there = near.clone().filter(|&cpu| self.chips.of(cpu) == own);
-        let elsewhere = near.filter(|&cpu| self.chips.of(cpu) != own);
+        let there = near.clone().filter(|&cpu| self.domains.of(cpu) == own);
+        let elsewhere = near.filter(|&cpu| self.domains.of(cpu) != own);
         for cpu in last.chain(there).chain(elsewhere) {
             if self.free[cpu] && self.may_use(task, cpu) && !cpus.contains(&cpu) {
                 cpus.push(cpu);
@@ -295,13 +295,13 @@ impl<'a> Turn<'a> {
     /// Runs a task on these free CPUs, if it fits or need not.
     fn try_on(&mut self, ix: u32, cpus: &[usize], fit: Fit) -> bool {
         if fit == Fit::Must {
-            // A gang across chips is judged where it begins.
+            // A gang across domains is judged where it begins.
             let class = self.known[ix as usize].class();
-            let (chip, joining) = (self.chips.of(cpus[0]), self.chips.joining(cpus));
-            if !self.chips.admits(chip, joining, class, self.waiting()) {
-                self.refuse(ix, chip, joining);
+            let (domain, joining) = (self.domains.of(cpus[0]), self.domains.joining(cpus));
+            if !self.domains.admits(domain, joining, class, self.waiting()) {
+                self.refuse(ix, domain, joining);
                 if cpus.len() > 1 && self.round.task(ix).allowed.is_none() {
-                    self.refused_gang = Some((cpus.len() as u32, class, chip, joining));
+                    self.refused_gang = Some((cpus.len() as u32, class, domain, joining));
                 }
                 return false;
             }
@@ -311,9 +311,9 @@ impl<'a> Turn<'a> {
     }
 
     /// Notes the numbers of a task's first refusal.
-    fn refuse(&mut self, ix: u32, chip: usize, joining: Joining) {
+    fn refuse(&mut self, ix: u32, domain: usize, joining: Joining) {
         if self.refusal_of[ix as usize] == 0 {
-            self.refusals.push(self.chips.refusal(chip, joining, self.known[ix as usize].class()));
+            self.refusals.push(self.domains.refusal(domain, joining, self.known[ix as usize].class()));
             self.refusal_of[ix as usize] = self.refusals.len() as u32;
         }
     }
@@ -323,20 +323,20 @@ impl<'a> Turn<'a> {
         let known = &mut self.known[ix as usize];
         let machine = &*self.round.snap.machine;
         for &cpu in cpus {
-            let chip = self.chips.of(cpu);
+            let domain = self.domains.of(cpu);
             self.free[cpu] = false;
-            self.free_of[chip][usize::from(self.chips.core_is_idle(cpu))] -= 1;
-            if self.chips.core_is_idle(cpu) {
+            self.free_of[domain][usize::from(self.domains.core_is_idle(cpu))] -= 1;
+            if self.domains.core_is_idle(cpu) {
                 // The core's other CPUs are no longer those of an idle one.
                 for sibling in machine.cores[machine.cpus[cpu].core].iter().filter_map(|cpu| machine.index_of(cpu)) {
                     if self.free[sibling] {
-                        let of = &mut self.free_of[self.chips.of(sibling)];
+                        let of = &mut self.free_of[self.domains.of(sibling)];
                         of[1] -= 1;
                         of[0] += 1;
                     }
                 }
             }
-            self.chips.add(known.class(), &[cpu]);
+            self.domains.add(known.class(), &[cpu]);
         }
         if !cpus.contains(&(known.home as usize)) {
             self.queues.rehome(known, self.settings.weight(task.nice), cpus[0]);
