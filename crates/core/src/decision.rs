@@ -3,6 +3,7 @@
 //! A decision is applied as a whole. It is judged by the state that it leads to, so a swap of two tasks is simply two
 //! placements in one decision.
 
+use crate::listed::{listed_enum, one_of_each};
 use crate::snapshot::{Snapshot, TaskView};
 use crate::task::TaskId;
 use crate::topology::{CpuId, CpuSet};
@@ -37,17 +38,19 @@ impl Placement {
     }
 }
 
-/// What a placement is for; it comes back in the sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// To get work done.
-    #[default]
-    Run,
-    /// To measure it in low contention, as an estimate of its behaviour alone.
-    MeasureAlone,
-    /// To fill a CPU beside such a measurement without spoiling it.
-    LowContention,
+listed_enum! {
+    /// What a placement is for; it comes back in the sample.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Purpose {
+        /// To get work done.
+        #[default]
+        Run,
+        /// To measure it in low contention, as an estimate of its behaviour alone.
+        MeasureAlone,
+        /// To fill a CPU beside such a measurement without spoiling it.
+        LowContention,
+    }
 }
 
 /// One task's change.
@@ -138,6 +141,19 @@ pub enum WaitReason {
         /// The same without it.
         energy_without_mj: u64,
     },
+}
+
+one_of_each! {
+    WaitReason {
+        Order { ahead: 1 },
+        Fitness { bandwidth: Rate(41_200), wanted: Rate(3_540) },
+        Ahead { progress_milli: 12_345, max_progress_milli: 12_900 },
+        Heavy { llc: Rate(30_100), llc_limit: Rate(19_000), mm: Rate(1_000), mm_limit: Rate(3_500) },
+        Unmeasured,
+        Gang { needs: 4, free: 1 },
+        Affinity,
+        BusFull { demand_milli: 600, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
+    }
 }
 
 /// A waiting task and its reason.

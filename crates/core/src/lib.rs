@@ -2,8 +2,10 @@
 //! and the policies. It does no I/O, reads no clock and knows no backend; a backend is anything that implements
 //! [`Backend`].
 
+mod counter;
 mod decision;
 mod estimate;
+mod listed;
 pub mod metric;
 pub mod model;
 mod policy;
@@ -16,6 +18,7 @@ mod task;
 mod topology;
 mod units;
 
+pub use counter::{Counter, PerCounter};
 pub use decision::{
     Basis, Change, Decision, InvalidDecision, Placement, Purpose, Standing, StandingTask, Wait, WaitReason, check,
 };

@@ -7,6 +7,7 @@
 use super::core_types::{Side, Split};
 use super::params::QUANTUM_S;
 use super::{Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
+use crate::counter::Counter;
 use crate::decision::Decision;
 use crate::rng::Rng;
 use crate::run::Capability;
@@ -20,8 +21,13 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     params: &[QUANTUM_S],
     needs: |_| {
-        let all =
-            [Capability::CoreTypes, Capability::Affinity, Capability::CpuTime, Capability::Ipc, Capability::MmReads];
+        let all = [
+            Capability::CoreTypes,
+            Capability::Affinity,
+            Capability::CpuTime,
+            Capability::Ipc,
+            Capability::Counter(Counter::MmReads),
+        ];
         all.map(required).to_vec()
     },
     build: |params| Box::new(Bias { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() }),

@@ -1,30 +1,23 @@
 //! The seam: what the loop asks of a world, be it this machine or a simulated one.
 
+use crate::counter::Counter;
 use crate::decision::Change;
 use crate::sample::Usage;
 use crate::task::{Exit, TaskId};
 use crate::topology::Machine;
 use crate::units::{Absence, Nanos};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Something that a policy can be fed with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// Something that a policy can need of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
     /// CPU time per task.
     CpuTime,
     /// Cycles and instructions per task.
     Ipc,
-    /// Accesses to the first-level cache per task.
-    L1Accesses,
-    /// Accesses to the last-level cache per task.
-    LlcAccesses,
-    /// Lines read from memory per task.
-    MmReads,
-    /// Lines written to memory per task.
-    MmWrites,
+    /// A counter per task. Cycles and instructions are [`Capability::Ipc`] instead: see [`Capability::of`].
+    Counter(Counter),
     /// Tasks can be frozen and thawed.
     Freeze,
     /// Tasks can be bound to CPUs.
@@ -40,15 +33,37 @@ pub enum Capability {
 }
 
 impl Capability {
+    /// The capability that a counter belongs to. Cycles or instructions alone are of no use to any policy, so that they
+    /// are one capability.
+    pub const fn of(counter: Counter) -> Capability {
+        match counter {
+            Counter::Cycles | Counter::Instructions => Capability::Ipc,
+            other => Capability::Counter(other),
+        }
+    }
+
+    /// The code in a run record, for example `mm-reads`.
+    pub fn code(self) -> String {
+        let code = match self {
+            Capability::CpuTime => "cpu-time",
+            Capability::Ipc => "ipc",
+            Capability::Counter(counter) => return counter.name().replace('_', "-"),
+            Capability::Freeze => "freeze",
+            Capability::Affinity => "affinity",
+            Capability::Energy => "energy",
+            Capability::SoloBandwidth => "solo-bandwidth",
+            Capability::SoloTrace => "solo-trace",
+            Capability::CoreTypes => "core-types",
+        };
+        code.to_owned()
+    }
+
     /// The capability in words.
     pub fn text(self) -> &'static str {
         match self {
             Capability::CpuTime => "CPU time per job",
             Capability::Ipc => "instructions per cycle",
-            Capability::L1Accesses => "L1 cache accesses",
-            Capability::LlcAccesses => "last-level cache accesses",
-            Capability::MmReads => "reads from memory",
-            Capability::MmWrites => "writes to memory",
+            Capability::Counter(counter) => counter.text(),
             Capability::Freeze => "freezing of jobs",
             Capability::Affinity => "binding of jobs to CPUs",
             Capability::Energy => "package energy",
@@ -60,19 +75,12 @@ impl Capability {
 
     /// Whether it comes from hardware performance counters.
     pub fn is_counter(self) -> bool {
-        matches!(
-            self,
-            Capability::Ipc
-                | Capability::L1Accesses
-                | Capability::LlcAccesses
-                | Capability::MmReads
-                | Capability::MmWrites
-        )
+        matches!(self, Capability::Ipc | Capability::Counter(_))
     }
 }
 
 /// The capabilities that a backend lacks, and why; it has all others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The capabilities that are missing.
     pub missing: BTreeMap<Capability, Absence>,

@@ -4,7 +4,7 @@ use super::{Energy, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,
 use crate::figures::{Absences, Figures};
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
-use cosched_core::{Absence, EndedBy, Exit, Histogram, Nanos, ProgressBasis, Reading, RunResult, TaskResult};
+use cosched_core::{Absence, Counter, EndedBy, Exit, Histogram, Nanos, ProgressBasis, Reading, RunResult, TaskResult};
 
 const NOT_GIVEN: &str = "not given";
 
@@ -141,7 +141,9 @@ fn job(
         (None, Err(_)) if !failed && task.exit.is_some() => Err("no progress measured by IPC"),
         (None, estimate) => estimate,
     };
-    let counts = task.counts.named().into_iter().filter(|(name, _)| *name != "instructions");
+    // Instructions have a key of their own beside the counts.
+    let counts = task.counts.iter().filter(|(counter, _)| *counter != Counter::Instructions);
+    let counts = counts.map(|(counter, count)| (counter.name(), *count));
     let exit_why = if task.exit.is_some() { "ended, nobody can know how" } else { not_ended };
     Job {
         name: info.name.clone(),
@@ -158,7 +160,7 @@ fn job(
         cpu_s: absent.note("cpu_s", task.cpu_time.map(Nanos::as_s)),
         ran_s: task.ran.as_s(),
         waited_max_s: task.waited_max.as_s(),
-        instructions: absent.note("instructions", task.counts.instructions),
+        instructions: absent.note("instructions", task.counts[Counter::Instructions]),
         ipc: absent.note("ipc", task.counts.ipc()),
         progress: absent.note("progress", task.progress),
         progress_basis: task.progress_basis,
@@ -189,10 +191,8 @@ fn machine_details(info: &RunInfo) -> MachineDetails {
 }
 
 fn missing(info: &RunInfo) -> Vec<Missing> {
-    let capability_code =
-        |capability| serde_json::to_value(capability).ok().and_then(|code| code.as_str().map(str::to_owned));
     let one = |(capability, why): (&cosched_core::Capability, &Absence)| Missing {
-        capability: capability_code(*capability).unwrap_or_default(),
+        capability: capability.code(),
         what: capability.text().to_owned(),
         why: why.text().to_owned(),
     };

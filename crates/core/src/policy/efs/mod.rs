@@ -73,6 +73,7 @@ mod turn;
 
 use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, required, sharing_needs, state_is_a_field, wanted};
+use crate::counter::Counter;
 use crate::decision::{Basis, Change, Decision, WaitReason};
 use crate::model::admission_table::AdmissionTable;
 use crate::rng::Rng;
@@ -102,8 +103,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.push(required(Capability::MmReads));
-    needs.push(wanted(Capability::MmWrites, "reads alone count as use of the memory bus"));
+    needs.push(required(Capability::Counter(Counter::MmReads)));
+    needs.push(wanted(Capability::Counter(Counter::MmWrites), "reads alone count as use of the memory bus"));
     needs
 }
 
