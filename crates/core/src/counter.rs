@@ -1,4 +1,7 @@
 //! What the hardware can count of a task: one list, from which everything else that names counters is made.
+//!
+//! A new counter is added here and in its sources: the event tables of crates/linux, and what the simulation counts
+//! (`Tally`). The tests say which tables and which lines of docs/formats.md lack it.
 
 use crate::listed::listed_enum;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};

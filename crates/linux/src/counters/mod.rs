@@ -30,7 +30,7 @@ pub struct JobCounters {
     /// Each counter's events, or why it is absent.
     counted: PerCounter<Result<CountedEvents, Absence>>,
     cpu_time: Result<OwnedFd, Absence>,
-    /// Kept between reads, so that a read of CPU time allocates nothing.
+    /// Kept between reads, so that the kernel's answers need no memory of their own.
     words: Vec<u64>,
 }
 
