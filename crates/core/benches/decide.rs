@@ -250,14 +250,14 @@ impl Backend for Instant {
         let us = self.now.0 / 1_000;
         out.extend(tasks.iter().map(|&task| {
             let own = u64::from(task.0) * 7 % 30;
-            let counts = Counts {
-                cycles: Reading::Value(us * 1_000),
-                instructions: Reading::Value(us * (500 + own)),
-                l1_accesses: Reading::Value(us * own * 20),
-                llc_accesses: Reading::Value(us * own * 2),
-                mm_reads: Reading::Value(us * own),
-                mm_writes: Reading::Absent(Absence::NoSuchEvent),
-            };
+            let counts = Counts::from_fn(|counter| match counter {
+                Counter::Cycles => Reading::Value(us * 1_000),
+                Counter::Instructions => Reading::Value(us * (500 + own)),
+                Counter::L1Accesses => Reading::Value(us * own * 20),
+                Counter::LlcAccesses => Reading::Value(us * own * 2),
+                Counter::MmReads => Reading::Value(us * own),
+                _ => Reading::Absent(Absence::NoSuchEvent),
+            });
             Usage { cpu_time: Reading::Value(self.now), counts, ..Usage::zero(task) }
         }));
     }

@@ -4,6 +4,7 @@
 //! placements in one decision.
 
 use crate::admission::Admission;
+use crate::listed::one_of_each;
 use crate::placement::{Placement, Purpose};
 use crate::task::TaskId;
 use crate::units::{Nanos, Rate};
@@ -97,6 +98,19 @@ pub enum WaitReason {
         /// The same without it.
         energy_without_mj: u64,
     },
+}
+
+one_of_each! {
+    WaitReason {
+        Order { ahead: 1 },
+        Fitness { bandwidth: Rate(41_200), wanted: Rate(3_540) },
+        Ahead { progress_milli: 12_345, max_progress_milli: 12_900 },
+        Heavy { llc: Rate(30_100), llc_limit: Rate(19_000), mm: Rate(1_000), mm_limit: Rate(3_500) },
+        Unmeasured,
+        Gang { needs: 4, free: 1 },
+        Affinity,
+        BusFull { demand_milli: 600, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
+    }
 }
 
 /// A waiting task and its reason.

@@ -3,9 +3,12 @@
 //! [`Backend`].
 
 mod admission;
+mod capability;
 mod check;
+mod counter;
 mod decision;
 mod estimate;
+mod listed;
 pub mod metric;
 pub mod model;
 mod placement;
@@ -22,7 +25,9 @@ mod topology;
 mod units;
 
 pub use admission::{Admission, Demand};
+pub use capability::{Capabilities, Capability};
 pub use check::{InvalidDecision, check};
+pub use counter::{Counter, PerCounter};
 pub use decision::{Basis, Change, Decision, Wait, WaitReason};
 pub use estimate::TaskEstimator;
 pub use placement::{Placement, Purpose};
@@ -34,9 +39,8 @@ pub use policy::{
 pub use residency::Residency;
 pub use rng::{Rng, RngState};
 pub use run::{
-    Actuation, Backend, Capabilities, Capability, DecisionRecord, EndedBy, Event, Halt, HaltOn, HaltParseError,
-    HaltWhen, Histogram, Kill, NullRecorder, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult,
-    TaskResult, Warning, run,
+    Actuation, Backend, DecisionRecord, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
+    NullRecorder, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, Warning, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};

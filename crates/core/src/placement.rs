@@ -1,5 +1,6 @@
 //! Where a task runs, and what for.
 
+use crate::listed::listed_enum;
 use crate::topology::CpuSet;
 use serde::{Deserialize, Serialize};
 
@@ -31,15 +32,17 @@ impl Placement {
     }
 }
 
-/// What a placement is for; it comes back in the sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// To get work done.
-    #[default]
-    Run,
-    /// To measure it in low contention, as an estimate of its behaviour alone.
-    MeasureAlone,
-    /// To fill a CPU beside such a measurement without spoiling it.
-    LowContention,
+listed_enum! {
+    /// What a placement is for; it comes back in the sample.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Purpose {
+        /// To get work done.
+        #[default]
+        Run,
+        /// To measure it in low contention, as an estimate of its behaviour alone.
+        MeasureAlone,
+        /// To fill a CPU beside such a measurement without spoiling it.
+        LowContention,
+    }
 }

@@ -1,5 +1,6 @@
 //! All that a policy sees: plain data, which serialises, so that a decision can be replayed.
 
+use crate::listed::one_of_each;
 use crate::placement::{Placement, Purpose};
 use crate::task::{Control, Origin, TaskId, TaskSpec};
 use crate::topology::{CpuSet, Machine};
@@ -25,6 +26,18 @@ pub enum Trigger {
     LoadFell,
     /// A task has waited beyond its bound.
     Starved(TaskId),
+}
+
+one_of_each! {
+    Trigger {
+        QuantumEnd,
+        LeaseEnd(TaskId(3)),
+        Arrived(TaskId(3)),
+        Ended(TaskId(3)),
+        Woke(TaskId(3)),
+        LoadFell,
+        Starved(TaskId(3)),
+    }
 }
 
 /// On what a task's progress is based.

@@ -3,6 +3,7 @@
 //! Times are whole nanoseconds and bandwidths whole transactions per millisecond, so that policies compare exact
 //! integers: the same inputs give the same decision on every machine, and a tie is a tie.
 
+use crate::listed::listed_enum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -98,48 +99,50 @@ impl Rate {
     }
 }
 
-/// Why a value is not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Absence {
-    /// Not asked for in this run.
-    NotRequested,
-    /// The machine exposes no hardware performance counters (most virtual machines).
-    NoCounters,
-    /// The counter hardware cannot count this event.
-    NoSuchEvent,
-    /// The kernel refuses it to this user.
-    NoPermission,
-    /// The counters were there and then stopped answering.
-    CountersLost,
-    /// A reading was smaller than the one before it.
-    WentBackwards,
-    /// The task has not run long enough to be measured.
-    NotYetMeasured,
-    /// No interval in which the task ran almost alone has been measured.
-    NoSoloEstimate,
-    /// No trace of a run alone was measured or given.
-    NoSoloTrace,
-    /// No solo time was measured or given.
-    NoSoloTime,
-    /// The task had not ended.
-    NotEnded,
-    /// The task never started.
-    NotStarted,
-    /// The machine has no energy meter that can be read.
-    NoEnergyMeter,
-    /// Real time has no meaning in a simulation.
-    Simulated,
-    /// The counter hardware does not hold this event beside the more needed ones.
-    DoesNotFit,
-    /// All cores are of one type.
-    OneCoreType,
-    /// The kernel does not tell.
-    NotTold,
-    /// Some of the tasks that the figure is made of lack theirs.
-    SomeTasksLackIt,
-    /// The backend has no such mechanism.
-    NotOffered,
+listed_enum! {
+    /// Why a value is not there.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Absence {
+        /// Not asked for in this run.
+        NotRequested,
+        /// The machine exposes no hardware performance counters (most virtual machines).
+        NoCounters,
+        /// The counter hardware cannot count this event.
+        NoSuchEvent,
+        /// The kernel refuses it to this user.
+        NoPermission,
+        /// The counters were there and then stopped answering.
+        CountersLost,
+        /// A reading was smaller than the one before it.
+        WentBackwards,
+        /// The task has not run long enough to be measured.
+        NotYetMeasured,
+        /// No interval was measured in which the task ran almost alone.
+        NoSoloEstimate,
+        /// No trace of a run alone was measured or given.
+        NoSoloTrace,
+        /// No solo time was measured or given.
+        NoSoloTime,
+        /// The task had not ended.
+        NotEnded,
+        /// The task never started.
+        NotStarted,
+        /// The machine has no energy meter that can be read.
+        NoEnergyMeter,
+        /// Real time has no meaning in a simulation.
+        Simulated,
+        /// The counter hardware does not hold this event beside the more needed ones.
+        DoesNotFit,
+        /// All cores are of one type.
+        OneCoreType,
+        /// The kernel does not tell the value.
+        NotTold,
+        /// Some of the tasks that the figure is made of lack theirs.
+        SomeTasksLackIt,
+        /// The backend has no such mechanism.
+        NotOffered,
+    }
 }
 
 impl Absence {

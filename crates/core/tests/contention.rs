@@ -78,7 +78,7 @@ fn pairing_by_l1_bandwidth_needs_its_counts() {
         let mut world = Memory::new(Machine::uniform("six by two", 6, 2), work);
         world.l1_per_us = Some(600);
         if !counted {
-            world.capabilities.missing.insert(Capability::L1Accesses, Absence::NoSuchEvent);
+            world.capabilities.missing.insert(Capability::Counter(Counter::L1Accesses), Absence::NoSuchEvent);
         }
         turnaround(&run_policy(&mut world, "bandwidth", &[], &RunConfig::default()))
     };

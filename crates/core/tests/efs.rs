@@ -376,8 +376,14 @@ fn reads_from_memory_are_required_and_writes_wanted() {
         capabilities.missing.insert(capability, Absence::NoCounters);
         entry.shortfalls(&params, &capabilities)[..].to_vec()
     };
-    assert!(matches!(missing(Capability::MmReads)[..], [Shortfall { importance: Importance::Required, .. }]));
-    assert!(matches!(missing(Capability::MmWrites)[..], [Shortfall { importance: Importance::Wanted(_), .. }]));
+    assert!(matches!(
+        missing(Capability::Counter(Counter::MmReads))[..],
+        [Shortfall { importance: Importance::Required, .. }]
+    ));
+    assert!(matches!(
+        missing(Capability::Counter(Counter::MmWrites))[..],
+        [Shortfall { importance: Importance::Wanted(_), .. }]
+    ));
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn what_ends_starts_again_until_the_longest_has_ended_once() {
     // What runs for another time is ended, and has failed nothing.
     assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
     assert_eq!(result.tasks[0].cpu_time, Reading::Value(Nanos::from_ms(300)), "figures are of the first run");
-    assert_eq!(result.tasks[0].counts.instructions, Reading::Value(300_000_000));
+    assert_eq!(result.tasks[0].counts[Counter::Instructions], Reading::Value(300_000_000));
     let killed = world.acts.iter().filter(|(_, act)| matches!(act, Act::Kill(_))).count();
     assert_eq!(killed, 2);
     assert_eq!((told.started, told.ended), (vec![0, 1, 2], vec![0, 2, 1]));

@@ -211,7 +211,7 @@ fn counters_that_vanish_are_survived() {
         let result = run_policy(&mut world, policy, &[], &RunConfig::default());
         for task in &result.tasks {
             assert_eq!(task.exit, Some(Exit::Code(0)));
-            assert_eq!(task.counts.cycles, Reading::Absent(Absence::CountersLost));
+            assert_eq!(task.counts[Counter::Cycles], Reading::Absent(Absence::CountersLost));
         }
     }
 }

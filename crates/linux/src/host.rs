@@ -6,7 +6,6 @@ use crate::cgroup::{GroupError, JobGroup, RunGroup};
 use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
 use crate::emulate::{SlowClock, SmallCores};
 use crate::energy::{EnergyMeter, NoEnergy};
-use crate::events::EventKind;
 use crate::guardian::{Charge, Guardian};
 use crate::interrupts::ENDING;
 use crate::meminfo;
@@ -17,8 +16,8 @@ use crate::spawn::{self, Program, Surroundings};
 use crate::sys::{self, FileLimit, RawPid, SignalMask, Status};
 use crate::tree::Tree;
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan,
-    Reading, TaskId, Usage,
+    Absence, Backend, Capabilities, Capability, Change, Counter, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement,
+    Plan, Reading, TaskId, Usage,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
@@ -593,20 +592,13 @@ impl Host {
 /// count as missing.
 pub fn capabilities(root: &Root, machine: &Machine, counters: &CounterSupport, freezing: Freezing) -> Capabilities {
     let mut capabilities = Capabilities::default();
-    let both = |a: Reading<()>, b: Reading<()>| a.and_then(|()| b);
     let grouped = freezing == Freezing::Cgroup;
-    let kinds = [
-        (Capability::Ipc, both(counters.of(EventKind::Cycles), counters.of(EventKind::Instructions))),
-        (Capability::L1Accesses, counters.of(EventKind::L1Accesses)),
-        (Capability::LlcAccesses, counters.of(EventKind::LlcAccesses)),
-        (Capability::MmReads, counters.of(EventKind::MmReads)),
-        (Capability::MmWrites, counters.of(EventKind::MmWrites)),
-        // A group's own statistics tell CPU time where perf events are refused.
-        (Capability::CpuTime, if grouped { Reading::Value(()) } else { counters.cpu_time }),
-    ];
-    for (capability, state) in kinds {
+    // A group's own statistics tell CPU time where perf events are refused.
+    let cpu_time = (Capability::CpuTime, if grouped { Reading::Value(()) } else { counters.cpu_time });
+    let counted = Counter::ALL.map(|counter| (Capability::of(counter), counters.of(counter)));
+    for (capability, state) in counted.into_iter().chain([cpu_time]) {
         if let Some(why) = state.absence() {
-            capabilities.missing.insert(capability, why);
+            capabilities.missing.entry(capability).or_insert(why);
         }
     }
     if let Err(problem) = EnergyMeter::open(root) {

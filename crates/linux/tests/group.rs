@@ -1,7 +1,7 @@
 //! Inherited group reads on real processes. The kernel's software events stand in for hardware counters, so that it
 //! works on any machine: the same calls, the same groups, other numbers.
 
-use cosched_core::{Nanos, Reading};
+use cosched_core::{Counter, Nanos, Reading};
 use cosched_linux::counters::{JobCounters, Start};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
@@ -46,7 +46,7 @@ fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
     for problem in &problems {
         println!("{problem}");
     }
-    let Reading::Value(zero) = before.instructions else {
+    let Reading::Value(zero) = before[Counter::Instructions] else {
         drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {}\n", problems[0])));
         return;
     };
@@ -58,16 +58,22 @@ fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
         let share = Nanos(counted).share_of(clock.value().unwrap());
         assert!((0.9..1.1).contains(&share), "{counted} {clock:?}");
     };
-    near(value(during.instructions), clock_during);
-    near(value(after.instructions), clock_after);
-    assert!(value(during.instructions) > 1_000_000 && value(after.instructions) > value(during.instructions));
-    assert!(value(during.cycles) > 0 && value(after.cycles) >= value(during.cycles));
-    assert!(after.mm_reads.is_value() && !counters.multiplexed());
+    near(value(during[Counter::Instructions]), clock_during);
+    near(value(after[Counter::Instructions]), clock_after);
+    assert!(
+        value(during[Counter::Instructions]) > 1_000_000
+            && value(after[Counter::Instructions]) > value(during[Counter::Instructions])
+    );
+    assert!(value(during[Counter::Cycles]) > 0 && value(after[Counter::Cycles]) >= value(during[Counter::Cycles]));
+    assert!(after[Counter::MmReads].is_value() && !counters.multiplexed());
     // The refused ones are absent, each with a problem, and the others were not disturbed.
-    for (name, count) in after.named() {
-        let problem = problems.iter().find(|problem| problem.kind.name() == name);
-        assert_eq!(count.absence(), problem.map(|problem| problem.reason), "{name}");
+    for (counter, count) in after.iter() {
+        let problem = problems.iter().find(|problem| problem.counter == counter);
+        assert_eq!(count.absence(), problem.map(|problem| problem.reason), "{counter}");
     }
-    assert_eq!(problems.len(), 3);
-    assert_eq!(after.since(&during).cycles, Reading::Value(value(after.cycles) - value(during.cycles)));
+    assert_eq!(problems.len(), Counter::COUNT - 3);
+    assert_eq!(
+        after.since(&during)[Counter::Cycles],
+        Reading::Value(value(after[Counter::Cycles]) - value(during[Counter::Cycles]))
+    );
 }

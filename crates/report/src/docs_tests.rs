@@ -1,12 +1,12 @@
 //! The documentation of the formats says what the code does.
 
 use crate::series::Row;
-use crate::testing::{decision, info, result, samples, snapshot, wait_reasons};
+use crate::testing::{decision, info, result, samples, snapshot};
 use crate::{
     EventReader, JOBLOG_HEADER, RECORD_SCHEMA, SERIES_KINDS, SERIES_SCHEMA, SeriesHeader, read_event, read_joblog,
 };
 use cosched_core::metric::METRICS;
-use cosched_core::{Absence, Nanos, Purpose, TaskId, Trigger};
+use cosched_core::{Absence, Counter, Nanos, Purpose, Trigger, WaitReason};
 use serde_json::Value;
 
 const DOCS: &str = include_str!("../../../docs/formats.md");
@@ -126,48 +126,32 @@ fn the_example_of_an_error_is_real() {
 
 #[test]
 fn every_code_is_documented() {
-    for reason in wait_reasons() {
+    for reason in WaitReason::one_of_each() {
         let value = serde_json::to_value(reason).unwrap();
         assert!(DOCS.contains(&format!("| `{}` |", value["why"].as_str().unwrap())));
         check_keys(&value, &[]);
     }
-    let task = TaskId(0);
-    let triggers = [
-        Trigger::QuantumEnd,
-        Trigger::LeaseEnd(task),
-        Trigger::Arrived(task),
-        Trigger::Ended(task),
-        Trigger::Woke(task),
-        Trigger::LoadFell,
-        Trigger::Starved(task),
-    ];
-    let absences = [
-        Absence::NotRequested,
-        Absence::NoCounters,
-        Absence::NoSuchEvent,
-        Absence::NoPermission,
-        Absence::CountersLost,
-        Absence::WentBackwards,
-        Absence::NotYetMeasured,
-        Absence::NoSoloEstimate,
-        Absence::NoSoloTime,
-        Absence::NoSoloTrace,
-        Absence::NotEnded,
-        Absence::NotStarted,
-        Absence::NoEnergyMeter,
-        Absence::Simulated,
-        Absence::SomeTasksLackIt,
-    ];
-    let purposes = [Purpose::Run, Purpose::MeasureAlone, Purpose::LowContention];
-    let codes = (triggers.map(|trigger| serde_json::to_value(trigger).unwrap()).into_iter())
-        .chain(absences.map(|absence| serde_json::to_value(absence).unwrap()))
-        .chain(purposes.map(|purpose| serde_json::to_value(purpose).unwrap()));
-    for code in codes {
-        let code = match &code {
-            Value::Object(map) => map.keys().next().unwrap().clone(),
+    for absence in Absence::ALL {
+        let row = format!("| `{}` | {} |", serde_json::to_value(absence).unwrap().as_str().unwrap(), absence.text());
+        assert!(DOCS.lines().any(|line| line == row), "docs/formats.md lacks the line {row}");
+    }
+    for trigger in Trigger::one_of_each() {
+        let code = match serde_json::to_value(trigger).unwrap() {
+            Value::Object(of_task) => of_task.keys().next().unwrap().clone(),
             code => code.as_str().unwrap().to_owned(),
         };
         assert!(named(&code), "{code}");
+    }
+    for purpose in Purpose::ALL {
+        assert!(named(serde_json::to_value(purpose).unwrap().as_str().unwrap()), "{purpose:?}");
+    }
+}
+
+#[test]
+fn every_counter_is_documented() {
+    for counter in Counter::ALL {
+        let row = format!("| `{}` | {} | {} |", counter.name(), counter.text(), counter.unit());
+        assert!(DOCS.lines().any(|line| line == row), "docs/formats.md lacks the line {row}");
     }
 }
 

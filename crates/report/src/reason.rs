@@ -131,19 +131,19 @@ pub fn warning_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::wait_reasons;
     use cosched_core::InvalidDecision;
 
     #[test]
     fn every_reason_is_a_sentence_with_its_numbers() {
-        let text: String =
-            wait_reasons().iter().map(|reason| format!("{}: {}\n", wait_code(reason), wait_text(reason))).collect();
+        let reasons = [WaitReason::Order { ahead: 0 }, WaitReason::Order { ahead: 12 }];
+        let reasons = reasons.into_iter().chain(WaitReason::one_of_each());
+        let text: String = reasons.map(|reason| format!("{}: {}\n", wait_code(&reason), wait_text(&reason))).collect();
         insta::assert_snapshot!(text);
     }
 
     #[test]
     fn codes_are_those_of_the_serialised_form() {
-        for reason in wait_reasons() {
+        for reason in WaitReason::one_of_each() {
             let json = serde_json::to_value(reason).unwrap();
             assert_eq!(json["why"], wait_code(&reason));
         }
@@ -172,18 +172,8 @@ mod tests {
 
     #[test]
     fn triggers_name_their_jobs() {
-        let job = TaskId(3);
-        let triggers = [
-            Trigger::QuantumEnd,
-            Trigger::LeaseEnd(job),
-            Trigger::Arrived(job),
-            Trigger::Ended(job),
-            Trigger::Woke(job),
-            Trigger::LoadFell,
-            Trigger::Starved(job),
-        ];
-        let texts: Vec<String> =
-            triggers.iter().map(|trigger| trigger_text(trigger, |task| format!("mcf-{}", task.0))).collect();
+        let name = |task: TaskId| format!("mcf-{}", task.0);
+        let texts: Vec<String> = Trigger::one_of_each().iter().map(|trigger| trigger_text(trigger, name)).collect();
         insta::assert_snapshot!(texts.join("\n"));
     }
 }

@@ -6,7 +6,7 @@ use crate::figures::Absences;
 use crate::json::{self, JsonError};
 use crate::record::{Record, SoloTimes, solo_times};
 use crate::series::{Row, SeriesError, SeriesReader};
-use cosched_core::{Absence, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
+use cosched_core::{Absence, Counter, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
 use serde::{Deserialize, Serialize};
 use std::io::BufRead;
 use std::sync::Arc;
@@ -56,8 +56,7 @@ impl SoloFile {
             if let (_, Row::Sampled(sample)) = row?
                 && let Some(tracer) = tracers.get_mut(sample.task.0 as usize)
             {
-                let [cycles, instructions, ..] = sample.counts;
-                tracer.add(cycles, instructions);
+                tracer.add(sample.counts[Counter::Cycles], sample.counts[Counter::Instructions]);
             }
         }
         let times = solo_times(record);
@@ -65,8 +64,8 @@ impl SoloFile {
             let time_s = times.by_name.get(&job.name).copied().filter(|_| job.exit == Some(0))?;
             let mut absent = Absences::default();
             let time = Nanos::from_s(time_s);
-            let reads = job.counts.get("mm_reads").and_then(|&reads| Rate::from_count(reads, time));
-            let why = job.counts.why("mm_reads").unwrap_or(Absence::NotYetMeasured.text()).to_owned();
+            let reads = job.counts.get(Counter::MmReads.name()).and_then(|&reads| Rate::from_count(reads, time));
+            let why = job.counts.why(Counter::MmReads.name()).unwrap_or(Absence::NotYetMeasured.text()).to_owned();
             let command = job.command.clone();
             let (trace, no_trace) = match tracer.finish() {
                 // The samples of later runs would go on where the first ended.
@@ -227,7 +226,7 @@ mod tests {
         let mut series = SeriesWriter::new(&mut text, &SeriesHeader::new(&info, &specs));
         let mut samples = samples(Nanos::from_ms(400));
         if gap {
-            samples[1].counts.cycles = Reading::Absent(Absence::CountersLost);
+            samples[1].counts[Counter::Cycles] = Reading::Absent(Absence::CountersLost);
         }
         for _ in 0..2 {
             series.decided(&DecisionRecord {

@@ -2,9 +2,9 @@
 
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Counts, Decision, EndedBy, Estimates, Exit, Machine, Nanos, Overhead,
-    Placement, ProgressBasis, Purpose, Rate, Reading, RunResult, Running, Sample, Snapshot, TaskId, TaskResult,
-    TaskSpec, TaskView, Trigger, Usage, Wait, WaitReason,
+    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Machine, Nanos,
+    Overhead, Placement, ProgressBasis, Purpose, Rate, Reading, RunResult, Running, Sample, Snapshot, TaskId,
+    TaskResult, TaskSpec, TaskView, Trigger, Usage, Wait, WaitReason,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -37,39 +37,19 @@ impl Write for FullDisk {
     }
 }
 
-pub(crate) fn wait_reasons() -> Vec<WaitReason> {
-    vec![
-        WaitReason::Order { ahead: 0 },
-        WaitReason::Order { ahead: 1 },
-        WaitReason::Order { ahead: 12 },
-        WaitReason::Fitness { bandwidth: Rate(41_200), wanted: Rate(3_540) },
-        WaitReason::Ahead { progress_milli: 12_345, max_progress_milli: 12_900 },
-        WaitReason::Heavy { llc: Rate(30_100), llc_limit: Rate(19_000), mm: Rate(1_000), mm_limit: Rate(3_500) },
-        WaitReason::Unmeasured,
-        WaitReason::Gang { needs: 4, free: 1 },
-        WaitReason::Affinity,
-        WaitReason::BusFull {
-            demand_milli: 600,
-            threshold_milli: 399,
-            energy_with_mj: 47_900,
-            energy_without_mj: 43_840,
-        },
-    ]
-}
-
 pub(crate) fn machine() -> Arc<Machine> {
     Arc::new(Machine::uniform("two cores", 2, 1))
 }
 
 pub(crate) fn counted(instructions: u64, cycles: u64) -> Counts {
-    Counts {
-        cycles: Reading::Value(cycles),
-        instructions: Reading::Value(instructions),
-        l1_accesses: Reading::Value(instructions / 3),
-        llc_accesses: Reading::Value(instructions / 100),
-        mm_reads: Reading::Value(instructions / 1_000),
-        mm_writes: Reading::Absent(Absence::NoSuchEvent),
-    }
+    Counts::from_fn(|counter| match counter {
+        Counter::Cycles => Reading::Value(cycles),
+        Counter::Instructions => Reading::Value(instructions),
+        Counter::L1Accesses => Reading::Value(instructions / 3),
+        Counter::LlcAccesses => Reading::Value(instructions / 100),
+        Counter::MmReads => Reading::Value(instructions / 1_000),
+        _ => Reading::Absent(Absence::NoSuchEvent),
+    })
 }
 
 /// A job that ran from 0 to `finish_s` and needs `solo_s` alone.
@@ -173,7 +153,7 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
         quantum: Nanos::from_ms(200),
         started_at: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250)),
         jobs,
-        capabilities: Capabilities { missing: [(Capability::MmWrites, Absence::NoSuchEvent)].into() },
+        capabilities: Capabilities { missing: [(Capability::Counter(Counter::MmWrites), Absence::NoSuchEvent)].into() },
         counters: Some("5 events of AMD Zen 5".to_owned()),
         freezing: Some("signals".to_owned()),
         cpu_share: Reading::Value(0.0021),

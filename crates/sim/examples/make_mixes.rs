@@ -47,7 +47,7 @@ fn mean_under_linux(machine: &Arc<MachineSpec>, programs: &Programs) -> Result<f
     let mut sim = Sim::new(SimConfig::new(machine.clone(), programs.iter().map(job).collect(), 1))?;
     let tasks = programs.iter().zip(0..).map(|(program, id)| TaskSpec::new(id, &program.name)).collect();
     let result = run(&mut sim, &mut *(entry.build)(&params), &mut NullRecorder, tasks, &RunConfig::default())?;
-    let reads: u64 = result.tasks.iter().filter_map(|task| task.counts.mm_reads.value()).sum();
+    let reads: u64 = result.tasks.iter().filter_map(|task| task.counts[Counter::MmReads].value()).sum();
     Ok(reads as f64 / result.turnaround.as_us())
 }
 

@@ -105,7 +105,7 @@ fn run_on(config: &SimConfig, policy: &str) -> Result<Outcome, Box<dyn Error>> {
         .collect();
     let least = slowdowns.iter().copied().fold(f64::INFINITY, f64::min);
     let most = slowdowns.iter().copied().fold(0.0, f64::max);
-    let reads: u64 = result.tasks.iter().filter_map(|task| task.counts.mm_reads.value()).sum();
+    let reads: u64 = result.tasks.iter().filter_map(|task| task.counts[Counter::MmReads].value()).sum();
     Ok(Outcome {
         turnaround: result.turnaround.as_s(),
         reads: reads as f64 / result.turnaround.as_us(),

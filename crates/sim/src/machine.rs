@@ -2,7 +2,9 @@
 
 use crate::curve::LatencyCurve;
 use crate::source::Source;
-use cosched_core::{CoreType, Cpu, CpuId, CpuSet, Machine, ParamError, Params, PolicyEntry, Reading};
+use cosched_core::{
+    Absence, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError, Params, PerCounter, PolicyEntry, Reading,
+};
 use std::sync::Arc;
 
 /// A simulated machine. Every group of figures says where it comes from.
@@ -126,20 +128,38 @@ pub struct KernelSpec {
 /// What can be counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountersSpec {
-    /// Cycles and instructions.
-    pub ipc: bool,
-    /// Accesses to the first-level cache.
-    pub l1_accesses: bool,
-    /// Accesses to the last-level cache.
-    pub llc_accesses: bool,
-    /// Lines read from memory.
-    pub mm_reads: bool,
-    /// Lines written to memory, per task.
-    pub mm_writes: bool,
-    /// A meter of energy.
+    /// Whether each counter counts per task.
+    pub counts: PerCounter<bool>,
+    /// Whether policies can read a meter of energy.
     pub energy: bool,
     /// Each interval's count is off by up to this share, up or down.
     pub noise: f64,
+}
+
+impl CountersSpec {
+    /// The key in `[counters]` of a machine file that says whether a counter counts.
+    pub fn key(counter: Counter) -> &'static str {
+        match counter {
+            Counter::Cycles | Counter::Instructions => "ipc",
+            other => other.name(),
+        }
+    }
+
+    /// What a machine file says of counters: keys and values, each key once.
+    pub fn flags(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        // Cycles and instructions have a key in common.
+        let others = Counter::ALL.into_iter().filter(|&counter| counter != Counter::Instructions);
+        others.map(|counter| (CountersSpec::key(counter), self.counts[counter]))
+    }
+
+    /// Why a counter does not count; `None` when it does.
+    pub fn absence(&self, counter: Counter) -> Option<Absence> {
+        if self.counts[counter] {
+            return None;
+        }
+        let any = self.counts.iter().any(|(_, counts)| *counts);
+        Some(if any { Absence::NoSuchEvent } else { Absence::NoCounters })
+    }
 }
 
 impl MachineSpec {

@@ -11,8 +11,8 @@ use crate::schedule::InForce;
 use crate::solo::SoloRun;
 use crate::world::{Happening, Instance, State, World};
 use cosched_core::{
-    Absence, Change, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Payload, Placement, Plan, Reading, Rng, SoloTrace,
-    TaskId, Usage,
+    Absence, Change, Counter, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Payload, Placement, Plan, Reading, Rng,
+    SoloTrace, TaskId, Usage,
 };
 use cosched_core::{Backend, Capabilities, Capability, Event, Kill};
 use std::collections::VecDeque;
@@ -305,20 +305,17 @@ impl Backend for Sim {
 
     fn capabilities(&self) -> Capabilities {
         let counters = &self.config.machine.counters;
-        let none =
-            !(counters.ipc || counters.l1_accesses || counters.llc_accesses || counters.mm_reads || counters.mm_writes);
-        let why = if none { Absence::NoCounters } else { Absence::NoSuchEvent };
         let mut capabilities = Capabilities::default();
+        for counter in Counter::ALL {
+            if let Some(why) = counters.absence(counter) {
+                capabilities.missing.insert(Capability::of(counter), why);
+            }
+        }
         let mut capability = |has: bool, capability: Capability, why: Absence| {
             if !has {
                 capabilities.missing.insert(capability, why);
             }
         };
-        capability(counters.ipc, Capability::Ipc, why);
-        capability(counters.l1_accesses, Capability::L1Accesses, why);
-        capability(counters.llc_accesses, Capability::LlcAccesses, why);
-        capability(counters.mm_reads, Capability::MmReads, why);
-        capability(counters.mm_writes, Capability::MmWrites, why);
         capability(counters.energy, Capability::Energy, Absence::NoEnergyMeter);
         capability(self.machine.core_types.len() > 1, Capability::CoreTypes, Absence::OneCoreType);
         capabilities

@@ -32,7 +32,7 @@ fn what_ends_begins_anew_with_all_its_work() {
         let first = result.tasks[0].finished.unwrap();
         assert!(first < Nanos::from_ms(420), "{policy}: {first:?}");
         let (once, _) = run_on(&config, policy);
-        assert_eq!(result.tasks[0].counts.instructions, once.tasks[0].counts.instructions);
+        assert_eq!(result.tasks[0].counts[Counter::Instructions], once.tasks[0].counts[Counter::Instructions]);
         // Those that go on take power as long as the longest runs.
         assert!(result.energy_j.value().unwrap() > once.energy_j.value().unwrap());
     }

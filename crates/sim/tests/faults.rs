@@ -40,7 +40,7 @@ fn every_policy_survives_counters_that_vanish_wrap_or_lie() {
             all_done(&result, entry.name);
             assert_eq!(result.policy_faults, 0, "{} {fault:?}", entry.name);
             if fault == FaultKind::CountersVanish {
-                let counts = result.tasks.iter().map(|task| task.counts.instructions);
+                let counts = result.tasks.iter().map(|task| task.counts[Counter::Instructions]);
                 assert!(counts.into_iter().any(|count| count == Reading::Absent(Absence::CountersLost)));
             }
         }

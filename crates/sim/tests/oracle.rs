@@ -124,9 +124,9 @@ fn compare(machine: &MachineSpec, jobs: &[(ProgramSpec, u64)], at_ms: u64, toler
     let mut usages = Vec::new();
     sim.read(&(0..jobs.len() as u32).map(TaskId).collect::<Vec<_>>(), &mut usages);
     for (task, (usage, walker)) in usages.iter().zip(&walkers).enumerate() {
-        let executed = usage.counts.instructions.value().unwrap() as f64;
+        let executed = usage.counts[Counter::Instructions].value().unwrap() as f64;
         let off = executed / walker.done - 1.0;
-        let reads = usage.counts.mm_reads.value().unwrap() as f64;
+        let reads = usage.counts[Counter::MmReads].value().unwrap() as f64;
         let reads_off = (reads - walker.read) / walker.read.max(1e4);
         assert!(off.abs() < tolerance, "task {task}: {executed} instructions, the reference {}", walker.done);
         assert!(reads_off.abs() < tolerance, "task {task}: {reads} reads, the reference {}", walker.read);

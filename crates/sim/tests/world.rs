@@ -74,7 +74,7 @@ fn energy_is_the_sum_of_its_parts_and_of_what_was_done() {
     let seconds = result.turnaround.as_s();
     let instructions: f64 = (0..3).map(|id| sim.executed(TaskId(id))).sum();
     let ran: f64 = result.tasks.iter().map(|task| task.turnaround().unwrap().as_s()).sum();
-    let lines: f64 = result.tasks.iter().map(|task| task.counts.mm_reads.value().unwrap() as f64).sum();
+    let lines: f64 = result.tasks.iter().map(|task| task.counts[Counter::MmReads].value().unwrap() as f64).sum();
     let expected = [(20.0 + 4.0) * seconds, 8.0 * seconds, 5.0 * ran, instructions / 1e9, lines * 20.0 / 1e9];
     for ((name, part), expected) in parts.iter().zip(expected) {
         assert!((part - expected).abs() <= 1e-6 * expected + 1e-6, "{name}: {part} {expected}");

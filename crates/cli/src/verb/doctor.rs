@@ -3,10 +3,10 @@
 use super::run::Format;
 use crate::exit::Exit;
 use clap::Args;
-use cosched_core::Reading;
+use cosched_core::{Counter, Reading};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
-use cosched_linux::events::MachineEvents;
+use cosched_linux::events::{MachineEvents, short_name};
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::{freezer_problem, meminfo};
@@ -26,7 +26,8 @@ pub(crate) struct DoctorArgs {
 /// One line of the table of features.
 #[derive(Serialize)]
 struct Feature {
-    feature: &'static str,
+    /// Its name, unique in the table.
+    feature: String,
     works: bool,
     /// What was found.
     found: String,
@@ -63,17 +64,11 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
 fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<Feature> {
     let is_virtual = topology.facts.virtual_machine;
     let mut features = Vec::new();
-    for (kind, state) in &counters.events {
-        let problem = counters.problems.iter().find(|problem| problem.kind == *kind);
+    for counter in Counter::BY_NEED {
+        let state = counters.of(counter);
+        let problem = counters.problems.iter().find(|problem| problem.counter == counter);
         features.push(Feature {
-            feature: match kind.name() {
-                "instructions" => "count instructions",
-                "cycles" => "count cycles",
-                "mm_reads" => "count reads from memory",
-                "llc_accesses" => "count LLC accesses",
-                "l1_accesses" => "count L1 accesses",
-                _ => "count writes to memory",
-            },
+            feature: format!("count {}", counter.text()),
             works: state.is_value(),
             found: match (state, problem) {
                 (Reading::Value(()), _) => "yes".to_owned(),
@@ -91,8 +86,10 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
                     "let the hypervisor expose the PMU (KVM: -cpu host,pmu=on), or use a physical machine".to_owned(),
                 ),
                 Reading::Absent(_) => {
-                    let example =
-                        format!("cosched run --event {}=RAW, if your processor's manual has such an event", kind.key());
+                    let example = format!(
+                        "cosched run --event {}=RAW, if your processor's manual has such an event",
+                        short_name(counter)
+                    );
                     Some(example)
                 }
             },
@@ -100,7 +97,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     }
     let freezer = freezer_problem(root);
     features.push(Feature {
-        feature: "CPU time per job",
+        feature: "CPU time per job".to_owned(),
         works: counters.cpu_time.is_value() || freezer.is_none(),
         found: match (counters.cpu_time, &freezer) {
             (Reading::Value(()), _) => "from the kernel's task clock".to_owned(),
@@ -113,7 +110,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
             .then(|| "sudo sysctl kernel.perf_event_paranoid=2".to_owned()),
     });
     features.push(Feature {
-        feature: "freeze by cgroup",
+        feature: "freeze by cgroup".to_owned(),
         works: freezer.is_none(),
         found: freezer.as_ref().map_or_else(|| "yes".to_owned(), ToString::to_string),
         needs: "cgroup v2 (Linux 5.2) and leave to write one's own group: root, or delegation by systemd",
@@ -121,7 +118,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         mend: freezer.is_some().then(|| "systemd-run --user --scope -p Delegate=yes cosched run ...".to_owned()),
     });
     features.push(Feature {
-        feature: "freeze by signals",
+        feature: "freeze by signals".to_owned(),
         works: true,
         found: "yes".to_owned(),
         needs: "nothing",
@@ -129,7 +126,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         mend: None,
     });
     features.push(Feature {
-        feature: "bind to CPUs",
+        feature: "bind to CPUs".to_owned(),
         works: true,
         found: format!("{} of {} CPUs", topology.facts.used.len(), topology.facts.present.len()),
         needs: "nothing; a container or cpuset may leave fewer CPUs",
@@ -138,7 +135,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     });
     let energy = EnergyMeter::open(root);
     features.push(Feature {
-        feature: "package energy",
+        feature: "package energy".to_owned(),
         works: energy.is_ok(),
         found: match &energy {
             Ok(meter) => format!("{} packages", meter.packages()),
@@ -155,7 +152,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     });
     let memory = meminfo::read(root);
     features.push(Feature {
-        feature: "memory left",
+        feature: "memory left".to_owned(),
         works: memory.is_ok(),
         found: memory.map_or_else(|error| error.to_string(), |memory| format!("{} MiB", memory.usable() >> 20)),
         needs: "nothing",
@@ -164,7 +161,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     });
     let types = topology.machine.core_types.len();
     features.push(Feature {
-        feature: "cores of two types",
+        feature: "cores of two types".to_owned(),
         works: types > 1,
         found: format!("{types} type{}", if types == 1 { "" } else { "s" }),
         needs: "a hybrid processor",
@@ -197,14 +194,16 @@ fn text(topology: &Topology, counters: &CounterSupport, features: &[Feature]) ->
         let _ = writeln!(out, "counters of {pmu}: table {table}");
     }
     out.push('\n');
+    let width = features.iter().map(|feature| feature.feature.len()).max().unwrap_or_default();
+    let indent = width + "off ".len() + 1;
     for feature in features {
         let mark = if feature.works { "ok " } else { "off" };
-        let _ = writeln!(out, "{mark} {:<25} {}", feature.feature, feature.found);
+        let _ = writeln!(out, "{mark} {:<width$} {}", feature.feature, feature.found);
         if !feature.works {
-            let _ = writeln!(out, "{:<30}needs: {}", "", feature.needs);
-            let _ = writeln!(out, "{:<30}without: {}", "", feature.without);
+            let _ = writeln!(out, "{:<indent$}needs: {}", "", feature.needs);
+            let _ = writeln!(out, "{:<indent$}without: {}", "", feature.without);
             if let Some(mend) = &feature.mend {
-                let _ = writeln!(out, "{:<30}mend: {mend}", "");
+                let _ = writeln!(out, "{:<indent$}mend: {mend}", "");
             }
         }
     }

@@ -5,6 +5,7 @@ mod bandwidth;
 mod progress;
 mod trace;
 
+use crate::counter::Counter;
 use crate::sample::Sample;
 use crate::snapshot::Estimates;
 use crate::task::SoloProfile;
@@ -67,15 +68,15 @@ impl TaskEstimator {
         }
         estimates.executed = estimates.executed.saturating_add(1);
         estimates.ran += sample.interval;
-        self.reads.add(sample.counts.mm_reads, sample.interval);
+        self.reads.add(sample.counts[Counter::MmReads], sample.interval);
         estimates.mm_reads_mean = self.reads.mean();
         // An interval too short to say anything keeps the rates of the one before it.
         let telling = sample.interval.0 * 10 >= self.quantum.0 || estimates.executed == 1;
         if telling {
-            estimates.mm_reads = sample.rate(sample.counts.mm_reads);
-            estimates.mm_writes = sample.rate(sample.counts.mm_writes);
-            estimates.llc = sample.rate(sample.counts.llc_accesses);
-            estimates.l1 = sample.rate(sample.counts.l1_accesses);
+            estimates.mm_reads = sample.rate(sample.counts[Counter::MmReads]);
+            estimates.mm_writes = sample.rate(sample.counts[Counter::MmWrites]);
+            estimates.llc = sample.rate(sample.counts[Counter::LlcAccesses]);
+            estimates.l1 = sample.rate(sample.counts[Counter::L1Accesses]);
             estimates.ipc = sample.counts.ipc();
         }
         self.rate_on_cpu(sample, estimates);
@@ -99,8 +100,8 @@ impl TaskEstimator {
     fn rate_on_cpu(&mut self, sample: &Sample, estimates: &mut Estimates) {
         let telling = sample.cpu_time.value().is_none_or(|time| time.0 * 100 >= self.quantum.0);
         if telling || self.rated_on != sample.cpus {
-            estimates.cpu_instructions = sample.rate_on_cpu(sample.counts.instructions).map(|rate| rate.0);
-            estimates.cpu_mm_reads = sample.rate_on_cpu(sample.counts.mm_reads);
+            estimates.cpu_instructions = sample.rate_on_cpu(sample.counts[Counter::Instructions]).map(|rate| rate.0);
+            estimates.cpu_mm_reads = sample.rate_on_cpu(sample.counts[Counter::MmReads]);
             self.rated_on.clone_from(&sample.cpus);
         }
     }

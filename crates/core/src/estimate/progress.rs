@@ -121,6 +121,7 @@ fn is_low_contention(sample: &Sample, quantum: Nanos) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counter::Counter;
     use crate::sample::{Counts, Usage};
     use crate::task::TaskId;
 
@@ -128,8 +129,8 @@ mod tests {
 
     fn sample(ms: u64, ipc_milli: u64, purpose: Purpose) -> Sample {
         let mut counts = Usage::zero(TaskId(0)).counts;
-        counts.cycles = Reading::Value(1_000 * ms);
-        counts.instructions = Reading::Value(ipc_milli * ms);
+        counts[Counter::Cycles] = Reading::Value(1_000 * ms);
+        counts[Counter::Instructions] = Reading::Value(ipc_milli * ms);
         Sample {
             task: TaskId(0),
             at: Q,

@@ -2,6 +2,7 @@
 //! very instructions that it executed, as its Oracle has it.
 
 use super::progress::{run_quanta, used_quanta};
+use crate::counter::Counter;
 use crate::sample::Sample;
 use crate::solo_trace::SoloTrace;
 use crate::units::{Absence, Nanos, Reading};
@@ -25,7 +26,7 @@ impl TraceProgress {
 
     /// Takes in one interval; the IPC that the task would have had in it alone.
     pub(super) fn add(&mut self, sample: &Sample, quantum: Nanos) -> Reading<f64> {
-        let counts = (sample.counts.instructions, sample.counts.ipc());
+        let counts = (sample.counts[Counter::Instructions], sample.counts.ipc());
         if let (Reading::Value(instructions), None) = (counts.0, self.lost) {
             let end = self.position.saturating_add(instructions);
             let alone = self.trace.ipc_over(self.position, end);
@@ -71,8 +72,8 @@ mod tests {
 
     fn sample(cycles: u64, instructions: u64) -> Sample {
         let mut counts = Usage::zero(TaskId(0)).counts;
-        counts.cycles = Reading::Value(cycles);
-        counts.instructions = Reading::Value(instructions);
+        counts[Counter::Cycles] = Reading::Value(cycles);
+        counts[Counter::Instructions] = Reading::Value(instructions);
         Sample {
             task: TaskId(0),
             at: Q,

@@ -8,9 +8,10 @@ use super::params::{ParamKind, ParamSpec, QUANTUM_S};
 use super::round::Round;
 use super::target::{Fit, Target};
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
+use crate::capability::Capability;
+use crate::counter::Counter;
 use crate::decision::{Decision, WaitReason};
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 
@@ -37,8 +38,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(params: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.push(wanted(Capability::MmReads, "all jobs count as alike, and the longest waiting run"));
-    needs.push(wanted(Capability::L1Accesses, "jobs are not paired by their use of the L1 cache"));
+    needs.push(wanted(Capability::Counter(Counter::MmReads), "all jobs count as alike, and the longest waiting run"));
+    needs.push(wanted(Capability::Counter(Counter::L1Accesses), "jobs are not paired by their use of the L1 cache"));
     if params.word("target") == "ideal" {
         needs.push(required(Capability::SoloBandwidth));
     }

@@ -7,9 +7,10 @@
 use super::core_types::{Side, Split};
 use super::params::QUANTUM_S;
 use super::{Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
+use crate::capability::Capability;
+use crate::counter::Counter;
 use crate::decision::Decision;
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 
@@ -20,8 +21,13 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     params: &[QUANTUM_S],
     needs: |_| {
-        let all =
-            [Capability::CoreTypes, Capability::Affinity, Capability::CpuTime, Capability::Ipc, Capability::MmReads];
+        let all = [
+            Capability::CoreTypes,
+            Capability::Affinity,
+            Capability::CpuTime,
+            Capability::Ipc,
+            Capability::Counter(Counter::MmReads),
+        ];
         all.map(required).to_vec()
     },
     build: |params| Box::new(Bias { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() }),

@@ -3,9 +3,9 @@
 use super::core_types::{Side, Split};
 use super::params::QUANTUM_S;
 use super::{Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
+use crate::capability::Capability;
 use crate::decision::Decision;
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::task::TaskId;
 use crate::units::Nanos;

@@ -6,10 +6,11 @@ use super::estimation::{Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, SHARE_
 use super::params::QUANTUM_S;
 use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
+use crate::capability::Capability;
+use crate::counter::Counter;
 use crate::decision::{Basis, Decision, WaitReason};
 use crate::placement::Purpose;
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -38,8 +39,11 @@ fn needs(_: &Params) -> Vec<Need> {
 pub(super) fn progress_needs() -> [Need; 3] {
     [
         wanted(Capability::Ipc, "progress is CPU time: slowdown by co-runners is not seen"),
-        wanted(Capability::LlcAccesses, "light and heavy jobs are told apart by their reads from memory alone"),
-        wanted(Capability::L1Accesses, "jobs are not paired by their use of the L1 cache"),
+        wanted(
+            Capability::Counter(Counter::LlcAccesses),
+            "light and heavy jobs are told apart by their reads from memory alone",
+        ),
+        wanted(Capability::Counter(Counter::L1Accesses), "jobs are not paired by their use of the L1 cache"),
     ]
 }
 

@@ -3,10 +3,10 @@
 use super::params::QUANTUM_S;
 use super::round::Round;
 use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field, wanted};
+use crate::capability::Capability;
 use crate::decision::{Basis, Decision, WaitReason};
 use crate::placement::Purpose;
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 

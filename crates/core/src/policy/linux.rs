@@ -2,10 +2,10 @@
 
 use super::params::QUANTUM_S;
 use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field, wanted};
+use crate::capability::Capability;
 use crate::decision::{Change, Decision};
 use crate::placement::{Placement, Purpose};
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 

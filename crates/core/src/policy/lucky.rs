@@ -27,11 +27,12 @@
 use super::core_types::{Side, Split};
 use super::params::{ParamSpec, QUANTUM_S, number};
 use super::{Params, Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
+use crate::capability::Capability;
+use crate::counter::Counter;
 use crate::decision::Decision;
 use crate::model::cross_core::{CoreSample, CoreType, Regression, benefit, tickets};
 use crate::model::lottery::Lottery;
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 
@@ -100,8 +101,13 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     params: PARAMS,
     needs: |_| {
-        let all =
-            [Capability::CoreTypes, Capability::Affinity, Capability::CpuTime, Capability::Ipc, Capability::MmReads];
+        let all = [
+            Capability::CoreTypes,
+            Capability::Affinity,
+            Capability::CpuTime,
+            Capability::Ipc,
+            Capability::Counter(Counter::MmReads),
+        ];
         all.map(required).to_vec()
     },
     build: |params| {

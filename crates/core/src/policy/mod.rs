@@ -46,9 +46,9 @@ mod target;
 pub use fitness::{Candidate, FitnessQueue};
 pub use params::{ParamError, ParamKind, ParamSpec, ParamValue, Params};
 
+use crate::capability::{Capabilities, Capability};
 use crate::decision::Decision;
 use crate::rng::Rng;
-use crate::run::{Capabilities, Capability};
 use crate::snapshot::Snapshot;
 use crate::units::Absence;
 

@@ -11,9 +11,10 @@ use super::perf_fair::{MARGIN, select};
 use super::round::Round;
 use super::target::Target;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
+use crate::capability::Capability;
+use crate::counter::Counter;
 use crate::decision::Decision;
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 
@@ -35,9 +36,11 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs
-        .extend([Capability::SoloTrace, Capability::SoloBandwidth, Capability::Ipc, Capability::MmReads].map(required));
-    needs.push(wanted(Capability::L1Accesses, "jobs are not paired by their use of the L1 cache"));
+    needs.extend(
+        [Capability::SoloTrace, Capability::SoloBandwidth, Capability::Ipc, Capability::Counter(Counter::MmReads)]
+            .map(required),
+    );
+    needs.push(wanted(Capability::Counter(Counter::L1Accesses), "jobs are not paired by their use of the L1 cache"));
     needs
 }
 

@@ -10,9 +10,10 @@ use super::params::{ParamSpec, QUANTUM_S, number};
 use super::round::Round;
 use super::target::{Fit, Target};
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
+use crate::capability::Capability;
+use crate::counter::Counter;
 use crate::decision::{Decision, WaitReason};
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,10 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.push(wanted(Capability::MmReads, "all jobs count as alike, and the longest waiting of those behind run"));
+    needs.push(wanted(
+        Capability::Counter(Counter::MmReads),
+        "all jobs count as alike, and the longest waiting of those behind run",
+    ));
     needs.extend(progress_needs());
     needs
 }

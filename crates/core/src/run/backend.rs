@@ -1,93 +1,13 @@
 //! The seam: what the loop asks of whatever runs tasks, be it this machine or a simulated one.
 
+use crate::capability::Capabilities;
 use crate::decision::Change;
 use crate::plan::Plan;
 use crate::sample::Usage;
 use crate::task::{Exit, TaskId};
 use crate::topology::Machine;
-use crate::units::{Absence, Nanos, Reading};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use crate::units::{Nanos, Reading};
 use std::sync::Arc;
-
-/// Something that a policy can be fed with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Capability {
-    /// CPU time per task.
-    CpuTime,
-    /// Cycles and instructions per task.
-    Ipc,
-    /// Accesses to the first-level cache per task.
-    L1Accesses,
-    /// Accesses to the last-level cache per task.
-    LlcAccesses,
-    /// Lines read from memory per task.
-    MmReads,
-    /// Lines written to memory per task.
-    MmWrites,
-    /// Tasks can be frozen and thawed.
-    Freeze,
-    /// Tasks can be bound to CPUs.
-    Affinity,
-    /// Energy of the processor package.
-    Energy,
-    /// Bandwidth of each task when alone, from a run before this one.
-    SoloBandwidth,
-    /// What each task does alone, instruction by instruction, from a run before this one.
-    SoloTrace,
-    /// The machine has at least two types of core.
-    CoreTypes,
-    /// The backend carries out plans by itself.
-    Plans,
-}
-
-impl Capability {
-    /// The capability in words.
-    pub fn text(self) -> &'static str {
-        match self {
-            Capability::CpuTime => "CPU time per job",
-            Capability::Ipc => "instructions per cycle",
-            Capability::L1Accesses => "L1 cache accesses",
-            Capability::LlcAccesses => "last-level cache accesses",
-            Capability::MmReads => "reads from memory",
-            Capability::MmWrites => "writes to memory",
-            Capability::Freeze => "freezing of jobs",
-            Capability::Affinity => "binding of jobs to CPUs",
-            Capability::Energy => "package energy",
-            Capability::SoloBandwidth => "solo bandwidth of each job",
-            Capability::SoloTrace => "solo trace of each job",
-            Capability::CoreTypes => "cores of two types",
-            Capability::Plans => "plans that are carried out without asking",
-        }
-    }
-
-    /// Whether it comes from hardware performance counters.
-    pub fn is_counter(self) -> bool {
-        matches!(
-            self,
-            Capability::Ipc
-                | Capability::L1Accesses
-                | Capability::LlcAccesses
-                | Capability::MmReads
-                | Capability::MmWrites
-        )
-    }
-}
-
-/// The capabilities that a backend lacks, and why; it has all others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capabilities {
-    /// The capabilities that are missing.
-    pub missing: BTreeMap<Capability, Absence>,
-}
-
-impl Capabilities {
-    /// Why a capability is missing, if it is.
-    pub fn why_missing(&self, capability: Capability) -> Option<Absence> {
-        self.missing.get(&capability).copied()
-    }
-}
 
 /// Something that happened to tasks, CPUs or plans.
 #[derive(Clone, Debug, PartialEq, Eq)]

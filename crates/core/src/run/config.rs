@@ -37,7 +37,7 @@ pub enum Actuation {
     #[default]
     Decisions,
     /// As plans, which the backend carries out by itself: a CPU whose task sleeps or ends goes to the next in the policy's
-    /// order at once. Needs [`Capability::Plans`](super::Capability::Plans).
+    /// order at once. Needs [`Capability::Plans`](crate::Capability::Plans).
     Plans,
 }
 

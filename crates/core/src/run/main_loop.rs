@@ -3,12 +3,13 @@
 //! Each turn: take in what happened, close the intervals of the tasks that it concerns, ask the policy, check its
 //! answer, carry it out, and wait for the next thing to happen.
 
-use super::backend::{Backend, Capability};
+use super::backend::Backend;
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
 use super::recorder::{DecisionRecord, EndedBy, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning};
 use super::state::{Loop, Planning, Tally};
 use super::task_record::TaskRecord;
+use crate::capability::Capability;
 use crate::check::check;
 use crate::decision::{Change, Decision};
 use crate::policy::{Policy, stand_in};

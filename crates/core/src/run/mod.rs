@@ -13,7 +13,7 @@ mod shutdown;
 mod state;
 mod task_record;
 
-pub use backend::{Backend, Capabilities, Capability, Event, Kill};
+pub use backend::{Backend, Event, Kill};
 pub use config::{Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig};
 pub use error::RunError;
 pub use histogram::Histogram;

@@ -283,17 +283,16 @@ impl Backend for Memory {
             } else if let Some(why) = self.capabilities.why_missing(Capability::Ipc) {
                 Counts::absent(why)
             } else {
-                Counts {
-                    cycles: Reading::Value(state.cycles),
-                    instructions: Reading::Value(us * state.work.ipc_milli),
-                    l1_accesses: match self.capabilities.why_missing(Capability::L1Accesses) {
-                        Some(why) => Reading::Absent(why),
-                        None => Reading::Value(us * state.work.l1_per_us),
-                    },
-                    llc_accesses: Reading::Value(us * state.work.reads_per_us * 2),
-                    mm_reads: Reading::Value(us * state.work.reads_per_us),
-                    mm_writes: Reading::Absent(Absence::NoSuchEvent),
-                }
+                let value = |counter| match (counter, self.capabilities.why_missing(Capability::of(counter))) {
+                    (_, Some(why)) => Reading::Absent(why),
+                    (Counter::Cycles, None) => Reading::Value(state.cycles),
+                    (Counter::Instructions, None) => Reading::Value(us * state.work.ipc_milli),
+                    (Counter::L1Accesses, None) => Reading::Value(us * state.work.l1_per_us),
+                    (Counter::LlcAccesses, None) => Reading::Value(us * state.work.reads_per_us * 2),
+                    (Counter::MmReads, None) => Reading::Value(us * state.work.reads_per_us),
+                    _ => Reading::Absent(Absence::NoSuchEvent),
+                };
+                Counts::from_fn(value)
             };
             out.push(usage);
         }

@@ -14,10 +14,10 @@ pub use open::{CounterProblem, ProblemCause};
 pub use probe::{CounterSupport, probe};
 pub use sys::Start;
 
-use crate::events::{EventKind, MachineEvents};
-use cosched_core::{Absence, Counts, Nanos, Reading};
+use crate::events::MachineEvents;
+use cosched_core::{Absence, Counter, Counts, Nanos, PerCounter, Reading};
 use group::{Counted, Total};
-use open::{Group, Opener};
+use open::{Group, Opener, Place};
 use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,24 +27,22 @@ use sys::{Attributes, ReadFormat, Target};
 #[derive(Debug)]
 pub struct JobCounters {
     groups: Vec<Group<OwnedFd>>,
-    kinds: Vec<Kind>,
-    /// Why a kind is absent, for those that are not counted.
-    absent: [(EventKind, Absence); EventKind::ALL.len()],
+    /// Each counter's events, or why it is absent.
+    counted: PerCounter<Result<CountedEvents, Absence>>,
     cpu_time: Result<OwnedFd, Absence>,
-    /// Kept between reads, so that a read allocates nothing.
+    /// Kept between reads, so that the kernel's answers need no memory of their own.
     words: Vec<u64>,
 }
 
-/// One kind of event and where it is counted.
+/// The events of one counter.
 #[derive(Debug)]
-struct Kind {
-    kind: EventKind,
-    /// Group and place in it, one per PMU.
-    places: Vec<(usize, usize)>,
+struct CountedEvents {
+    /// Where its events are, one per PMU.
+    places: Vec<Place>,
     total: Total,
 }
 
-/// Opens events of one process in the kernel.
+/// Opens events of a process or thread in the kernel.
 struct KernelOpener(Target);
 
 impl Opener for KernelOpener {
@@ -58,7 +56,8 @@ impl JobCounters {
     /// Opens the machine's `events` and the CPU time of process `pid`, and says what can't be counted.
     ///
     /// With [`Start::OnExec`] the process must not have executed its program yet: what it does before is not counted,
-    /// and neither are children that it already has. It takes up to 7 file descriptors per job and core PMU.
+    /// and neither are children that it already has. It takes one file descriptor per counter and core PMU, and one for
+    /// CPU time.
     pub fn open(pid: Pid, events: &MachineEvents, start: Start) -> (JobCounters, Vec<CounterProblem>) {
         JobCounters::open_target(Target::Process(pid), events, start)
     }
@@ -66,23 +65,9 @@ impl JobCounters {
     fn open_target(target: Target, events: &MachineEvents, start: Start) -> (JobCounters, Vec<CounterProblem>) {
         let opened = open::open_all(&mut KernelOpener(target), events, start);
         let cpu_time = open_task_clock(target, start);
-        let mut kinds = Vec::new();
-        let mut absent = EventKind::ALL.map(|kind| (kind, Absence::NoSuchEvent));
-        for (kind, reason) in &mut absent {
-            let places: Vec<(usize, usize)> = opened
-                .groups
-                .iter()
-                .enumerate()
-                .filter_map(|(g, group)| Some((g, group.members.iter().position(|(member, _)| member == kind)?)))
-                .collect();
-            // Counted on some of the PMUs only, a job would lose the time that it spends on the others.
-            if places.len() == events.pmus.len() && !places.is_empty() {
-                kinds.push(Kind { kind: *kind, places, total: Total::default() });
-            } else if let Some(problem) = opened.problems.iter().find(|problem| problem.kind == *kind) {
-                *reason = problem.reason;
-            }
-        }
-        let counters = JobCounters { groups: opened.groups, kinds, absent, cpu_time, words: Vec::new() };
+        let counted =
+            opened.places().map(|places| places.map(|places| CountedEvents { places, total: Total::default() }));
+        let counters = JobCounters { groups: opened.groups, counted, cpu_time, words: Vec::new() };
         (counters, opened.problems)
     }
 
@@ -91,21 +76,20 @@ impl JobCounters {
     /// Reading a running job interrupts its CPUs; read it after freezing it where that is possible. It costs one system
     /// call per group. An event that got no counter at all since the last read is [`Absence::CountersLost`] this time.
     pub fn read(&mut self) -> Counts {
-        let mut counts = Counts::absent(Absence::NoSuchEvent);
-        for (kind, why) in self.absent {
-            *field(&mut counts, kind) = Reading::Absent(why);
-        }
         let words = &mut self.words;
         let readings: Vec<Option<Vec<Counted>>> = self.groups.iter().map(|group| read_group(group, words)).collect();
-        for Kind { kind, places, total } in &mut self.kinds {
+        Counts::from_fn(|counter| {
+            let CountedEvents { places, total } = match &mut self.counted[counter] {
+                Ok(events) => events,
+                Err(why) => return Reading::Absent(*why),
+            };
             let now: Option<Vec<Counted>> =
                 places.iter().map(|&(group, member)| Some(readings[group].as_ref()?[member])).collect();
-            *field(&mut counts, *kind) = match now {
+            match now {
                 Some(now) => total.update(&now),
                 None => Reading::Absent(Absence::CountersLost),
-            };
-        }
-        counts
+            }
+        })
     }
 
     /// CPU time, user and system, of the job and its descendants since the start.
@@ -121,29 +105,17 @@ impl JobCounters {
 
     /// Whether the kernel shared counters out in time at some read so far, so that counts are scaled estimates.
     pub fn multiplexed(&self) -> bool {
-        self.kinds.iter().any(|kind| kind.total.multiplexed)
+        self.counted.iter().any(|(_, events)| events.as_ref().is_ok_and(|events| events.total.multiplexed))
     }
 
-    /// Why a kind is not counted; `None` when it is.
-    pub fn absence(&self, kind: EventKind) -> Option<Absence> {
-        let counted = self.kinds.iter().any(|counted| counted.kind == kind);
-        self.absent.iter().find(|(absent, _)| !counted && *absent == kind).map(|(_, why)| *why)
+    /// Why a counter is not counted; `None` when it is.
+    pub fn absence(&self, counter: Counter) -> Option<Absence> {
+        self.counted[counter].as_ref().err().copied()
     }
 
     /// How many file descriptors it holds.
     pub fn descriptors(&self) -> usize {
         self.groups.iter().map(|group| group.members.len()).sum::<usize>() + usize::from(self.cpu_time.is_ok())
-    }
-}
-
-fn field(counts: &mut Counts, kind: EventKind) -> &mut Reading<u64> {
-    match kind {
-        EventKind::Instructions => &mut counts.instructions,
-        EventKind::Cycles => &mut counts.cycles,
-        EventKind::MmReads => &mut counts.mm_reads,
-        EventKind::LlcAccesses => &mut counts.llc_accesses,
-        EventKind::L1Accesses => &mut counts.l1_accesses,
-        EventKind::MmWrites => &mut counts.mm_writes,
     }
 }
 
@@ -183,7 +155,8 @@ fn read_group(group: &Group<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<Counte
 /// Reads up to `count` words of 64 bits. An event in an error state answers with none.
 pub(crate) fn read_words<'a>(fd: BorrowedFd<'_>, count: usize, words: &'a mut Vec<u64>) -> io::Result<&'a [u64]> {
     const WORD: usize = size_of::<u64>();
-    const MOST: usize = 16;
+    /// A group's number of events and its two times, and every event.
+    const MOST: usize = 3 + Counter::COUNT;
     let mut bytes = [0u8; MOST * WORD];
     let length = rustix::io::read(fd, &mut bytes[..count.min(MOST) * WORD])?;
     words.clear();

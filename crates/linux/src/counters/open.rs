@@ -1,42 +1,42 @@
-//! Which events are opened, in which order, and what is given up when the hardware or the kernel does not hold them.
+//! Which events are opened, in which order, and which are given up when hardware or kernel can't count all of them.
 
 use super::sys::{Attributes, ReadFormat, Start};
-use crate::events::{CorePmu, Encoding, Event, EventKind, MachineEvents, PmuEvents};
-use cosched_core::Absence;
+use crate::events::{CorePmu, Encoding, Event, MachineEvents, PmuEvents};
+use cosched_core::{Absence, Counter, PerCounter};
 use std::fmt;
 use std::io;
 
-/// Why an event is not counted.
+/// Why a counter is not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProblemCause {
     /// The machine exposes no counters of its cores.
     NoPmu,
-    /// The microarchitecture has no such event; the table's words.
+    /// There is no event for it to open, for this reason.
     NotInTable(String),
-    /// The counters do not hold it beside the more needed events.
+    /// The hardware can't count it beside the more needed events.
     DoesNotFit,
-    /// The kernel refuses it with this error number.
+    /// The kernel refuses its event with this error number.
     Refused(i32),
 }
 
-/// An event that is not counted, and why.
+/// A counter that is not counted, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterProblem {
-    /// What was to be counted.
-    pub kind: EventKind,
-    /// On which PMU, if there is one.
+    /// The counter that is not counted.
+    pub counter: Counter,
+    /// The PMU that does not count it, if there is one.
     pub pmu: Option<String>,
     /// The event as it was asked for, if there is one.
     pub event: Option<String>,
-    /// The reason that readings carry.
+    /// The reason that the counter's readings carry.
     pub reason: Absence,
-    /// The details.
+    /// What stood in its way.
     pub cause: ProblemCause,
 }
 
 impl fmt::Display for CounterProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.kind)?;
+        write!(f, "{}", self.counter)?;
         if let Some(event) = &self.event {
             write!(f, " ({event})")?;
         }
@@ -54,14 +54,14 @@ impl fmt::Display for CounterProblem {
     }
 }
 
-/// The reason of absence that stands for an error of `perf_event_open` on an event of `kind`.
-pub(crate) fn absence_of(errno: i32, kind: EventKind) -> Absence {
+/// The reason of absence that stands for an error of `perf_event_open` on an event for `counter`.
+pub(crate) fn absence_of(errno: i32, counter: Counter) -> Absence {
     match errno {
         libc::EACCES | libc::EPERM => Absence::NoPermission,
         libc::ENOSYS => Absence::NoCounters,
         // Every processor counts cycles and instructions: one that can't has no counters.
         libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP
-            if matches!(kind, EventKind::Cycles | EventKind::Instructions) =>
+            if matches!(counter, Counter::Cycles | Counter::Instructions) =>
         {
             Absence::NoCounters
         }
@@ -100,30 +100,52 @@ pub(crate) trait Opener {
 /// Events that are read by one call.
 #[derive(Debug)]
 pub(crate) struct Group<H> {
-    /// The leader first.
-    pub(crate) members: Vec<(EventKind, H)>,
-    /// Whether one read of the leader tells all of them.
+    /// The events, the leader first.
+    pub(crate) members: Vec<(Counter, H)>,
+    /// How the leader is read; [`ReadFormat::Group`] tells all members at once.
     pub(crate) read: ReadFormat,
 }
 
-/// What could be opened, and what not.
+/// What could be opened, and what could not.
 #[derive(Debug)]
 pub(crate) struct Opened<H> {
     pub(crate) groups: Vec<Group<H>>,
     pub(crate) problems: Vec<CounterProblem>,
+    /// Number of core PMUs of the machine.
+    pmus: usize,
+}
+
+/// An event's place: the index of its group, and its index in the group.
+pub(crate) type Place = (usize, usize);
+
+impl<H> Opened<H> {
+    /// Where each counter's events are, one per PMU, or why the counter is absent.
+    pub(crate) fn places(&self) -> PerCounter<Result<Vec<Place>, Absence>> {
+        PerCounter::from_fn(|counter| {
+            let of_group = |(g, group): (usize, &Group<H>)| {
+                Some((g, group.members.iter().position(|(member, _)| *member == counter)?))
+            };
+            let places: Vec<Place> = self.groups.iter().enumerate().filter_map(of_group).collect();
+            // Counted on some of the PMUs only, a job would lose the time that it spends on the others.
+            if places.len() == self.pmus && !places.is_empty() {
+                return Ok(places);
+            }
+            let problem = self.problems.iter().find(|problem| problem.counter == counter);
+            Err(problem.map_or(Absence::NoSuchEvent, |problem| problem.reason))
+        })
+    }
 }
 
 /// Opens every event of `events`, one group per PMU.
 ///
-/// The events come in the order of [`EventKind::ALL`], the most needed first; each joins the group if the kernel finds
-/// room for it and is left out otherwise. So a group that does not fit loses writes first, then L1, last-level cache,
-/// reads, cycles. Inherited group reads exist since Linux 4.13 (commit ba5213ae6b88; before it, `EINVAL`); older
+/// The events come in the order of [`Counter::BY_NEED`]; each joins the group if the kernel finds room for it and is
+/// left out otherwise. So a group that does not fit loses the least needed ones. Inherited group reads exist since Linux 4.13 (commit ba5213ae6b88; before it, `EINVAL`); older
 /// kernels get one event per read.
 pub(crate) fn open_all<O: Opener>(opener: &mut O, events: &MachineEvents, start: Start) -> Opened<O::Handle> {
-    let mut opened = Opened { groups: Vec::new(), problems: Vec::new() };
+    let mut opened = Opened { groups: Vec::new(), problems: Vec::new(), pmus: events.pmus.len() };
     if events.pmus.is_empty() {
-        opened.problems.extend(EventKind::ALL.map(|kind| CounterProblem {
-            kind,
+        opened.problems.extend(Counter::BY_NEED.map(|counter| CounterProblem {
+            counter,
             pmu: None,
             event: None,
             reason: Absence::NoCounters,
@@ -143,18 +165,18 @@ fn open_pmu<O: Opener>(
     start: Start,
     opened: &mut Opened<O::Handle>,
 ) {
-    let mut problem = |kind, event: Option<&Event>, reason, cause| {
+    let mut problem = |counter, event: Option<&Event>, reason, cause| {
         let event = event.map(|event| event.name.clone());
-        opened.problems.push(CounterProblem { kind, pmu: Some(pmu.name.clone()), event, reason, cause });
+        opened.problems.push(CounterProblem { counter, pmu: Some(pmu.name.clone()), event, reason, cause });
     };
-    for (kind, why) in &table.absent {
-        problem(*kind, None, Absence::NoSuchEvent, ProblemCause::NotInTable(why.clone()));
+    for absent in &table.absent {
+        problem(absent.counter, None, absent.reason, ProblemCause::NotInTable(absent.why.clone()));
     }
-    let mut group: Vec<(EventKind, O::Handle)> = Vec::new();
-    let mut singles: Vec<(EventKind, O::Handle)> = Vec::new();
+    let mut group: Vec<(Counter, O::Handle)> = Vec::new();
+    let mut singles: Vec<(Counter, O::Handle)> = Vec::new();
     let mut group_read = true;
     for event in &table.events {
-        let kind = event.kind;
+        let counter = event.counter;
         let ask = |leads: bool, read| attributes(event, pmu, hybrid, leads.then_some(start), read);
         let leader = group.first().map(|(_, handle)| handle);
         let answer = if group_read {
@@ -164,11 +186,11 @@ fn open_pmu<O: Opener>(
         };
         let error = match answer {
             Ok(handle) if group_read => {
-                group.push((kind, handle));
+                group.push((counter, handle));
                 continue;
             }
             Ok(handle) => {
-                singles.push((kind, handle));
+                singles.push((counter, handle));
                 continue;
             }
             Err(error) => error,
@@ -177,15 +199,15 @@ fn open_pmu<O: Opener>(
         if errno == libc::EINVAL && group_read {
             // Either the bits are wrong, or they do not fit beside the others, or the kernel knows no such read.
             match (opener.open(&ask(true, ReadFormat::CountAndTimes), None), leader.is_some()) {
-                (Ok(_), true) => problem(kind, Some(event), Absence::DoesNotFit, ProblemCause::DoesNotFit),
+                (Ok(_), true) => problem(counter, Some(event), Absence::DoesNotFit, ProblemCause::DoesNotFit),
                 (Ok(handle), false) => {
                     group_read = false;
-                    singles.push((kind, handle));
+                    singles.push((counter, handle));
                 }
-                (Err(_), _) => problem(kind, Some(event), absence_of(errno, kind), ProblemCause::Refused(errno)),
+                (Err(_), _) => problem(counter, Some(event), absence_of(errno, counter), ProblemCause::Refused(errno)),
             }
         } else {
-            problem(kind, Some(event), absence_of(errno, kind), ProblemCause::Refused(errno));
+            problem(counter, Some(event), absence_of(errno, counter), ProblemCause::Refused(errno));
         }
     }
     if !group.is_empty() {
@@ -250,12 +272,17 @@ mod tests {
         MachineEvents { pmus }
     }
 
-    fn kinds(group: &Group<u64>) -> Vec<EventKind> {
-        group.members.iter().map(|(kind, _)| *kind).collect()
+    fn counters_of(group: &Group<u64>) -> Vec<Counter> {
+        group.members.iter().map(|(counter, _)| *counter).collect()
     }
 
     fn westmere() -> MachineEvents {
         machine(&[("cpu", 4, 0x2c)])
+    }
+
+    /// How many counters the table has no event for.
+    fn without_event(events: &MachineEvents) -> usize {
+        events.pmus[0].table.absent.len()
     }
 
     #[test]
@@ -263,12 +290,12 @@ mod tests {
         let mut fake = Fake::new(8);
         let opened = open_all(&mut fake, &westmere(), Start::OnExec);
         assert_eq!(opened.groups.len(), 1);
-        assert_eq!(kinds(&opened.groups[0]), EventKind::ALL[..5]);
+        assert_eq!(counters_of(&opened.groups[0]), Counter::BY_NEED[..5]);
         let starts: Vec<Option<Start>> = fake.asked.iter().map(|attr| attr.start).collect();
         assert_eq!(starts, [Some(Start::OnExec), None, None, None, None]);
         assert_eq!((fake.asked[2].type_id, fake.asked[2].config, fake.asked[2].config1), (4, 0x1b7, 0x7033));
         assert_eq!((fake.asked[0].type_id, fake.asked[0].config), (0, 1));
-        assert_eq!(opened.problems.len(), 1);
+        assert_eq!(opened.problems.len(), without_event(&westmere()));
         let text = opened.problems[0].to_string();
         assert!(text.starts_with("mm_writes on cpu: What a core writes back"), "{text}");
     }
@@ -277,7 +304,7 @@ mod tests {
     fn what_does_not_fit_is_given_up_from_the_end() {
         for counters in 1..=5 {
             let opened = open_all(&mut Fake::new(counters), &westmere(), Start::Now);
-            assert_eq!(kinds(&opened.groups[0]), EventKind::ALL[..counters]);
+            assert_eq!(counters_of(&opened.groups[0]), Counter::BY_NEED[..counters]);
             let lost: Vec<&CounterProblem> =
                 opened.problems.iter().filter(|problem| problem.cause == ProblemCause::DoesNotFit).collect();
             assert_eq!(lost.len(), 5 - counters);
@@ -290,16 +317,17 @@ mod tests {
         let mut fake = Fake::new(8);
         fake.refuse = vec![(1, libc::ENOENT), (0x4f2e, libc::EACCES), (0x1b7, libc::EINVAL)];
         let opened = open_all(&mut fake, &westmere(), Start::OnExec);
-        assert_eq!(kinds(&opened.groups[0]), [EventKind::Cycles, EventKind::L1Accesses]);
-        let reasons: Vec<(EventKind, Absence)> = opened.problems.iter().map(|p| (p.kind, p.reason)).collect();
+        assert_eq!(counters_of(&opened.groups[0]), [Counter::Cycles, Counter::L1Accesses]);
+        // The table's own gaps come first.
+        let refused = &opened.problems[without_event(&westmere())..];
+        let reasons: Vec<(Counter, Absence)> = refused.iter().map(|p| (p.counter, p.reason)).collect();
         let expected = [
-            (EventKind::MmWrites, Absence::NoSuchEvent),
-            (EventKind::Instructions, Absence::NoCounters),
-            (EventKind::MmReads, Absence::NoSuchEvent),
-            (EventKind::LlcAccesses, Absence::NoPermission),
+            (Counter::Instructions, Absence::NoCounters),
+            (Counter::MmReads, Absence::NoSuchEvent),
+            (Counter::LlcAccesses, Absence::NoPermission),
         ];
         assert_eq!(reasons, expected);
-        let text = opened.problems[3].to_string();
+        let text = refused[2].to_string();
         assert!(text.starts_with("llc_accesses (LONGEST_LAT_CACHE.REFERENCE) on cpu: not permitted"), "{text}");
         // The second event leads in place of the first.
         assert_eq!(fake.asked[1].start, Some(Start::OnExec));
@@ -314,7 +342,7 @@ mod tests {
         assert!(opened.groups.iter().all(|group| group.read == ReadFormat::CountAndTimes && group.members.len() == 1));
         let singles = fake.asked.iter().filter(|attr| attr.read == ReadFormat::CountAndTimes);
         assert!(singles.clone().count() == 5 && singles.clone().all(|attr| attr.start == Some(Start::OnExec)));
-        assert_eq!(opened.problems.len(), 1);
+        assert_eq!(opened.problems.len(), without_event(&westmere()));
     }
 
     #[test]
@@ -331,7 +359,7 @@ mod tests {
     fn without_a_pmu_every_event_is_absent_for_that_reason() {
         let opened = open_all(&mut Fake::new(8), &MachineEvents::default(), Start::OnExec);
         assert!(opened.groups.is_empty());
-        assert_eq!(opened.problems.len(), EventKind::ALL.len());
+        assert_eq!(opened.problems.len(), Counter::COUNT);
         assert!(opened.problems.iter().all(|problem| problem.reason == Absence::NoCounters));
         assert_eq!(opened.problems[0].to_string(), "instructions: this machine has no hardware counters");
     }
@@ -339,14 +367,14 @@ mod tests {
     #[test]
     fn error_numbers_have_one_reason_each() {
         let cases = [
-            (libc::EPERM, EventKind::Cycles, Absence::NoPermission),
-            (libc::ENOSYS, EventKind::MmReads, Absence::NoCounters),
-            (libc::EOPNOTSUPP, EventKind::Cycles, Absence::NoCounters),
-            (libc::EOPNOTSUPP, EventKind::MmReads, Absence::NoSuchEvent),
-            (libc::EMFILE, EventKind::Cycles, Absence::CountersLost),
+            (libc::EPERM, Counter::Cycles, Absence::NoPermission),
+            (libc::ENOSYS, Counter::MmReads, Absence::NoCounters),
+            (libc::EOPNOTSUPP, Counter::Cycles, Absence::NoCounters),
+            (libc::EOPNOTSUPP, Counter::MmReads, Absence::NoSuchEvent),
+            (libc::EMFILE, Counter::Cycles, Absence::CountersLost),
         ];
-        for (errno, kind, reason) in cases {
-            assert_eq!(absence_of(errno, kind), reason, "{errno}");
+        for (errno, counter, reason) in cases {
+            assert_eq!(absence_of(errno, counter), reason, "{errno}");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What this machine can count now, for this user, and why not the rest.
 
-use super::open::{CounterProblem, ProblemCause};
+use super::group::Counted;
+use super::open::{CounterProblem, Group, Opener, ProblemCause, open_all};
 use super::sys::{Start, Target};
-use super::{JobCounters, read_group};
-use crate::events::{EventKind, MachineEvents};
+use super::{JobCounters, KernelOpener, read_group};
+use crate::events::MachineEvents;
 use crate::root::{ReadError, Root};
-use cosched_core::{Absence, Nanos, Reading};
+use cosched_core::{Absence, Counter, Nanos, PerCounter, Reading};
 
 /// What can be counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub struct CounterSupport {
     pub paranoid: Option<i64>,
     /// The core PMUs, with the name of the table that is used for each.
     pub pmus: Vec<(String, String)>,
-    /// Per kind of event, whether it can be counted, the most needed first.
-    pub events: Vec<(EventKind, Reading<()>)>,
+    /// Whether each counter can be counted, or why not.
+    pub events: PerCounter<Reading<()>>,
     /// Whether CPU time can be counted.
     pub cpu_time: Reading<()>,
     /// The details of what can't be counted.
@@ -26,78 +27,212 @@ pub struct CounterSupport {
 }
 
 impl CounterSupport {
-    /// Whether this kind can be counted.
-    pub fn of(&self, kind: EventKind) -> Reading<()> {
-        let found = self.events.iter().find(|(known, _)| *known == kind);
-        found.map_or(Reading::Absent(Absence::NoSuchEvent), |(_, reading)| *reading)
+    /// Whether this counter can be counted.
+    pub fn of(&self, counter: Counter) -> Reading<()> {
+        self.events[counter]
     }
 }
 
 /// Tries out `events` on this very thread.
 ///
-/// The kernel accepts a group as if all counters were free, though a watchdog or another user may hold some. So the
-/// group is also run for a moment, and as long as it gets no counter, the least needed event is given up.
-///
 /// # Errors
 /// [`ReadError`] when `/proc/sys/kernel/perf_event_paranoid` exists and can't be understood.
 pub fn probe(root: &Root, events: &MachineEvents) -> Result<CounterSupport, ReadError> {
     let paranoid = root.parse("/proc/sys/kernel/perf_event_paranoid", "perf_event_paranoid", "a whole number")?;
-    let mut usable = events.clone();
-    let mut given_up: Vec<EventKind> = Vec::new();
-    loop {
-        let (mut counters, mut problems) = JobCounters::open_target(Target::Itself, &usable, Start::Now);
-        if let Some(kind) = starved(&mut counters) {
-            given_up.push(kind);
-            usable = usable.without(kind, "other users of the counters leave no room for it");
-            continue;
+    let Tried { states, problems, usable } = try_out(&mut KernelOpener(Target::Itself), events);
+    let (mut clock_alone, _) = JobCounters::open_target(Target::Itself, &MachineEvents::default(), Start::Now);
+    let cpu_time = clock_alone.read_cpu_time().map(|_: Nanos| ());
+    let pmus = events.pmus.iter().map(|entry| (entry.pmu.name.clone(), entry.table.name.clone())).collect();
+    Ok(CounterSupport { paranoid, pmus, events: states, cpu_time, problems, usable })
+}
+
+/// Events that are tried out by letting them count for a while: the kernel's, or a test's stand-in.
+trait Trial: Opener {
+    /// Does work that the events count, for some hundred microseconds.
+    fn work(&mut self);
+    /// Reads every member of a group; `None` when the group does not answer.
+    fn read(&mut self, group: &Group<Self::Handle>) -> Option<Vec<Counted>>;
+}
+
+impl Trial for KernelOpener {
+    fn work(&mut self) {
+        let mut x = 1u64;
+        for n in 0..200_000u64 {
+            x = std::hint::black_box(x.wrapping_mul(31).wrapping_add(n));
         }
-        for problem in &mut problems {
-            if given_up.contains(&problem.kind) {
-                problem.cause = ProblemCause::DoesNotFit;
-            }
-        }
-        let state = |kind| counters.absence(kind).map_or(Reading::Value(()), Reading::Absent);
-        let list = EventKind::ALL.map(|kind| (kind, state(kind))).to_vec();
-        let cpu_time = counters.read_cpu_time().map(|_: Nanos| ());
-        for (kind, state) in &list {
-            if !state.is_value() {
-                usable = usable.without(*kind, "can't be counted here");
-            }
-        }
-        let pmus = events.pmus.iter().map(|entry| (entry.pmu.name.clone(), entry.table.name.clone())).collect();
-        return Ok(CounterSupport { paranoid, pmus, events: list, cpu_time, problems, usable });
+    }
+
+    fn read(&mut self, group: &Group<Self::Handle>) -> Option<Vec<Counted>> {
+        read_group(group, &mut Vec::new())
     }
 }
 
-/// The least needed event, if this thread's counters were wanted for a while and never got onto the hardware.
-fn starved(counters: &mut JobCounters) -> Option<EventKind> {
-    if counters.groups.is_empty() {
+/// What a trial has shown.
+struct Tried {
+    states: PerCounter<Reading<()>>,
+    problems: Vec<CounterProblem>,
+    usable: MachineEvents,
+}
+
+/// Finds the events that can be counted together.
+///
+/// The kernel accepts a group as if all counters were free, though a watchdog or another user may hold some. So the
+/// group is also run for a moment, and as long as it gets no counter, the least needed event is given up.
+fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
+    let mut usable = events.clone();
+    let mut given_up: Vec<Counter> = Vec::new();
+    loop {
+        let opened = open_all(trial, &usable, Start::Now);
+        if let Some(counter) = starved(trial, &opened.groups) {
+            given_up.push(counter);
+            usable.give_up(counter, Absence::DoesNotFit, "other users of the counters leave no room for it");
+            continue;
+        }
+        let states = opened.places().map(|places| places.map_or_else(Reading::Absent, |_| Reading::Value(())));
+        for (counter, state) in states.iter() {
+            if let Some(why) = state.absence() {
+                usable.give_up(counter, why, "can't be counted here");
+            }
+        }
+        let mut problems = opened.problems;
+        for problem in problems.iter_mut().filter(|problem| given_up.contains(&problem.counter)) {
+            problem.cause = ProblemCause::DoesNotFit;
+        }
+        return Tried { states, problems, usable };
+    }
+}
+
+/// The least needed event, if the events were wanted for a while and none of them ever got onto the hardware.
+fn starved<T: Trial>(trial: &mut T, groups: &[Group<T::Handle>]) -> Option<Counter> {
+    if groups.is_empty() {
         return None;
     }
-    spin();
-    let mut words = Vec::new();
+    trial.work();
     let (mut enabled, mut running) = (0, 0);
-    for group in &counters.groups {
-        for counted in read_group(group, &mut words)? {
+    for group in groups {
+        for counted in trial.read(group)? {
             enabled += counted.enabled;
             running += counted.running;
         }
     }
-    let least = || counters.groups.iter().flat_map(|group| &group.members).map(|(kind, _)| *kind).max();
-    if enabled > 0 && running == 0 { least() } else { None }
-}
-
-/// Work for the counters to count; some hundred microseconds.
-fn spin() {
-    let mut x = 1u64;
-    for n in 0..200_000u64 {
-        x = std::hint::black_box(x.wrapping_mul(31).wrapping_add(n));
-    }
+    let members = groups.iter().flat_map(|group| &group.members);
+    let least = members.map(|(counter, _)| *counter).max_by_key(|counter| counter.need());
+    least.filter(|_| enabled > 0 && running == 0)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::sys::Attributes;
     use super::*;
+    use crate::events::{CorePmu, PmuEvents, tables};
+    use std::io;
+
+    /// A kernel that accepts groups of any size, and hardware on which others have left `free` counters: a group that
+    /// needs more never runs.
+    struct Shared {
+        free: usize,
+        /// An event that the kernel refuses, with its error.
+        refused: Option<(u64, i32)>,
+        answers: bool,
+        worked: usize,
+    }
+
+    impl Shared {
+        fn with(free: usize) -> Shared {
+            Shared { free, refused: None, answers: true, worked: 0 }
+        }
+    }
+
+    impl Opener for Shared {
+        type Handle = ();
+        fn open(&mut self, attributes: &Attributes, _leader: Option<&()>) -> io::Result<()> {
+            match self.refused {
+                Some((config, errno)) if config == attributes.config => Err(io::Error::from_raw_os_error(errno)),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    impl Trial for Shared {
+        fn work(&mut self) {
+            self.worked += 1;
+        }
+        fn read(&mut self, group: &Group<()>) -> Option<Vec<Counted>> {
+            let runs = group.members.len() <= self.free;
+            let counted = Counted { enabled: 100, running: if runs { 100 } else { 0 }, value: 7 };
+            self.answers.then(|| vec![counted; group.members.len()])
+        }
+    }
+
+    /// Machines with one or two PMUs and an event for each counter.
+    fn machine(pmus: &[&str]) -> MachineEvents {
+        let mut table = tables().iter().find(|table| table.name == "zen5").unwrap().clone();
+        for counter in Counter::ALL {
+            if table.event(counter).is_none() {
+                table.replace(counter, "0x1234".parse().unwrap());
+            }
+        }
+        let entry = |(ix, name): (usize, &&str)| PmuEvents {
+            pmu: CorePmu { name: (*name).to_owned(), type_id: ix as u32 + 4, cpus: None },
+            table: table.clone(),
+        };
+        MachineEvents { pmus: pmus.iter().enumerate().map(entry).collect() }
+    }
+
+    fn usable(tried: &Tried) -> Vec<Vec<Counter>> {
+        let counters = |entry: &PmuEvents| entry.table.events.iter().map(|event| event.counter).collect();
+        tried.usable.pmus.iter().map(counters).collect()
+    }
+
+    #[test]
+    fn the_least_needed_events_are_given_up_until_the_rest_is_counted() {
+        for free in 0..=Counter::COUNT + 2 {
+            let mut trial = Shared::with(free);
+            let tried = try_out(&mut trial, &machine(&["cpu"]));
+            let kept = free.min(Counter::COUNT);
+            assert_eq!(usable(&tried), [&Counter::BY_NEED[..kept]], "{free} counters are free");
+            for counter in Counter::ALL {
+                let fits = counter.need() < kept;
+                let expected = if fits { Reading::Value(()) } else { Reading::Absent(Absence::DoesNotFit) };
+                assert_eq!(tried.states[counter], expected, "{counter} with {free} free");
+                let problem = tried.problems.iter().find(|problem| problem.counter == counter);
+                let told = problem.map(|problem| (problem.reason, &problem.cause));
+                assert_eq!(told, (!fits).then_some((Absence::DoesNotFit, &ProblemCause::DoesNotFit)), "{counter}");
+            }
+            // One trial for each event that is given up, and one that succeeds, if anything is left to try.
+            assert_eq!(trial.worked, Counter::COUNT - kept + usize::from(kept > 0));
+        }
+    }
+
+    #[test]
+    fn what_is_given_up_is_given_up_on_every_pmu() {
+        let tried = try_out(&mut Shared::with(2), &machine(&["cpu_atom", "cpu_core"]));
+        assert_eq!(usable(&tried), [&Counter::BY_NEED[..2], &Counter::BY_NEED[..2]]);
+        assert_eq!(tried.problems.len(), 2 * (Counter::COUNT - 2));
+    }
+
+    #[test]
+    fn a_refused_event_is_not_opened_again_and_keeps_its_reason() {
+        let events = machine(&["cpu"]);
+        let reads = events.pmus[0].table.event(Counter::MmReads).unwrap().encoding.to_string();
+        let config = u64::from_str_radix(reads.trim_start_matches("0x"), 16).unwrap();
+        let mut trial = Shared { refused: Some((config, libc::EACCES)), ..Shared::with(8) };
+        let tried = try_out(&mut trial, &events);
+        assert_eq!(tried.states[Counter::MmReads], Reading::Absent(Absence::NoPermission));
+        assert!(matches!(tried.problems[..], [CounterProblem { cause: ProblemCause::Refused(libc::EACCES), .. }]));
+        // A run that opens what is usable gives the same reason, though it asks for nothing that is refused.
+        let again = open_all(&mut trial, &tried.usable, Start::OnExec);
+        assert_eq!(again.places()[Counter::MmReads], Err(Absence::NoPermission));
+        assert!(again.places()[Counter::MmWrites].is_ok());
+    }
+
+    #[test]
+    fn a_group_that_does_not_answer_gives_nothing_up() {
+        let mut trial = Shared { answers: false, ..Shared::with(0) };
+        let tried = try_out(&mut trial, &machine(&["cpu"]));
+        assert_eq!(usable(&tried), [Counter::BY_NEED]);
+        assert_eq!(trial.worked, 1);
+    }
 
     #[test]
     fn a_machine_without_pmu_counts_nothing_and_says_so() {
@@ -106,29 +241,30 @@ mod tests {
         std::fs::write(dir.path().join("proc/sys/kernel/perf_event_paranoid"), "-1\n").unwrap();
         let support = probe(&Root::new(dir.path()), &MachineEvents::default()).unwrap();
         assert_eq!(support.paranoid, Some(-1));
-        assert_eq!(support.events.len(), EventKind::ALL.len());
-        for kind in EventKind::ALL {
-            assert_eq!(support.of(kind), Reading::Absent(Absence::NoCounters));
+        for counter in Counter::ALL {
+            assert_eq!(support.of(counter), Reading::Absent(Absence::NoCounters));
         }
         assert!(support.usable.pmus.is_empty());
         assert_eq!(probe(&Root::new("/nowhere"), &MachineEvents::default()).unwrap().paranoid, None);
     }
 
     #[test]
-    fn this_machine_is_probed() {
+    fn this_machine_counts_what_the_probe_calls_usable() {
         let root = Root::default();
         let events = MachineEvents::detect(&root, &[]).unwrap();
         let support = probe(&root, &events).unwrap();
-        let counted = support.events.iter().filter(|(_, state)| state.is_value()).count();
-        if counted == 0 {
-            drop(std::io::Write::write_fmt(
-                &mut std::io::stderr(),
-                format_args!("skipped, because {}\n", support.problems[0]),
-            ));
+        if !support.events.iter().any(|(_, state)| state.is_value()) {
+            let skipped = format_args!("skipped, because {}\n", support.problems[0]);
+            drop(io::Write::write_fmt(&mut io::stderr(), skipped));
+            return;
         }
-        // What is said to be usable opens without any complaint but those of the tables.
-        let (_, problems) = JobCounters::open_target(Target::Itself, &support.usable, Start::Now);
-        let refused = problems.iter().filter(|p| matches!(p.cause, ProblemCause::Refused(_)));
-        assert_eq!(refused.count(), 0);
+        let (mut counters, problems) = JobCounters::open_target(Target::Itself, &support.usable, Start::Now);
+        assert!(!problems.iter().any(|problem| matches!(problem.cause, ProblemCause::Refused(_))), "{problems:?}");
+        KernelOpener(Target::Itself).work();
+        let counts = counters.read();
+        for (counter, state) in support.events.iter() {
+            assert_eq!(counts[counter].map(|_| ()), *state, "{counter}");
+        }
+        assert!(counts[Counter::Instructions].value().is_none_or(|count| count > 200_000));
     }
 }

@@ -1,68 +1,17 @@
-//! How an event is told to the kernel, and how a person writes it.
+//! How an event is told to the kernel, and how a user writes it.
 
-use serde::{Deserialize, Serialize};
+use cosched_core::Counter;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is counted of a job; the fields of [`cosched_core::Counts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventKind {
-    /// Instructions retired.
-    Instructions,
-    /// Core clock cycles.
-    Cycles,
-    /// Lines of 64 bytes read from main memory.
-    MmReads,
-    /// Accesses to the last-level cache.
-    LlcAccesses,
-    /// Accesses to the first-level data cache.
-    L1Accesses,
-    /// Lines of 64 bytes written to main memory.
-    MmWrites,
-}
-
-impl EventKind {
-    /// All kinds, the most needed first: when the counters do not hold all events, the last ones are given up first.
-    /// Progress needs instructions and cycles, every bandwidth policy the reads from memory, Perf&Fair also the
-    /// accesses to the last-level cache, and only EFS the rest.
-    pub const ALL: [EventKind; 6] = [
-        EventKind::Instructions,
-        EventKind::Cycles,
-        EventKind::MmReads,
-        EventKind::LlcAccesses,
-        EventKind::L1Accesses,
-        EventKind::MmWrites,
-    ];
-
-    /// The name of its field in [`cosched_core::Counts`].
-    pub fn name(self) -> &'static str {
-        match self {
-            EventKind::Instructions => "instructions",
-            EventKind::Cycles => "cycles",
-            EventKind::MmReads => "mm_reads",
-            EventKind::LlcAccesses => "llc_accesses",
-            EventKind::L1Accesses => "l1_accesses",
-            EventKind::MmWrites => "mm_writes",
-        }
-    }
-
-    /// The short name that an override may use.
-    pub fn key(self) -> &'static str {
-        match self {
-            EventKind::Instructions => "instructions",
-            EventKind::Cycles => "cycles",
-            EventKind::MmReads => "mm",
-            EventKind::LlcAccesses => "llc",
-            EventKind::L1Accesses => "l1",
-            EventKind::MmWrites => "mm-writes",
-        }
-    }
-}
-
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+/// The name that `--event` takes for a counter beside [`Counter::name`], shorter where there is a shorter one.
+pub fn short_name(counter: Counter) -> &'static str {
+    match counter {
+        Counter::MmReads => "mm",
+        Counter::LlcAccesses => "llc",
+        Counter::L1Accesses => "l1",
+        Counter::MmWrites => "mm-writes",
+        other => other.name(),
     }
 }
 
@@ -191,19 +140,19 @@ impl fmt::Display for Encoding {
 /// An event that can't be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// An override without `=`.
+    /// An override has no `=`.
     #[error("`{text}` does not say which event it replaces; write for example `mm=0x4844`")]
     NoEquals {
         /// What was given.
         text: String,
     },
-    /// An override of an event that there is not.
-    #[error("`{name}` is not an event that is counted; one of {} is, as in `mm=0x4844`", keys())]
-    UnknownKind {
+    /// An override names no counter.
+    #[error("`{name}` is not an event that is counted; one of {} is, as in `mm=0x4844`", names())]
+    UnknownCounter {
         /// What was given.
         name: String,
     },
-    /// An encoding that can't be read.
+    /// An encoding can't be read.
     #[error(
         "`{text}` is not an event: {why}; write hexadecimal bits as in `0x4844` or `r412e`, a PMU's own form as in \
          `cpu/event=0x44,umask=0x48/` or `cpu/config=0x1b7,config1=0x3004003f7/`, or a name of the kernel's as in \
@@ -215,7 +164,7 @@ pub enum EventError {
         /// What is wrong with it.
         why: String,
     },
-    /// An override for a PMU that is not one of the machine's cores.
+    /// An override is for a PMU that does not belong to the machine's cores.
     #[error("`{pmu}` is not a core PMU of this machine; it has {known}")]
     UnknownPmu {
         /// What was given.
@@ -225,8 +174,9 @@ pub enum EventError {
     },
 }
 
-fn keys() -> String {
-    EventKind::ALL.map(|kind| format!("`{}`", kind.key())).join(", ")
+/// Every short name, for messages.
+fn names() -> String {
+    Counter::BY_NEED.map(|counter| format!("`{}`", short_name(counter))).join(", ")
 }
 
 impl FromStr for Encoding {
@@ -293,15 +243,16 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
 /// A user's own encoding for one event, as `--event` takes it: `mm=0x4844`.
 ///
 /// ```
-/// use cosched_linux::events::{EventKind, EventOverride};
+/// use cosched_core::Counter;
+/// use cosched_linux::events::EventOverride;
 /// let own: EventOverride = "llc=r412e".parse().unwrap();
-/// assert_eq!((own.kind, own.encoding.to_string().as_str()), (EventKind::LlcAccesses, "0x412e"));
+/// assert_eq!((own.counter, own.encoding.to_string().as_str()), (Counter::LlcAccesses, "0x412e"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventOverride {
-    /// What it counts.
-    pub kind: EventKind,
-    /// How.
+    /// The counter whose event is replaced.
+    pub counter: Counter,
+    /// The event that counts instead.
     pub encoding: Encoding,
 }
 
@@ -311,15 +262,15 @@ impl FromStr for EventOverride {
     fn from_str(text: &str) -> Result<EventOverride, EventError> {
         let (name, encoding) = text.split_once('=').ok_or_else(|| EventError::NoEquals { text: text.to_owned() })?;
         let name = name.trim();
-        let kind = EventKind::ALL.into_iter().find(|kind| kind.key() == name || kind.name() == name);
-        let kind = kind.ok_or_else(|| EventError::UnknownKind { name: name.to_owned() })?;
-        Ok(EventOverride { kind, encoding: encoding.parse()? })
+        let counter = Counter::ALL.into_iter().find(|&counter| short_name(counter) == name || counter.name() == name);
+        let counter = counter.ok_or_else(|| EventError::UnknownCounter { name: name.to_owned() })?;
+        Ok(EventOverride { counter, encoding: encoding.parse()? })
     }
 }
 
 impl fmt::Display for EventOverride {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.kind.key(), self.encoding)
+        write!(f, "{}={}", short_name(self.counter), self.encoding)
     }
 }
 
@@ -379,10 +330,10 @@ mod tests {
 
     #[test]
     fn overrides_take_short_and_long_names() {
-        for kind in EventKind::ALL {
-            for name in [kind.key(), kind.name()] {
+        for counter in Counter::ALL {
+            for name in [short_name(counter), counter.name()] {
                 let own: EventOverride = format!("{name}=0x4844").parse().unwrap();
-                assert_eq!((own.kind, &own.encoding), (kind, &Encoding::raw(0x4844)));
+                assert_eq!((own.counter, &own.encoding), (counter, &Encoding::raw(0x4844)));
             }
         }
         let own: EventOverride = "mm=/config=0x01b7,config1=0x7033/".parse().unwrap();

@@ -1,18 +1,18 @@
 //! Event encodings as data, and which of them are this machine's.
 //!
-//! A processor counts what its event-select registers are told, and each microarchitecture has its own numbers. They
-//! are data: one file per microarchitecture in `tables/`, with its source. Where none fits, the kernel's own generic
-//! events stand in. Hybrid machines have one PMU per core type, each with a table of its own.
+//! A processor counts what its event-select registers name, and each microarchitecture has its own numbers. They are
+//! data: one file per microarchitecture in `tables/`, with its source. Where none fits, the kernel's own generic events
+//! stand in. Hybrid machines have one PMU per core type, each with a table of its own.
 
 mod encoding;
 mod table;
 
-pub use encoding::{Encoding, EventError, EventKind, EventOverride, KernelEvent};
-pub use table::{Event, EventTable, TableError, table_for, tables};
+pub use encoding::{Encoding, EventError, EventOverride, KernelEvent, short_name};
+pub use table::{AbsentEvent, Event, EventTable, TableError, table_for, tables};
 
 use crate::processor::{Processor, Processors};
 use crate::root::{ReadError, Root};
-use cosched_core::CpuSet;
+use cosched_core::{Absence, Counter, CpuSet};
 
 const PMU_DIR: &str = "/sys/bus/event_source/devices";
 
@@ -30,9 +30,9 @@ pub struct CorePmu {
 /// A core PMU with its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PmuEvents {
-    /// The PMU.
+    /// The PMU that counts.
     pub pmu: CorePmu,
-    /// Its events, with the user's own put in.
+    /// Its events, the user's own in place of the table's.
     pub table: EventTable,
 }
 
@@ -43,19 +43,19 @@ pub struct MachineEvents {
     pub pmus: Vec<PmuEvents>,
 }
 
-/// What may go wrong when the machine's events are looked up.
+/// The machine's events can't be told.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineEventsError {
     /// A file of the kernel can't be used.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A user's own event does not fit the machine.
+    /// A user's own event is for a PMU that the machine lacks.
     #[error(transparent)]
     Event(#[from] EventError),
 }
 
 impl MachineEvents {
-    /// Finds the core PMUs and their tables, and puts in the user's own events.
+    /// Finds the core PMUs and their tables, and puts the user's own events in place of the tables'.
     ///
     /// A later override of the same event wins.
     ///
@@ -77,7 +77,7 @@ impl MachineEvents {
             };
             let mut found = wanted.is_none();
             for entry in pmus.iter_mut().filter(|entry| wanted.is_none_or(|name| name == entry.pmu.name)) {
-                entry.table.replace(own.kind, own.encoding.clone());
+                entry.table.replace(own.counter, own.encoding.clone());
                 found = true;
             }
             if let (false, Some(pmu)) = (found, wanted) {
@@ -94,17 +94,15 @@ impl MachineEvents {
         self.pmus.len() > 1
     }
 
-    /// These events without one kind.
-    pub(crate) fn without(&self, kind: EventKind, why: &str) -> MachineEvents {
-        let mut left = self.clone();
-        for entry in &mut left.pmus {
+    /// Takes the counter's event away, on every PMU that has one.
+    pub(crate) fn give_up(&mut self, counter: Counter, reason: Absence, why: &str) {
+        for entry in &mut self.pmus {
             let before = entry.table.events.len();
-            entry.table.events.retain(|event| event.kind != kind);
+            entry.table.events.retain(|event| event.counter != counter);
             if entry.table.events.len() < before {
-                entry.table.absent.push((kind, why.to_owned()));
+                entry.table.absent.push(AbsentEvent { counter, reason, why: why.to_owned() });
             }
         }
-        left
     }
 }
 
@@ -138,8 +136,8 @@ pub struct EventListing {
     pub title: &'static str,
     /// Where the table's encodings come from.
     pub source: &'static str,
-    /// What is counted.
-    pub kind: EventKind,
+    /// The counter that the event is for.
+    pub counter: Counter,
     /// The event, or why there is none.
     pub event: Result<&'static Event, &'static str>,
     /// Whether this machine would use the table.
@@ -160,14 +158,14 @@ pub fn listing(root: &Root) -> Result<Vec<EventListing>, ReadError> {
     let mut lines = Vec::new();
     for table in tables() {
         let this_machine = own.iter().any(|own| own.name == table.name);
-        for kind in EventKind::ALL {
-            let why = || table.absent.iter().find(|(absent, _)| *absent == kind).map_or("", |(_, why)| why.as_str());
-            let event = table.event(kind).ok_or_else(why);
+        for counter in Counter::BY_NEED {
+            let why = || table.absent.iter().find(|absent| absent.counter == counter).map_or("", |absent| &absent.why);
+            let event = table.event(counter).ok_or_else(why);
             lines.push(EventListing {
                 table: &table.name,
                 title: &table.title,
                 source: &table.source,
-                kind,
+                counter,
                 event,
                 this_machine,
             });
@@ -207,10 +205,11 @@ mod tests {
         ]);
         assert_eq!(MachineEvents::detect(&root, &overrides(&["mm=0x1"])).unwrap(), MachineEvents::default());
         let own: Vec<EventListing> = listing(&root).unwrap().into_iter().filter(|line| line.this_machine).collect();
-        assert_eq!(own.len(), EventKind::ALL.len());
+        assert_eq!(own.len(), Counter::COUNT);
         assert!(own.iter().all(|line| line.table == "zen5"));
-        assert_eq!(own[2].event.unwrap().encoding, Encoding::raw(0x4844));
-        assert!(own[5].event.unwrap_err().contains("writes back"));
+        let event = |counter| own.iter().find(|line| line.counter == counter).unwrap().event;
+        assert_eq!(event(Counter::MmReads).unwrap().encoding, Encoding::raw(0x4844));
+        assert!(event(Counter::MmWrites).unwrap_err().contains("writes back"));
     }
 
     #[test]
@@ -230,10 +229,10 @@ mod tests {
         assert_eq!((of("cpu_core").table.name.as_str(), of("cpu_core").pmu.type_id), ("goldencove", 4));
         assert_eq!((of("cpu_atom").table.name.as_str(), of("cpu_atom").pmu.type_id), ("gracemont", 10));
         for entry in &found.pmus {
-            assert_eq!(entry.table.event(EventKind::LlcAccesses).unwrap().encoding, Encoding::raw(1));
+            assert_eq!(entry.table.event(Counter::LlcAccesses).unwrap().encoding, Encoding::raw(1));
         }
-        assert_eq!(of("cpu_core").table.event(EventKind::MmReads).unwrap().encoding, Encoding::raw(0x412e));
-        assert_eq!(of("cpu_atom").table.event(EventKind::MmReads).unwrap().name, "cpu_atom/config=0x0003/");
+        assert_eq!(of("cpu_core").table.event(Counter::MmReads).unwrap().encoding, Encoding::raw(0x412e));
+        assert_eq!(of("cpu_atom").table.event(Counter::MmReads).unwrap().name, "cpu_atom/config=0x0003/");
         let error = MachineEvents::detect(&root, &overrides(&["mm=cpu/config=0x2/"])).unwrap_err().to_string();
         assert_eq!(error, "`cpu` is not a core PMU of this machine; it has cpu_atom, cpu_core");
     }
@@ -257,9 +256,15 @@ mod tests {
     fn an_override_fills_what_was_absent() {
         let (_dir, root) = tree(&[("proc/cpuinfo", ZEN5), ("sys/bus/event_source/devices/cpu/type", "4")]);
         let found = MachineEvents::detect(&root, &overrides(&["mm-writes=0x1"])).unwrap();
-        assert_eq!((found.pmus[0].table.events.len(), found.pmus[0].table.absent.len()), (6, 0));
-        let left = found.without(EventKind::Cycles, "does not fit");
-        assert_eq!(left.pmus[0].table.absent, [(EventKind::Cycles, "does not fit".to_owned())]);
+        let table = &found.pmus[0].table;
+        assert_eq!(table.event(Counter::MmWrites).unwrap().encoding, Encoding::raw(1));
+        assert!(!table.absent.iter().any(|absent| absent.counter == Counter::MmWrites));
+        let mut left = found.clone();
+        left.give_up(Counter::Cycles, Absence::DoesNotFit, "no room");
+        let table = &left.pmus[0].table;
+        let expected = AbsentEvent { counter: Counter::Cycles, reason: Absence::DoesNotFit, why: "no room".to_owned() };
+        assert_eq!((table.event(Counter::Cycles), table.absent.last()), (None, Some(&expected)));
+        assert_eq!(table.events.len(), found.pmus[0].table.events.len() - 1);
     }
 
     #[test]

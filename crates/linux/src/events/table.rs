@@ -2,12 +2,13 @@
 //!
 //! A file has `name`, `title` and `source`; any number of `[[match]]`, each with `vendor`, `family`, `models` and
 //! perhaps `steppings` (numbers or ranges as text) for x86, or `implementer` and `parts` for Arm, and perhaps `pmus`, the
-//! kernel's names of the PMUs that it is for; and for each kind of event either `[events.KIND]` with an `encoding`, the
+//! kernel's names of the PMUs that it is for; and for each counter either `[events.COUNTER]` with an `encoding`, the
 //! vendor's `name` and a `note` on what it counts beside or short of what is meant, or a reason under `[absent]`. An
 //! event that no public source gives is absent: it is never guessed.
 
-use super::encoding::{Encoding, EventKind};
+use super::encoding::Encoding;
 use crate::processor::Processor;
+use cosched_core::{Absence, Counter};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -15,14 +16,25 @@ use std::sync::OnceLock;
 /// One event of a microarchitecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it stands for.
-    pub kind: EventKind,
+    /// The counter that it is for.
+    pub counter: Counter,
     /// The vendor's name; the kernel's, where its own encoding is used.
     pub name: String,
     /// How it is told to the kernel.
     pub encoding: Encoding,
     /// What it counts beside or short of what is meant, if anything.
     pub note: Option<String>,
+}
+
+/// A counter without an event, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbsentEvent {
+    /// The counter that has no event.
+    pub counter: Counter,
+    /// The reason that its readings carry.
+    pub reason: Absence,
+    /// The reason in words, with its details.
+    pub why: String,
 }
 
 /// The events of one microarchitecture.
@@ -36,8 +48,8 @@ pub struct EventTable {
     pub source: String,
     /// Its events, the most needed first.
     pub events: Vec<Event>,
-    /// What can't be counted, and why.
-    pub absent: Vec<(EventKind, String)>,
+    /// The counters without an event.
+    pub absent: Vec<AbsentEvent>,
     matches: Vec<Match>,
 }
 
@@ -59,16 +71,16 @@ enum MatchId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range(u32, u32);
 
-/// A table that can't be read.
+/// A table can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// Not TOML, or not of the table's form.
+    /// The text is not TOML, or not of the table's form.
     #[error("event table: {0}")]
     Toml(#[from] toml::de::Error),
-    /// A value that means nothing.
+    /// A value means nothing.
     #[error("event table `{table}`: {what}")]
     Value {
-        /// The table.
+        /// The table's name.
         table: String,
         /// What is wrong.
         what: String,
@@ -85,15 +97,17 @@ impl EventTable {
         let bad = |what: String| TableError::Value { table: file.name.clone(), what };
         let mut events = Vec::new();
         let mut absent = Vec::new();
-        for kind in EventKind::ALL {
-            match (file.events.get(&kind), file.absent.get(&kind)) {
+        for counter in Counter::BY_NEED {
+            match (file.events.get(&counter), file.absent.get(&counter)) {
                 (Some(event), None) => {
-                    let encoding: Encoding = event.encoding.parse().map_err(|error| bad(format!("{kind}: {error}")))?;
+                    let encoding = event.encoding.parse().map_err(|error| bad(format!("{counter}: {error}")))?;
                     let name = event.name.clone().unwrap_or_else(|| event.encoding.clone());
-                    events.push(Event { kind, name, encoding, note: event.note.clone() });
+                    events.push(Event { counter, name, encoding, note: event.note.clone() });
                 }
-                (None, Some(why)) => absent.push((kind, why.clone())),
-                _ => return Err(bad(format!("{kind} must be under [events] or under [absent]"))),
+                (None, Some(why)) => {
+                    absent.push(AbsentEvent { counter, reason: Absence::NoSuchEvent, why: why.clone() });
+                }
+                _ => return Err(bad(format!("{counter} must be under [events] or under [absent]"))),
             }
         }
         let matches = file.matches.iter().map(|m| m.check().map_err(bad)).collect::<Result<_, _>>()?;
@@ -105,18 +119,18 @@ impl EventTable {
         self.matches.iter().any(|m| (m.pmus.is_empty() || m.pmus.iter().any(|name| name == pmu)) && m.fits(processor))
     }
 
-    /// The event of that kind, if it can be counted.
-    pub fn event(&self, kind: EventKind) -> Option<&Event> {
-        self.events.iter().find(|event| event.kind == kind)
+    /// The counter's event, if there is one.
+    pub fn event(&self, counter: Counter) -> Option<&Event> {
+        self.events.iter().find(|event| event.counter == counter)
     }
 
     /// Replaces, or adds, an event by a user's own encoding.
-    pub(crate) fn replace(&mut self, kind: EventKind, encoding: Encoding) {
-        self.absent.retain(|(absent, _)| *absent != kind);
-        self.events.retain(|event| event.kind != kind);
+    pub(crate) fn replace(&mut self, counter: Counter, encoding: Encoding) {
+        self.absent.retain(|absent| absent.counter != counter);
+        self.events.retain(|event| event.counter != counter);
         let note = Some("given by the user".to_owned());
-        self.events.push(Event { kind, name: encoding.to_string(), encoding, note });
-        self.events.sort_by_key(|event| event.kind);
+        self.events.push(Event { counter, name: encoding.to_string(), encoding, note });
+        self.events.sort_by_key(|event| event.counter.need());
     }
 }
 
@@ -149,9 +163,9 @@ struct File {
     source: String,
     #[serde(default, rename = "match")]
     matches: Vec<FileMatch>,
-    events: BTreeMap<EventKind, FileEvent>,
+    events: BTreeMap<Counter, FileEvent>,
     #[serde(default)]
-    absent: BTreeMap<EventKind, String>,
+    absent: BTreeMap<Counter, String>,
 }
 
 #[derive(Deserialize)]
@@ -266,9 +280,9 @@ mod tests {
         Processor::X86 { vendor: vendor.to_owned(), family, model, stepping }
     }
 
-    fn config(table: &str, kind: EventKind) -> (u64, u64) {
+    fn config(table: &str, counter: Counter) -> (u64, u64) {
         let table = tables().iter().find(|t| t.name == table).unwrap();
-        match table.event(kind).unwrap().encoding {
+        match table.event(counter).unwrap().encoding {
             Encoding::Raw { config, config1, .. } => (config, config1),
             Encoding::Kernel(event) => (event.type_and_config().1, 0),
         }
@@ -280,8 +294,8 @@ mod tests {
         for (table, file) in tables().iter().zip(FILES) {
             assert_eq!(EventTable::parse(file).unwrap(), *table);
             assert!(table.source.len() > 10 && !table.title.is_empty(), "{}", table.name);
-            assert_eq!(table.events.len() + table.absent.len(), EventKind::ALL.len(), "{}", table.name);
-            assert!(table.events.is_sorted_by_key(|event| event.kind), "{}", table.name);
+            assert_eq!(table.events.len() + table.absent.len(), Counter::COUNT, "{}", table.name);
+            assert!(table.events.is_sorted_by_key(|event| event.counter.need()), "{}", table.name);
             assert_eq!(table.matches.is_empty(), table.name == "generic");
             for event in &table.events {
                 assert!(!matches!(event.encoding, Encoding::Raw { pmu: Some(_), .. }), "{}", table.name);
@@ -332,7 +346,7 @@ mod tests {
 
     #[test]
     fn encodings_are_those_of_the_sources() {
-        use EventKind::{L1Accesses, LlcAccesses, MmReads};
+        use Counter::{L1Accesses, LlcAccesses, MmReads};
         let cases = [
             ("nehalem", MmReads, (0x01b7, 0x6033)),
             ("nehalem", L1Accesses, (0x0143, 0)),
@@ -358,8 +372,8 @@ mod tests {
             ("neoverse-n1", MmReads, (0x0037, 0)),
             ("generic", MmReads, (0x1_0002, 0)),
         ];
-        for (table, kind, expected) in cases {
-            assert_eq!(config(table, kind), expected, "{table} {kind}");
+        for (table, counter, expected) in cases {
+            assert_eq!(config(table, counter), expected, "{table} {counter}");
         }
     }
 

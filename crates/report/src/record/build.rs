@@ -5,7 +5,7 @@ use crate::figures::{Absences, Figures};
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
 use cosched_core::{
-    Absence, EndedBy, Exit, Histogram, Nanos, PlanCounts, ProgressBasis, Reading, RunResult, TaskResult,
+    Absence, Counter, EndedBy, Exit, Histogram, Nanos, PlanCounts, ProgressBasis, Reading, RunResult, TaskResult,
 };
 
 const NOT_GIVEN: &str = "not given";
@@ -144,7 +144,9 @@ fn job(
         (None, Err(_)) if !failed && task.exit.is_some() => Err("no progress measured by IPC"),
         (None, estimate) => estimate,
     };
-    let counts = task.counts.named().into_iter().filter(|(name, _)| *name != "instructions");
+    // Instructions have a key of their own beside the counts.
+    let counts = task.counts.iter().filter(|(counter, _)| *counter != Counter::Instructions);
+    let counts = counts.map(|(counter, count)| (counter.name(), *count));
     let exit_why = if task.exit.is_some() { "ended, nobody can know how" } else { not_ended };
     Job {
         name: info.name.clone(),
@@ -161,7 +163,7 @@ fn job(
         cpu_s: absent.note("cpu_s", task.cpu_time.map(Nanos::as_s)),
         ran_s: task.ran.as_s(),
         waited_max_s: task.waited_max.as_s(),
-        instructions: absent.note("instructions", task.counts.instructions),
+        instructions: absent.note("instructions", task.counts[Counter::Instructions]),
         ipc: absent.note("ipc", task.counts.ipc()),
         progress: absent.note("progress", task.progress),
         progress_basis: task.progress_basis,
@@ -192,10 +194,8 @@ fn machine_details(info: &RunInfo) -> MachineDetails {
 }
 
 fn missing(info: &RunInfo) -> Vec<Missing> {
-    let capability_code =
-        |capability| serde_json::to_value(capability).ok().and_then(|code| code.as_str().map(str::to_owned));
     let one = |(capability, why): (&cosched_core::Capability, &Absence)| Missing {
-        capability: capability_code(*capability).unwrap_or_default(),
+        capability: capability.code(),
         what: capability.text().to_owned(),
         why: why.text().to_owned(),
     };

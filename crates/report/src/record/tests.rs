@@ -2,7 +2,7 @@ use super::*;
 use crate::info::RunInfo;
 use crate::testing::{check_absences, finished, info, result, simulated};
 use cosched_core::metric::METRICS;
-use cosched_core::{Absence, EndedBy, Exit, Nanos, Reading};
+use cosched_core::{Absence, Counter, EndedBy, Exit, Nanos, Reading};
 use proptest::prelude::*;
 
 fn host() -> Record {
@@ -173,7 +173,7 @@ proptest! {
                 task.finished = Some(Nanos(finish));
                 task.spec.solo.time = (solo % 3 > 0).then_some(Nanos(solo));
                 task.cpu_time = Reading::Value(Nanos(cpu));
-                task.counts.instructions = Reading::Value(cpu);
+                task.counts[Counter::Instructions] = Reading::Value(cpu);
                 task.exit = (code != 7).then_some(Exit::Code(code % 3));
                 task.progress = progress;
                 task

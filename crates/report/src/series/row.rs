@@ -1,8 +1,9 @@
 //! The lines of a series: one table of their kinds and columns, and how each is written and read.
 
-use cosched_core::{Absence, Basis, CpuSet, Nanos, Purpose, Rate, TaskId, Trigger, WaitReason};
+use cosched_core::{Absence, Basis, Counter, CpuSet, Nanos, PerCounter, Purpose, Rate, TaskId, Trigger, WaitReason};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeTuple;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 /// A kind of line.
@@ -37,23 +38,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         code: "s",
         meaning: "what was measured of a task since it was placed or last measured",
-        columns: &[
-            "kind",
-            "t_ns",
-            "task",
-            "interval_ns",
-            "cpus",
-            "purpose",
-            "flags",
-            "cpu_ns",
-            "cycles",
-            "instructions",
-            "l1_accesses",
-            "llc_accesses",
-            "mm_reads",
-            "mm_writes",
-            "progress_milli",
-        ],
+        columns: &SAMPLE_COLUMNS,
     },
     Kind {
         code: "a",
@@ -64,6 +49,29 @@ pub const KINDS: &[Kind] = &[
     Kind { code: "e", meaning: "a task ended", columns: &["kind", "t_ns", "task", "exit", "exit_text"] },
     Kind { code: "!", meaning: "a warning", columns: &["kind", "t_ns", "code", "text"] },
 ];
+
+/// Columns of a sample before the counters.
+const BEFORE_COUNTERS: [&str; 8] = ["kind", "t_ns", "task", "interval_ns", "cpus", "purpose", "flags", "cpu_ns"];
+
+/// The counters before the progress. Later ones come behind it: a new column stands at the end of the line.
+const BEFORE_PROGRESS: usize = 6;
+
+/// Columns of a sample.
+const SAMPLE_COLUMNS: [&str; BEFORE_COUNTERS.len() + Counter::COUNT + 1] = {
+    let mut columns = ["progress_milli"; BEFORE_COUNTERS.len() + Counter::COUNT + 1];
+    let mut ix = 0;
+    while ix < BEFORE_COUNTERS.len() {
+        columns[ix] = BEFORE_COUNTERS[ix];
+        ix += 1;
+    }
+    let mut counter = 0;
+    while counter < Counter::COUNT {
+        let behind_progress = if counter < BEFORE_PROGRESS { 0 } else { 1 };
+        columns[BEFORE_COUNTERS.len() + counter + behind_progress] = Counter::ALL[counter].name();
+        counter += 1;
+    }
+    columns
+};
 
 /// How a task has its CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,11 +88,11 @@ pub enum Mode {
 /// What was measured of a task over one interval; counts are null where absent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRow {
-    /// The task.
+    /// Whose interval it is.
     pub task: TaskId,
-    /// Length of the interval.
+    /// How long the interval lasted.
     pub interval: Nanos,
-    /// Where the task ran.
+    /// The CPUs that the task was placed on.
     pub cpus: CpuSet,
     /// What the placement was for.
     pub purpose: Purpose,
@@ -98,9 +106,9 @@ pub struct SampleRow {
     pub multiplexed: bool,
     /// CPU time used.
     pub cpu_time: Option<Nanos>,
-    /// Counts in the order of the columns: cycles, instructions, L1 accesses, LLC accesses, memory reads and writes.
-    pub counts: [Option<u64>; 6],
-    /// The task's progress after it, in thousandths of a quantum.
+    /// What each counter counted in the interval.
+    pub counts: PerCounter<Option<u64>>,
+    /// The task's progress after the interval, in thousandths of a quantum.
     pub progress_milli: Option<u64>,
 }
 
@@ -175,6 +183,33 @@ fn flags(row: &SampleRow) -> String {
     all.iter().filter(|(set, _)| *set).map(|(_, letter)| *letter).collect()
 }
 
+/// A sample as a line: the values of [`SAMPLE_COLUMNS`].
+struct SampleLine<'a>(Nanos, &'a SampleRow);
+
+impl Serialize for SampleLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let SampleLine(at, row) = self;
+        let mut line = serializer.serialize_tuple(SAMPLE_COLUMNS.len())?;
+        line.serialize_element("s")?;
+        line.serialize_element(at)?;
+        line.serialize_element(&row.task)?;
+        line.serialize_element(&row.interval)?;
+        line.serialize_element(&row.cpus)?;
+        line.serialize_element(&row.purpose)?;
+        line.serialize_element(&flags(row))?;
+        line.serialize_element(&row.cpu_time)?;
+        let (first, later) = Counter::ALL.split_at(BEFORE_PROGRESS);
+        for &counter in first {
+            line.serialize_element(&row.counts[counter])?;
+        }
+        line.serialize_element(&row.progress_milli)?;
+        for &counter in later {
+            line.serialize_element(&row.counts[counter])?;
+        }
+        line.end()
+    }
+}
+
 impl Row {
     /// Appends the line, with its end.
     pub fn write(&self, at: Nanos, out: &mut Vec<u8>) {
@@ -187,28 +222,7 @@ impl Row {
             Row::Placed { task, cpus, mode, purpose } => line(&("p", at, task, cpus, mode, purpose)),
             Row::Stopped(task) => line(&("x", at, task)),
             Row::Waits { task, reason } => line(&("w", at, task, reason)),
-            Row::Sampled(row) => {
-                let [cycles, instructions, l1, llc, reads, writes] = row.counts;
-                let SampleRow { task, interval, cpus, purpose, cpu_time, progress_milli, .. } = row;
-                let head = (task, interval, cpus, purpose, flags(row), cpu_time);
-                line(&(
-                    "s",
-                    at,
-                    head.0,
-                    head.1,
-                    head.2,
-                    head.3,
-                    head.4,
-                    head.5,
-                    cycles,
-                    instructions,
-                    l1,
-                    llc,
-                    reads,
-                    writes,
-                    progress_milli,
-                ));
-            }
+            Row::Sampled(row) => line(&SampleLine(at, row)),
             Row::Lacks { task, column, why } => line(&("a", at, task, column, why)),
             Row::Started(task) => line(&("b", at, task)),
             Row::Ended { task, exit, text } => line(&("e", at, task, exit, text)),
@@ -247,10 +261,13 @@ impl Row {
             "w" => Row::Waits { task: columns.get("task")?, reason: columns.get("reason")? },
             "s" => {
                 let flags: String = columns.get("flags")?;
-                let names = ["cycles", "instructions", "l1_accesses", "llc_accesses", "mm_reads", "mm_writes"];
-                let mut counts = [None; 6];
-                for (count, name) in counts.iter_mut().zip(names) {
-                    *count = columns.get(name)?;
+                let mut counts = PerCounter::default();
+                for counter in Counter::ALL {
+                    counts[counter] = match columns.value(counter.name()) {
+                        // An earlier version did not have this counter.
+                        None if counter as usize >= BEFORE_PROGRESS => None,
+                        _ => columns.get(counter.name())?,
+                    };
                 }
                 Row::Sampled(SampleRow {
                     task: columns.get("task")?,
@@ -285,10 +302,16 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
+    /// The value in the column of that name; `None` when the line is too short to have one.
+    fn value(&self, name: &str) -> Option<&Value> {
+        let ix = self.kind.columns.iter().position(|column| *column == name)?;
+        self.values.get(ix)
+    }
+
     fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
-        let value = self.kind.columns.iter().position(|column| *column == name).and_then(|ix| self.values.get(ix));
-        let value =
-            value.ok_or_else(|| format!("column `{name}` of a line of kind `{}` is missing", self.kind.code))?;
+        let value = self
+            .value(name)
+            .ok_or_else(|| format!("column `{name}` of a line of kind `{}` is missing", self.kind.code))?;
         T::deserialize(value)
             .map_err(|error| format!("column `{name}` of a line of kind `{}`: {error}", self.kind.code))
     }

@@ -98,8 +98,8 @@ impl<W: Write> SeriesWriter<W> {
     fn sample(&mut self, sample: &Sample, progress: Option<f64>) {
         let task = sample.task;
         let cpu_time = ("cpu_ns", sample.cpu_time.absence());
-        let counts = sample.counts.named();
-        for (column, why) in counts.iter().map(|(name, count)| (*name, count.absence())).chain([cpu_time]) {
+        let counts = sample.counts.iter().map(|(counter, count)| (counter.name(), count.absence()));
+        for (column, why) in counts.chain([cpu_time]) {
             let lacks = &mut self.last.entry(task).or_default().lacks;
             match why {
                 Some(why) if lacks.insert(column, why) != Some(why) => {
@@ -121,7 +121,7 @@ impl<W: Write> SeriesWriter<W> {
             cut_short: sample.cut_short(),
             multiplexed: sample.multiplexed,
             cpu_time: sample.cpu_time.value(),
-            counts: counts.map(|(_, count): (_, Reading<u64>)| count.value()),
+            counts: sample.counts.map(Reading::value),
             progress_milli: progress.map(|progress| (progress * 1e3 + 0.5) as u64),
         };
         self.row(sample.at, &Row::Sampled(row));

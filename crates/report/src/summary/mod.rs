@@ -256,7 +256,7 @@ mod tests {
     use crate::record::record;
     use crate::testing::{finished, info, result, simulated};
     use cosched_core::{
-        Absence, Capabilities, Capability, Counts, Exit, Nanos, ProgressBasis, Reading, RunResult, TaskResult,
+        Absence, Capabilities, Capability, Counter, Counts, Exit, Nanos, ProgressBasis, Reading, RunResult, TaskResult,
     };
 
     /// A new unit in the table of metrics needs a form in a summary.
@@ -310,7 +310,7 @@ mod tests {
         let mut info = info(&result);
         info.jobs[0].solo = None;
         info.counters = None;
-        let off = [Capability::Ipc, Capability::L1Accesses, Capability::MmReads]
+        let off = [Capability::Ipc, Capability::Counter(Counter::L1Accesses), Capability::Counter(Counter::MmReads)]
             .map(|capability| (capability, Absence::NoCounters));
         info.capabilities =
             Capabilities { missing: off.into_iter().chain([(Capability::Energy, Absence::NoEnergyMeter)]).collect() };

@@ -1,10 +1,11 @@
 //! The machine file, format `cosched.machine/1`: a machine to simulate. Documented in docs/machine-file.md.
 
 use super::builtin;
+use super::counters_table::Counters;
 use super::error::SpecError;
 use super::params::{ParamTable, read_params};
-use super::text::{Flag, Group, Limits, Number, Sources, Table, Text, Words};
-use crate::machine::{CoreTypeSpec, CountersSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, SmtSpec};
+use super::text::{Group, Limits, Number, Sources, Table, Text, Words};
+use crate::machine::{CoreTypeSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, SmtSpec};
 use serde::Deserialize;
 use std::sync::Arc;
 use toml::Spanned;
@@ -44,7 +45,6 @@ const WAKEUP: Limits = Limits::new("wakeup_granularity_ms", 0.0, 1000.0, "1");
 const BALANCE: Limits = Limits::new("balance_ms", 1.0, 60_000.0, "32");
 const SWITCH: Limits = Limits::new("switch_us", 0.0, 1000.0, "3");
 const MIGRATION: Limits = Limits::new("migration_us", 0.0, 10_000.0, "30");
-const NOISE: Limits = Limits::new("noise", 0.0, 0.5, "0.01");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -175,20 +175,6 @@ struct Switching {
     migration_us: Number,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Counters {
-    source: Words,
-    assumed: Words,
-    ipc: Flag,
-    l1_accesses: Flag,
-    llc_accesses: Flag,
-    mm_reads: Flag,
-    mm_writes: Flag,
-    energy: Flag,
-    noise: Number,
-}
-
 /// Reads a machine file's text. A latency curve is one of the [`CURVES`](super::CURVES), by name.
 ///
 /// # Errors
@@ -265,16 +251,7 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let (group, kernel) = text.table("[kernel]", parsed.kernel)?;
     let kernel = read_kernel(&text, &group, kernel, &mut sources)?;
     let (group, counters) = text.table("[counters]", parsed.counters)?;
-    sources.add(&group, counters.source, counters.assumed)?;
-    let counters = CountersSpec {
-        ipc: group.flag(counters.ipc, "ipc")?,
-        l1_accesses: group.flag(counters.l1_accesses, "l1_accesses")?,
-        llc_accesses: group.flag(counters.llc_accesses, "llc_accesses")?,
-        mm_reads: group.flag(counters.mm_reads, "mm_reads")?,
-        mm_writes: group.flag(counters.mm_writes, "mm_writes")?,
-        energy: group.flag(counters.energy, "energy")?,
-        noise: group.number(counters.noise, &NOISE)?,
-    };
+    let counters = counters.check(&group, &mut sources)?;
     let params = match parsed.params {
         Some(params) => {
             let (group, params) = text.group("[params]", params);

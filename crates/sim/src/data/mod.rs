@@ -4,6 +4,7 @@
 //! numbers out of their range, and groups of figures without a source.
 
 mod builtin;
+mod counters_table;
 mod curve_file;
 mod error;
 mod machine_file;

@@ -1,6 +1,7 @@
 //! A thread of a simulated task: where it is in its program, what it has used, and what it holds of a cache.
 
 use crate::program::Phase;
+use cosched_core::Counter;
 use std::sync::Arc;
 
 /// What a thread is doing.
@@ -37,6 +38,18 @@ impl Tally {
         self.llc += other.llc;
         self.reads += other.reads;
         self.writes += other.writes;
+    }
+
+    /// How much of what a counter counts there was.
+    pub(crate) fn of(&self, counter: Counter) -> f64 {
+        match counter {
+            Counter::Cycles => self.cycles,
+            Counter::Instructions => self.instructions,
+            Counter::L1Accesses => self.l1,
+            Counter::LlcAccesses => self.llc,
+            Counter::MmReads => self.reads,
+            Counter::MmWrites => self.writes,
+        }
     }
 }
 

@@ -43,13 +43,13 @@ prop_compose! {
             select(vec![0.0, 3.0, 300.0]),
             select(vec![0.0, 30.0, 2_000.0]),
         ),
-        counters in any::<[bool; 5]>(),
+        ipc in any::<bool>(),
+        counts in any::<[bool; Counter::COUNT]>(),
         noise in select(vec![0.0, 0.01, 0.5]),
     ) -> MachineSpec {
         let like = support::machine(1, 1);
         let (channels, gb_per_s_per_channel, idle_latency_ns, remote_ns) = memory;
         let ((period_ms, min_slice_ms), wakeup_granularity_ms, balance_ms, switch_us, migration_us) = kernel;
-        let [ipc, l1_accesses, llc_accesses, mm_reads, mm_writes] = counters;
         // The kernel tells several types apart by their capacity, the first being the fastest.
         let several = core_types.len() > 1;
         let core_types = core_types.into_iter().enumerate().map(|(ix, kind)| CoreTypeSpec {
@@ -67,7 +67,15 @@ prop_compose! {
             kernel: KernelSpec {
                 period_ms, min_slice_ms, wakeup_granularity_ms, balance_ms, switch_us, migration_us,
             },
-            counters: CountersSpec { ipc, l1_accesses, llc_accesses, mm_reads, mm_writes, energy: true, noise },
+            counters: CountersSpec {
+                // Cycles and instructions come together.
+                counts: PerCounter::from_fn(|counter| match Capability::of(counter) {
+                    Capability::Ipc => ipc,
+                    _ => counts[counter as usize],
+                }),
+                energy: true,
+                noise,
+            },
             ..like
         }
     }
@@ -299,16 +307,10 @@ impl Backend for Watched {
                 self.wrong.push(format!("{usage:?} at {:?}", self.last));
             }
             if let Some(before) = &self.told[ix] {
-                let pairs = [
-                    (before.counts.cycles, usage.counts.cycles),
-                    (before.counts.instructions, usage.counts.instructions),
-                    (before.counts.l1_accesses, usage.counts.l1_accesses),
-                    (before.counts.llc_accesses, usage.counts.llc_accesses),
-                    (before.counts.mm_reads, usage.counts.mm_reads),
-                    (before.counts.mm_writes, usage.counts.mm_writes),
-                ];
-                let fell = |(before, after): &(Reading<u64>, Reading<u64>)| matches!((before.value(), after.value()), (Some(before), Some(after)) if after < before);
-                if ns(&usage.cpu_time) < ns(&before.cpu_time) || !self.wraps && pairs.iter().any(fell) {
+                let mut pairs =
+                    before.counts.iter().zip(usage.counts.iter()).map(|((_, before), (_, after))| (before, after));
+                let fell = |(before, after): (&Reading<u64>, &Reading<u64>)| matches!((before.value(), after.value()), (Some(before), Some(after)) if after < before);
+                if ns(&usage.cpu_time) < ns(&before.cpu_time) || !self.wraps && pairs.any(fell) {
                     self.wrong.push(format!("{before:?} then {usage:?}"));
                 }
             }

@@ -55,11 +55,7 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
             migration_us: 30.0,
         },
         counters: CountersSpec {
-            ipc: true,
-            l1_accesses: true,
-            llc_accesses: true,
-            mm_reads: true,
-            mm_writes: false,
+            counts: PerCounter::from_fn(|counter| counter != Counter::MmWrites),
             energy: false,
             noise: 0.0,
         },

@@ -72,7 +72,7 @@ fn policies() -> (String, Value) {
                 None => writeln!(text, "{:<13} needs {}", "", need.capability.text()),
                 Some(without) => writeln!(text, "{:<13} wants {}; without: {without}", "", need.capability.text()),
             };
-            needs.push(json!({ "capability": need.capability, "required": required, "without": without }));
+            needs.push(json!({ "capability": need.capability.code(), "required": required, "without": without }));
         }
         let mut specs = Vec::new();
         for spec in entry.params {
@@ -130,9 +130,9 @@ fn events() -> anyhow::Result<(String, Value)> {
             (Some(encoding), Some(name)) => format!("{encoding:<28} {name}"),
             _ => format!("- ({})", absent.unwrap_or_default()),
         };
-        let _ = writeln!(text, "  {:<13} {shown}", event.kind.name());
+        let _ = writeln!(text, "  {:<13} {shown}", event.counter.name());
         list.push(json!({
-            "table": event.table, "event": event.kind.name(), "encoding": encoding, "name": name, "absent": absent,
+            "table": event.table, "event": event.counter.name(), "encoding": encoding, "name": name, "absent": absent,
             "source": event.source, "this_machine": event.this_machine,
         }));
     }

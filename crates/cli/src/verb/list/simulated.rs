@@ -89,7 +89,10 @@ fn machine_json(name: &str, spec: &MachineSpec) -> Value {
     let machine = spec.machine();
     let core_types: Vec<Value> =
         spec.core_types.iter().map(|kind| json!({ "name": kind.name, "ghz": kind.ghz })).collect();
-    let counters = &spec.counters;
+    let counts: serde_json::Map<String, Value> = (spec.counters.flags())
+        .chain([("energy", spec.counters.energy)])
+        .map(|(key, counts)| (key.to_owned(), json!(counts)))
+        .collect();
     json!({
         "name": name,
         "title": spec.title,
@@ -102,14 +105,7 @@ fn machine_json(name: &str, spec: &MachineSpec) -> Value {
         "memory_channels_per_socket": spec.memory.channels,
         "memory_gb_per_s_per_socket": peak_gb_per_s(spec),
         "memory_idle_latency_ns": spec.memory.idle_latency_ns,
-        "counts": {
-            "ipc": counters.ipc,
-            "l1_accesses": counters.l1_accesses,
-            "llc_accesses": counters.llc_accesses,
-            "mm_reads": counters.mm_reads,
-            "mm_writes": counters.mm_writes,
-            "energy": counters.energy,
-        },
+        "counts": counts,
         "params": params_json(&spec.params),
         "sources": sources_json(&spec.sources),
     })

@@ -10,8 +10,8 @@ use super::show::Shower;
 use super::world::World;
 use crate::exit::Exit;
 use cosched_core::{
-    Absence, Backend as _, Capabilities, Capability, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
-    TaskResult, TaskSpec, find_policy,
+    Absence, Backend as _, Capabilities, Capability, Counter, Nanos, Params, Policy, Reading, RunConfig, RunError,
+    RunResult, TaskResult, TaskSpec, find_policy,
 };
 use cosched_report::{
     EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader,
@@ -221,7 +221,7 @@ impl<W: World> Run<'_, W> {
 /// Jobs whose solo trace can't be of the work that they did: its length is another by more than a tenth.
 fn odd_traces(result: &RunResult) -> Vec<String> {
     let odd = |task: &TaskResult| {
-        let (trace, did) = (task.spec.solo.trace.as_ref()?.instructions(), task.counts.instructions.value()?);
+        let (trace, did) = (task.spec.solo.trace.as_ref()?.instructions(), task.counts[Counter::Instructions].value()?);
         let ended_well = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
         (ended_well && trace.abs_diff(did) > trace / 10).then(|| {
             format!("job {} retired {did} instructions, alone {trace}: its solo trace is of other work", task.spec.name)

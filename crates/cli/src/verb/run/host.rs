@@ -8,7 +8,7 @@ use super::world::{Problem, View, World};
 use crate::exit::{Exit, incapable, usage};
 use crate::input::{Command, Job};
 use anyhow::Context as _;
-use cosched_core::{Absence, Capability, Machine};
+use cosched_core::{Absence, Capability, Counter, Machine};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
@@ -120,7 +120,9 @@ impl World for HostWorld {
             Some(Problem { is_permission: why == Absence::NoPermission, why: why.to_string(), hint })
         };
         match requirement {
-            Requirement::Counters => missing(Capability::Ipc).or_else(|| missing(Capability::MmReads)),
+            Requirement::Counters => {
+                missing(Capability::Ipc).or_else(|| missing(Capability::Counter(Counter::MmReads)))
+            }
             Requirement::Energy => missing(Capability::Energy),
             Requirement::Freezer => self.freezer_problem.as_ref().map(|problem| Problem {
                 is_permission: problem.is_permission(),

@@ -5,7 +5,7 @@ use super::policy::{Choice, choose};
 use super::world::{World, check_width};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
-use cosched_core::{Absence, Capabilities, Capability, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
+use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
 use cosched_report::{JobInfo, Record, SoloFile, SoloTimes, solo_times};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -62,9 +62,10 @@ impl SoloWish {
     fn capabilities(&self, capabilities: &mut Capabilities) {
         // A backend knows of no run before this one.
         capabilities.missing.entry(Capability::SoloTrace).or_insert(Absence::NoSoloTrace);
-        for (capability, counted) in
-            [(Capability::SoloBandwidth, Capability::MmReads), (Capability::SoloTrace, Capability::Ipc)]
-        {
+        for (capability, counted) in [
+            (Capability::SoloBandwidth, Capability::Counter(Counter::MmReads)),
+            (Capability::SoloTrace, Capability::Ipc),
+        ] {
             match capabilities.why_missing(counted) {
                 _ if self.profiles.is_some() => {
                     capabilities.missing.remove(&capability);
@@ -211,6 +212,6 @@ mod tests {
         assert_eq!(capabilities(&[], false), (Some(Absence::NoSoloTrace), no));
         assert_eq!(capabilities(&[], true), (None, None));
         assert_eq!(capabilities(&[Capability::Ipc], true), (no, None));
-        assert_eq!(capabilities(&[Capability::MmReads], true), (None, no));
+        assert_eq!(capabilities(&[Capability::Counter(Counter::MmReads)], true), (None, no));
     }
 }

@@ -8,7 +8,7 @@ use super::world::{Problem, View, World, check_width};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec};
 use anyhow::Context as _;
-use cosched_core::{Backend as _, Capability, Nanos, SoloProfile};
+use cosched_core::{Backend as _, Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::Interrupts;
 use cosched_report::{BackendKind, EnergySource, Solo, SoloSource};
 use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, Work};
@@ -149,18 +149,13 @@ impl SimWorld {
         alone.screen.clear();
         let sim = sim.map_err(|error| alone.failure(on, &error))?;
         let capabilities = sim.capabilities();
-        let counted = [
-            Capability::Ipc,
-            Capability::L1Accesses,
-            Capability::LlcAccesses,
-            Capability::MmReads,
-            Capability::MmWrites,
-        ];
-        let counted: Vec<&str> = counted
-            .iter()
-            .filter(|&&capability| capabilities.why_missing(capability).is_none())
-            .map(|capability| capability.text())
+        let mut counted: Vec<&str> = (Counter::ALL.into_iter())
+            .map(Capability::of)
+            .filter(|&capability| capabilities.why_missing(capability).is_none())
+            .map(Capability::text)
             .collect();
+        // Two counters may be one capability.
+        counted.dedup();
         let view = View {
             kind: BackendKind::Sim,
             machine: sim.machine(),
@@ -198,7 +193,9 @@ impl World for SimWorld {
             Some(Problem { is_permission: false, why, hint: " (`cosched list machines` shows others)" })
         };
         match requirement {
-            Requirement::Counters => missing(Capability::Ipc).or_else(|| missing(Capability::MmReads)),
+            Requirement::Counters => {
+                missing(Capability::Ipc).or_else(|| missing(Capability::Counter(Counter::MmReads)))
+            }
             Requirement::Energy => missing(Capability::Energy),
             Requirement::Freezer => missing(Capability::Freeze),
         }
@@ -230,7 +227,7 @@ impl World for SimWorld {
         let sim = self.sim.borrow();
         let solo = sim.iter().flat_map(Sim::solo_runs);
         // A machine that can't count reads could not have told the bandwidth either.
-        let counted = self.view.capabilities.why_missing(Capability::MmReads).is_none();
+        let counted = self.view.capabilities.why_missing(Capability::Counter(Counter::MmReads)).is_none();
         // Traces cost the solo runs once more: only who needs them has them made.
         let needs = (run.plan.choice.entry.needs)(&run.plan.choice.params);
         let traced = needs.iter().any(|need| need.capability == Capability::SoloTrace);

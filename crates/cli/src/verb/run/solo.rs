@@ -7,7 +7,7 @@ use super::host::HostWorld;
 use super::world::World;
 use crate::exit::Exit;
 use anyhow::Context as _;
-use cosched_core::{EndedBy, Halt, Params, Rate, Restart, RunConfig, SoloProfile, TaskSpec, find_policy};
+use cosched_core::{Counter, EndedBy, Halt, Params, Rate, Restart, RunConfig, SoloProfile, TaskSpec, find_policy};
 use cosched_report::{JobInfo, Record, SeriesReader, Solo, SoloFile, SoloSource, record};
 use std::fs::File;
 use std::io::BufReader;
@@ -89,7 +89,7 @@ pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exi
         };
         let time = finished - started;
         run.infos[ix].solo = Some(Solo { time, source: SoloSource::Measured });
-        let reads = task.counts.mm_reads.value().and_then(|reads| Rate::from_count(reads, time));
+        let reads = task.counts[Counter::MmReads].value().and_then(|reads| Rate::from_count(reads, time));
         let found = profiles.jobs.iter().find(|job| job.name == run.infos[first].name);
         let trace = found.and_then(|job| job.trace.clone()).map(Arc::new);
         run.plan.specs[ix].solo = SoloProfile { time: Some(time), mm_reads: reads, trace };

@@ -38,7 +38,7 @@ pub(super) fn what_is_placed_starts_and_nothing_else<W: World>(world: &W) -> Out
     assert_eq!(backend.cpus_of(1), CpuSet::new(), "it was never placed");
     let usage = backend.usage(1);
     assert_eq!(usage.cpu_time, Reading::Absent(Absence::NotStarted));
-    assert!(usage.counts.named().iter().all(|(_, count)| !count.is_value()), "{usage:?}");
+    assert!(usage.counts.iter().all(|(_, count)| !count.is_value()), "{usage:?}");
     Ok(())
 }
 

@@ -73,10 +73,11 @@ mod turn;
 
 use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, required, sharing_needs, state_is_a_field, wanted};
+use crate::capability::Capability;
+use crate::counter::Counter;
 use crate::decision::{Basis, Change, Decision, WaitReason};
 use crate::model::admission_table::AdmissionTable;
 use crate::rng::Rng;
-use crate::run::Capability;
 use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 use known::State;
@@ -97,8 +98,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.push(required(Capability::MmReads));
-    needs.push(wanted(Capability::MmWrites, "reads alone count as use of the memory bus"));
+    needs.push(required(Capability::Counter(Counter::MmReads)));
+    needs.push(wanted(Capability::Counter(Counter::MmWrites), "reads alone count as use of the memory bus"));
     needs
 }
 

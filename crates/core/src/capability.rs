@@ -1,0 +1,93 @@
+//! What a backend can do and read, and what a policy can need of it.
+
+use crate::counter::Counter;
+use crate::units::Absence;
+use std::collections::BTreeMap;
+
+/// Something that a policy can need of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Capability {
+    /// CPU time per task.
+    CpuTime,
+    /// Cycles and instructions per task.
+    Ipc,
+    /// A counter per task. Cycles and instructions are [`Capability::Ipc`] instead: see [`Capability::of`].
+    Counter(Counter),
+    /// Tasks can be frozen and thawed.
+    Freeze,
+    /// Tasks can be bound to CPUs.
+    Affinity,
+    /// Energy of the processor package.
+    Energy,
+    /// Bandwidth of each task when alone, from a run before this one.
+    SoloBandwidth,
+    /// What each task does alone, instruction by instruction, from a run before this one.
+    SoloTrace,
+    /// The machine has at least two types of core.
+    CoreTypes,
+    /// The backend carries out plans by itself.
+    Plans,
+}
+
+impl Capability {
+    /// The capability that a counter belongs to. Cycles or instructions alone are of no use to any policy, so that they
+    /// are one capability.
+    pub const fn of(counter: Counter) -> Capability {
+        match counter {
+            Counter::Cycles | Counter::Instructions => Capability::Ipc,
+            other => Capability::Counter(other),
+        }
+    }
+
+    /// The code in a run record, for example `mm-reads`.
+    pub fn code(self) -> String {
+        let code = match self {
+            Capability::CpuTime => "cpu-time",
+            Capability::Ipc => "ipc",
+            Capability::Counter(counter) => return counter.name().replace('_', "-"),
+            Capability::Freeze => "freeze",
+            Capability::Affinity => "affinity",
+            Capability::Energy => "energy",
+            Capability::SoloBandwidth => "solo-bandwidth",
+            Capability::SoloTrace => "solo-trace",
+            Capability::CoreTypes => "core-types",
+            Capability::Plans => "plans",
+        };
+        code.to_owned()
+    }
+
+    /// The capability in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Capability::CpuTime => "CPU time per job",
+            Capability::Ipc => "instructions per cycle",
+            Capability::Counter(counter) => counter.text(),
+            Capability::Freeze => "freezing of jobs",
+            Capability::Affinity => "binding of jobs to CPUs",
+            Capability::Energy => "package energy",
+            Capability::SoloBandwidth => "solo bandwidth of each job",
+            Capability::SoloTrace => "solo trace of each job",
+            Capability::CoreTypes => "cores of two types",
+            Capability::Plans => "plans that are carried out without asking",
+        }
+    }
+
+    /// Whether it comes from hardware performance counters.
+    pub fn is_counter(self) -> bool {
+        matches!(self, Capability::Ipc | Capability::Counter(_))
+    }
+}
+
+/// The capabilities that a backend lacks, and why; it has all others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The capabilities that are missing.
+    pub missing: BTreeMap<Capability, Absence>,
+}
+
+impl Capabilities {
+    /// Why a capability is missing, if it is.
+    pub fn why_missing(&self, capability: Capability) -> Option<Absence> {
+        self.missing.get(&capability).copied()
+    }
+}

@@ -1,0 +1,237 @@
+//! What the hardware can count of a task: one list, from which everything else that names counters is made.
+//!
+//! A new counter is added here and in its sources: the event tables of crates/linux, and what the simulation counts
+//! (`Tally`). The tests say which tables and which lines of docs/formats.md lack it.
+
+use crate::listed::listed_enum;
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+listed_enum! {
+    /// A kind of event that is counted per task, in user mode.
+    ///
+    /// The order of declaration is that of the formats and of the columns of a series, so a new counter comes last.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Counter {
+        /// Core clock cycles.
+        Cycles,
+        /// Instructions retired.
+        Instructions,
+        /// Accesses to the first-level data cache.
+        L1Accesses,
+        /// Accesses to the last-level cache.
+        LlcAccesses,
+        /// Lines of 64 bytes read from main memory.
+        MmReads,
+        /// Lines of 64 bytes written to main memory.
+        MmWrites,
+    }
+}
+
+/// What is said of a counter.
+struct About {
+    name: &'static str,
+    text: &'static str,
+    unit: &'static str,
+}
+
+const fn about(name: &'static str, text: &'static str, unit: &'static str) -> About {
+    About { name, text, unit }
+}
+
+impl Counter {
+    /// How many counters there are.
+    pub const COUNT: usize = Counter::ALL.len();
+
+    /// All counters, the most needed first: when the hardware can't count all of them at once, the last ones are given
+    /// up first. Progress needs instructions and cycles, every bandwidth policy the reads from memory, Perf&Fair also
+    /// the accesses to the last-level cache, and only EFS the rest.
+    pub const BY_NEED: [Counter; Counter::COUNT] = [
+        Counter::Instructions,
+        Counter::Cycles,
+        Counter::MmReads,
+        Counter::LlcAccesses,
+        Counter::L1Accesses,
+        Counter::MmWrites,
+    ];
+
+    const fn about(self) -> About {
+        match self {
+            Counter::Cycles => about("cycles", "cycles", "cycles"),
+            Counter::Instructions => about("instructions", "instructions", "instructions"),
+            Counter::L1Accesses => about("l1_accesses", "L1 cache accesses", "accesses"),
+            Counter::LlcAccesses => about("llc_accesses", "last-level cache accesses", "accesses"),
+            Counter::MmReads => about("mm_reads", "reads from memory", "lines of 64 bytes"),
+            Counter::MmWrites => about("mm_writes", "writes to memory", "lines of 64 bytes"),
+        }
+    }
+
+    /// The name in all formats, for example `mm_reads`.
+    pub const fn name(self) -> &'static str {
+        self.about().name
+    }
+
+    /// What is counted, in words, in the plural.
+    pub const fn text(self) -> &'static str {
+        self.about().text
+    }
+
+    /// What one count stands for, in the plural.
+    pub const fn unit(self) -> &'static str {
+        self.about().unit
+    }
+
+    /// Its place in [`Counter::BY_NEED`]: 0 is the most needed.
+    pub const fn need(self) -> usize {
+        let mut place = 0;
+        while Counter::BY_NEED[place] as usize != self as usize {
+            place += 1;
+        }
+        place
+    }
+}
+
+/// Does not compile while `BY_NEED` lacks a counter.
+const _: () = {
+    let mut ix = 0;
+    while ix < Counter::COUNT {
+        assert!(Counter::ALL[ix].need() < Counter::COUNT);
+        ix += 1;
+    }
+};
+
+impl fmt::Display for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One value for each counter. In JSON it is an object whose keys are the counters' names; all must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PerCounter<T>([T; Counter::COUNT]);
+
+impl<T> PerCounter<T> {
+    /// The values that `value` gives, asked for in the order of [`Counter::ALL`].
+    pub fn from_fn(value: impl FnMut(Counter) -> T) -> PerCounter<T> {
+        PerCounter(Counter::ALL.map(value))
+    }
+
+    /// The values as `f` changes them, in the same order.
+    pub fn map<U>(self, f: impl FnMut(T) -> U) -> PerCounter<U> {
+        PerCounter(self.0.map(f))
+    }
+
+    /// The values with their counters, in the order of [`Counter::ALL`].
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Counter, &T)> {
+        Counter::ALL.into_iter().zip(&self.0)
+    }
+}
+
+impl<T> Index<Counter> for PerCounter<T> {
+    type Output = T;
+    fn index(&self, counter: Counter) -> &T {
+        &self.0[counter as usize]
+    }
+}
+
+impl<T> IndexMut<Counter> for PerCounter<T> {
+    fn index_mut(&mut self, counter: Counter) -> &mut T {
+        &mut self.0[counter as usize]
+    }
+}
+
+impl<T: Default> Default for PerCounter<T> {
+    fn default() -> PerCounter<T> {
+        PerCounter::from_fn(|_| T::default())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for PerCounter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|(counter, value)| (counter.name(), value))).finish()
+    }
+}
+
+impl<T: Serialize> Serialize for PerCounter<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(Counter::COUNT))?;
+        for (counter, value) in self.iter() {
+            map.serialize_entry(counter.name(), value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerCounter<T> {
+    /// Leaves out keys that name no counter: a later version may have more.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PerCounter<T>, D::Error> {
+        struct Values<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Values<T> {
+            type Value = PerCounter<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with a key for each counter")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PerCounter<T>, A::Error> {
+                let mut values = [const { None }; Counter::COUNT];
+                while let Some(key) = map.next_key::<String>()? {
+                    match Counter::ALL.into_iter().find(|counter| counter.name() == key) {
+                        Some(counter) => {
+                            if values[counter as usize].replace(map.next_value()?).is_some() {
+                                return Err(A::Error::duplicate_field(counter.name()));
+                            }
+                        }
+                        None => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                for (counter, value) in Counter::ALL.into_iter().zip(&values) {
+                    if value.is_none() {
+                        return Err(A::Error::missing_field(counter.name()));
+                    }
+                }
+                // None is missing, so each value meets its counter.
+                let values: Vec<T> = values.into_iter().flatten().collect();
+                values.try_into().map(PerCounter).map_err(|_| A::Error::custom("a counter is missing"))
+            }
+        }
+        deserializer.deserialize_map(Values(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_formats() {
+        for counter in Counter::ALL {
+            assert_eq!(serde_json::to_value(counter).unwrap(), counter.name());
+            assert!(!counter.text().is_empty() && !counter.unit().is_empty());
+        }
+    }
+
+    #[test]
+    fn an_object_holds_every_counter_in_the_order_of_the_formats() {
+        let numbers = PerCounter::from_fn(|counter| counter as u32);
+        let text = serde_json::to_string(&numbers).unwrap();
+        let expected = r#"{"cycles":0,"instructions":1,"l1_accesses":2,"llc_accesses":3,"mm_reads":4,"mm_writes":5"#;
+        assert!(text.starts_with(expected), "{text}");
+        assert_eq!(serde_json::from_str::<PerCounter<u32>>(&text).unwrap(), numbers);
+        let error = |text: &str| serde_json::from_str::<PerCounter<u32>>(text).unwrap_err().to_string();
+        for counter in Counter::ALL {
+            let (here, elsewhere) = (format!("\"{counter}\""), "\"elsewhere\"");
+            let without = text.replace(&here, elsewhere);
+            assert!(error(&without).starts_with(&format!("missing field `{counter}`")), "{without}");
+            let twice = text.replace('{', &format!("{{{here}:7,"));
+            assert!(error(&twice).starts_with(&format!("duplicate field `{counter}`")), "{twice}");
+        }
+        let more = text.replace('{', "{\"of a later version\":[],");
+        assert_eq!(serde_json::from_str::<PerCounter<u32>>(&more).unwrap(), numbers);
+    }
+}
