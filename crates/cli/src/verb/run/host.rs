@@ -1,14 +1,12 @@
-//! This machine as the world of a run: real processes.
+//! This machine as the platform of a run: real processes.
 
 use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
-use super::execute::Run;
+use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
-use super::solo;
-use super::world::{Problem, View, World};
-use crate::exit::{Exit, incapable, usage};
+use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use anyhow::Context as _;
-use cosched_core::{Absence, Capability, Machine};
+use cosched_core::{Absence, Capability, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
@@ -21,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// This machine.
-pub(crate) struct HostWorld {
+pub(crate) struct HostPlatform {
     view: View,
     counters: CounterSupport,
     /// Why the cgroup freezer can't be used.
@@ -31,9 +29,9 @@ pub(crate) struct HostWorld {
     small: Option<SmallCores>,
 }
 
-impl HostWorld {
+impl HostPlatform {
     /// Looks at the machine.
-    pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<HostWorld> {
+    pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<HostPlatform> {
         let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
         let topology = topology::read(root, &affinity, args.cpus.as_ref()).map_err(|error| match args.cpus {
             Some(_) => usage(format!(
@@ -78,7 +76,7 @@ impl HostWorld {
             capabilities,
             params: Vec::new(),
         };
-        Ok(HostWorld { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
+        Ok(HostPlatform { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
     }
 }
 
@@ -103,7 +101,7 @@ fn emulated(
     small.on(machine).map_err(|error| usage(format!("--emulate-small: {error}, as in --emulate-small 1:0.25")))
 }
 
-impl World for HostWorld {
+impl Platform for HostPlatform {
     type Job = HostJob;
     type Backend = Host;
 
@@ -157,8 +155,9 @@ impl World for HostWorld {
         })?)
     }
 
-    fn alone(&self, run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exit>> {
-        solo::measure(run)
+    fn solo_work(&self, _trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
+        // A series is written of every solo run, and traces are made of it.
+        Ok(SoloWork::RunEach)
     }
 
     fn failure(error: HostError) -> anyhow::Error {

@@ -1,8 +1,8 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
 use super::args::RunArgs;
+use super::platform::{Platform, check_width};
 use super::policy::{Choice, choose};
-use super::world::{World, check_width};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use cosched_core::{Absence, Capabilities, Capability, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A run that is ready to be started.
-pub(crate) struct Plan<W: World> {
+pub(crate) struct Plan<P: Platform> {
     pub(crate) choice: Choice,
     /// What the policy can't be fed with, by now.
     pub(crate) capabilities: Capabilities,
     pub(crate) config: RunConfig,
     /// The jobs with their numbers in the job log.
     pub(crate) jobs: Vec<(u64, Job)>,
-    /// The same as the world wants them.
-    pub(crate) tasks: Vec<W::Job>,
+    /// The jobs as the platform takes them.
+    pub(crate) tasks: Vec<P::Job>,
     pub(crate) specs: Vec<TaskSpec>,
     pub(crate) logs: PathBuf,
     pub(crate) solo: SoloWish,
@@ -105,10 +105,10 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
     Ok(())
 }
 
-impl<W: World> Plan<W> {
-    pub(crate) fn new(args: &RunArgs, world: &W, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<W>> {
-        let solo = SoloWish::new(args.solo.as_deref(), W::SOLO_BY_DEFAULT)?;
-        let view = world.view();
+impl<P: Platform> Plan<P> {
+    pub(crate) fn new(args: &RunArgs, platform: &P, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<P>> {
+        let solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT)?;
+        let view = platform.view();
         let mut capabilities = view.capabilities.clone();
         solo.capabilities(&mut capabilities);
         let choice = choose(&args.policy, &capabilities, &view.params)?;
@@ -121,7 +121,7 @@ impl<W: World> Plan<W> {
         for (ix, (_, job)) in jobs.iter().enumerate() {
             let input = &job.input;
             check_width(job, &machine.all_cpus())?;
-            tasks.push(world.job(job, &logs)?);
+            tasks.push(platform.job(job, &logs)?);
             specs.push(TaskSpec {
                 cpus: input.cpus,
                 arrives: Nanos::from_s(input.start_s),
@@ -148,8 +148,8 @@ impl<W: World> Plan<W> {
     pub(crate) fn infos(&self) -> Vec<JobInfo> {
         let jobs = self.jobs.iter().zip(self.specs.iter().zip(&self.tasks));
         let text = |path: &PathBuf| path.display().to_string();
-        let info = |((seq, job), (spec, task)): (&(u64, Job), (&TaskSpec, &W::Job))| {
-            let files = W::files(task);
+        let info = |((seq, job), (spec, task)): (&(u64, Job), (&TaskSpec, &P::Job))| {
+            let files = P::files(task);
             JobInfo {
                 seq: *seq,
                 program: job.input.program.clone(),
