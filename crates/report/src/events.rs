@@ -22,7 +22,7 @@ pub struct Event {
     /// Number of the decision within its run, from 0.
     #[serde(default)]
     pub seq: u64,
-    /// In which world.
+    /// Real processes, or a simulation.
     #[serde(default)]
     pub backend: Option<BackendKind>,
     /// The policy that decided.

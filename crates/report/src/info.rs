@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// In which world a run took place.
+/// What a run took place on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
@@ -106,7 +106,7 @@ impl JobInfo {
 pub struct RunInfo {
     /// The policy that decided, never `auto`.
     pub policy: String,
-    /// In which world.
+    /// Real processes, or a simulation.
     pub backend: BackendKind,
     /// The machine.
     pub machine: Arc<Machine>,

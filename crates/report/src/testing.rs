@@ -1,4 +1,4 @@
-//! Worlds in miniature for the tests.
+//! Small machines, runs and snapshots for the tests.
 
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
 use cosched_core::{

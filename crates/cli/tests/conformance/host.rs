@@ -1,7 +1,7 @@
-//! This machine as a world: shells that count, sleep, fail and die.
+//! This machine as a fixture: shells that count, sleep, fail and die.
 
+use crate::fixture::{Does, Fixture, Job, Skip, name};
 use crate::processes::{self, Seen};
-use crate::world::{Does, Job, Skip, World, name};
 use cosched_core::{CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
@@ -63,7 +63,7 @@ impl ThisMachine {
     }
 }
 
-impl World for ThisMachine {
+impl Fixture for ThisMachine {
     type Backend = Host;
 
     /// One that runs must be told, one that waits for a CPU must get one to hear it.
