@@ -1,13 +1,14 @@
 //! The documentation of the formats says what the code does.
 
 use crate::series::Row;
-use crate::testing::{decision, info, result, samples, snapshot, wait_reasons};
+use crate::testing::{decision, info, result, samples, snapshot, wait_reasons, warnings};
 use crate::{
     EventReader, JOBLOG_HEADER, RECORD_SCHEMA, SERIES_KINDS, SERIES_SCHEMA, SeriesHeader, read_event, read_joblog,
 };
 use cosched_core::metric::METRICS;
 use cosched_core::{Absence, Nanos, Purpose, TaskId, Trigger};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const DOCS: &str = include_str!("../../../docs/formats.md");
 
@@ -122,6 +123,16 @@ fn the_example_of_an_error_is_real() {
     let text = block("event").replacen("\"nice\": 0", "\"nice\": \"low\"", 1);
     let error = read_event(text.as_bytes(), "question.json", None).unwrap_err().to_string();
     assert!(DOCS.contains(&error), "{error}");
+}
+
+#[test]
+fn every_warning_has_its_row() {
+    let section = DOCS.split("### Warnings\n").nth(1).and_then(|rest| rest.split("\n### ").next()).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |")).map(|(code, _)| code);
+    let mut documented: Vec<&str> = rows.filter(|code| *code != "code").collect();
+    documented.sort_unstable();
+    let codes: BTreeSet<&str> = warnings().iter().map(|warning| warning.code()).collect();
+    assert_eq!(documented, codes.into_iter().collect::<Vec<_>>());
 }
 
 #[test]

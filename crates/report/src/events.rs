@@ -6,6 +6,7 @@
 use crate::info::BackendKind;
 use crate::json::{self, Depth, JsonError};
 use crate::sink::LineSink;
+use crate::warning::{RunFile, RunWarning};
 use cosched_core::{Decision, DecisionRecord, RngState, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -116,7 +117,7 @@ impl<W: Write> EventWriter<W> {
         policy: &str,
         params: BTreeMap<String, serde_json::Value>,
     ) -> EventWriter<W> {
-        let (sink, policy) = (LineSink::new(out, "the events file"), policy.to_owned());
+        let (sink, policy) = (LineSink::new(out, RunFile::Events), policy.to_owned());
         EventWriter { sink, backend, policy, params, seq: 0, buffer: vec![] }
     }
 
@@ -154,7 +155,7 @@ impl<W: Write> EventWriter<W> {
     }
 
     /// The warning that no more events are written, the first time that it is asked for.
-    pub fn take_warning(&mut self) -> Option<String> {
+    pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
     }
 
@@ -437,7 +438,7 @@ mod tests {
         for _ in 0..4 {
             write(&mut writer, &snapshot());
         }
-        assert!(writer.take_warning().unwrap().starts_with("the events file is written no further"));
+        assert!(writer.take_warning().unwrap().text().starts_with("the events file is written no further"));
         assert_eq!(writer.take_warning(), None);
         let written = writer.into_inner().written;
         assert_eq!(EventReader::new(written.as_slice(), "e").map(Result::unwrap).count(), 1);

@@ -1,5 +1,6 @@
 //! What is known of a run beside its result: how it was set up, and where things come from.
 
+use crate::warning::RunWarning;
 use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -129,5 +130,5 @@ pub struct RunInfo {
     /// Where the energy figure comes from, if there is one.
     pub energy_source: EnergySource,
     /// What the user was warned of.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<RunWarning>,
 }

@@ -1,8 +1,11 @@
 //! Builds the record from what a run left behind.
 
-use super::{Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals};
+use super::{
+    Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals, WarningRecord,
+};
 use crate::figures::{Absences, Figures};
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+use crate::warning::RunWarning;
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
 use cosched_core::{
     Absence, EndedBy, Exit, Histogram, Nanos, PlanCounts, ProgressBasis, Reading, RunResult, TaskResult,
@@ -76,7 +79,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         energy: energy(result, info),
         overhead: overhead(result, info, simulated),
         plans: absent.note_option("plans", result.plans.map(plans), "decisions were carried out one by one"),
-        warnings: info.warnings.clone(),
+        warnings: info.warnings.iter().map(warning).collect(),
         absent,
     }
 }
@@ -231,6 +234,10 @@ fn plans(counts: PlanCounts) -> PlansRecord {
         given_up_s: absent.note_option("given_up_s", given_up, "plans were carried out to the end"),
         absent,
     }
+}
+
+fn warning(warning: &RunWarning) -> WarningRecord {
+    WarningRecord { code: warning.code().to_owned(), text: warning.text() }
 }
 
 fn overhead(result: &RunResult, info: &RunInfo, simulated: bool) -> OverheadRecord {

@@ -67,7 +67,7 @@ pub struct Record {
     #[serde(default)]
     pub plans: Option<PlansRecord>,
     /// What the user was warned of.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<WarningRecord>,
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
@@ -233,6 +233,15 @@ pub struct OverheadRecord {
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
+}
+
+/// What the user was warned of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarningRecord {
+    /// The code of this kind of warning.
+    pub code: String,
+    /// The warning as a sentence.
+    pub text: String,
 }
 
 /// A text that is no run record.

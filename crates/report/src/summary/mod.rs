@@ -246,7 +246,7 @@ fn setting(record: &Record, page: &mut Page) {
         page.paragraph(&format!("the policy made {faults} that could not be carried out"), Style::Bad);
     }
     for warning in &record.warnings {
-        page.paragraph(&format!("warning: {}", plain(warning)), Style::Bad);
+        page.paragraph(&format!("warning: {}", plain(&warning.text)), Style::Bad);
     }
 }
 

@@ -40,9 +40,8 @@ pub(crate) struct Batch<'a, P: Platform> {
 /// What became of a batch.
 pub(crate) struct Outcome {
     pub(crate) result: RunResult,
+    /// With what the loop and the files warned of; what the screen was told is not in it.
     pub(crate) info: RunInfo,
-    /// A file that was asked for could not be written to its end.
-    pub(crate) lost: bool,
 }
 
 impl<P: Platform> Batch<'_, P> {
@@ -123,11 +122,10 @@ impl<P: Platform> Batch<'_, P> {
                 }
                 screen.progress(|width| line(progress, began, width));
             }
-            Notice::Warning(text) => screen.say(&format!("cosched: {text}")),
+            Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
         });
         let cpu_before = own_cpu_time();
         let result = cosched_core::run(&mut backend, policy, &mut recorder, specs.to_vec(), config);
-        let lost = recorder.has_lost();
         let warnings = recorder.into_warnings();
         let cpu_used = own_cpu_time() - cpu_before;
         drop(backend);
@@ -141,7 +139,7 @@ impl<P: Platform> Batch<'_, P> {
         if result.turnaround > Nanos::ZERO && !view.is_simulated() {
             info.cpu_share = Reading::Value(cpu_used.share_of(result.turnaround));
         }
-        Ok(Outcome { result, info, lost })
+        Ok(Outcome { result, info })
     }
 }
 

@@ -11,15 +11,15 @@ use super::screen::Screen;
 use super::solo;
 use crate::exit::Exit;
 use cosched_core::{RunResult, TaskResult};
-use cosched_report::record;
+use cosched_report::{RunWarning, record};
 
 /// Runs a plan to its end and reports.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
     // Whatever can't be written is found before anything is started.
     let files = Files::open(args, &plan.logs)?;
     let screen = Screen::new(args.output.quiet);
-    for without in &plan.choice.shortfalls {
-        screen.warn(&format!("without {without}"));
+    for &shortfall in &plan.choice.shortfalls {
+        screen.warn(RunWarning::Without(shortfall));
     }
     let setting = Setting { args, platform, screen: &screen };
     let mut infos = plan.infos();
@@ -37,9 +37,9 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         infos,
         files,
     };
-    let Outcome { result, mut info, lost } = batch.run(&setting, &mut *policy)?;
+    let Outcome { result, mut info } = batch.run(&setting, &mut *policy)?;
     for odd in odd_traces(&result) {
-        screen.warn(&odd);
+        screen.warn(odd);
     }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
@@ -47,24 +47,23 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     screen.clear();
     print(args, &record)?;
     let exit = exit_of(&result);
-    if lost {
+    let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
+    if args.output.quiet {
         // Also for whoever wants no warnings: what was asked for is not there.
-        if args.output.quiet {
-            let lost = record.warnings.iter().filter(|warning| warning.contains("is written no further"));
-            lost.for_each(|warning| eprintln!("cosched: {warning}"));
-        }
-        return Ok(if exit == Exit::Success { Exit::Failure } else { exit });
+        lost.iter().for_each(|warning| eprintln!("cosched: {}", warning.text()));
     }
-    Ok(exit)
+    Ok(if exit == Exit::Success && !lost.is_empty() { Exit::Failure } else { exit })
 }
 
 /// Jobs whose solo trace can't be of the work that they did: its length is another by more than a tenth.
-fn odd_traces(result: &RunResult) -> Vec<String> {
+fn odd_traces(result: &RunResult) -> Vec<RunWarning> {
     let odd = |task: &TaskResult| {
         let (trace, did) = (task.spec.solo.trace.as_ref()?.instructions(), task.counts.instructions.value()?);
         let ended_well = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
-        (ended_well && trace.abs_diff(did) > trace / 10).then(|| {
-            format!("job {} retired {did} instructions, alone {trace}: its solo trace is of other work", task.spec.name)
+        (ended_well && trace.abs_diff(did) > trace / 10).then(|| RunWarning::SoloTraceOdd {
+            job: task.spec.name.clone(),
+            retired: did,
+            alone: trace,
         })
     };
     result.tasks.iter().filter_map(odd).collect()

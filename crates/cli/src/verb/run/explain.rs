@@ -5,7 +5,7 @@ use super::plan::Plan;
 use super::platform::{Platform, View};
 use crate::input::Command;
 use cosched_core::{Change, Nanos, Snapshot, TaskEstimator, TaskId, TaskView, Trigger};
-use cosched_report::wait_text;
+use cosched_report::{shortfall_text, wait_text};
 use std::io::Write as _;
 
 /// What the policy sees when all jobs that may be live are there and none has been started.
@@ -53,7 +53,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             "machine": view.machine.name,
             "cpus": view.machine.all_cpus(),
             "live_jobs": plan.config.jobs,
-            "without": plan.choice.shortfalls,
+            "without": plan.choice.shortfalls.iter().map(shortfall_text).collect::<Vec<_>>(),
             "skipped": plan.skipped,
             "jobs": jobs,
             "first_decision": decision,
@@ -70,8 +70,8 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         let origin = plan.choice.origins.get(name).map(|origin| format!(" ({})", origin.text())).unwrap_or_default();
         writeln!(out, "          {name} = {}{origin}", serde_json::to_string(value)?)?;
     }
-    for without in &plan.choice.shortfalls {
-        writeln!(out, "without   {without}")?;
+    for shortfall in &plan.choice.shortfalls {
+        writeln!(out, "without   {}", shortfall_text(shortfall))?;
     }
     writeln!(out, "machine   {}, CPUs {}", machine.name, machine.all_cpus())?;
     writeln!(out, "freezing  {}", view.freezing)?;

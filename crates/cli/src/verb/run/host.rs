@@ -13,7 +13,7 @@ use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program};
-use cosched_report::{BackendKind, EnergySource};
+use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -151,7 +151,7 @@ impl Platform for HostPlatform {
             mem_keep: args.limits.mem_keep,
             max_pause: args.limits.max_pause,
             small: self.small.clone(),
-            notice: Box::new(move |notice| tell.warn(&notice_text(&notice))),
+            notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
     }
 
@@ -220,28 +220,16 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     Ok(Program { path, args, env, cwd, stdin, stdout, stderr })
 }
 
-/// What the user should know, as a sentence.
-fn notice_text(notice: &Notice) -> String {
+/// The warning that a notice of the backend amounts to.
+fn warning(notice: Notice) -> RunWarning {
     match notice {
-        Notice::Mended(mended) => format!(
-            "an earlier run was killed with its guardian; {} groups were thawed and removed, {} processes continued",
-            mended.groups.len(),
-            mended.continued.len()
-        ),
-        Notice::StoppedItself { job } => {
-            format!("job {job} stopped itself; its CPUs go to others until it is continued (kill -CONT)")
-        }
-        Notice::Continued { job } => format!("job {job} had stopped itself for too long and was continued"),
-        Notice::Lingers { job, processes } => {
-            format!(
-                "job {job}: its own process has ended; {processes} that it started still run, and the job with them"
-            )
-        }
-        Notice::GuardianReplaced => "the guardian was killed; another has taken its place".to_owned(),
-        Notice::NoGuardian(why) => {
-            format!("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")
-        }
-        Notice::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
-        Notice::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
+        Notice::Mended(mended) => RunWarning::Mended { groups: mended.groups.len(), continued: mended.continued.len() },
+        Notice::StoppedItself { job } => RunWarning::StoppedItself { job },
+        Notice::Continued { job } => RunWarning::Continued { job },
+        Notice::Lingers { job, processes } => RunWarning::Lingers { job, processes },
+        Notice::GuardianReplaced => RunWarning::GuardianReplaced,
+        Notice::NoGuardian(why) => RunWarning::NoGuardian { why },
+        Notice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
+        Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
     }
 }

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use cosched_core::{
     Actuation, Capability, EndedBy, Halt, Nanos, Params, Rate, Restart, RunConfig, SoloProfile, TaskSpec, find_policy,
 };
-use cosched_report::{JobInfo, Record, SeriesReader, Solo, SoloFile, SoloSource, record};
+use cosched_report::{JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -50,12 +50,11 @@ pub(crate) fn learn<P: Platform>(
     }
     if let Some(times) = &plan.solo.known {
         for info in infos.iter_mut() {
-            let instead = if info.solo.is_some() { "; its own is simulated" } else { "" };
             match times.get(&info.name, info.command.as_deref()) {
                 Some(s) => info.solo = Some(Solo { time: Nanos::from_s(s), source: SoloSource::Record }),
-                None => {
-                    setting.screen.warn(&format!("the --solo file has no solo time for job {}{instead}", info.name))
-                }
+                None => setting
+                    .screen
+                    .warn(RunWarning::SoloMissing { job: info.name.clone(), simulated: info.solo.is_some() }),
             }
         }
     }
@@ -152,8 +151,7 @@ fn measure<P: Platform>(
         let ok = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
         let (Some(started), Some(finished), true) = (task.started, task.finished, ok) else {
             if first == ix {
-                let name = &infos[ix].name;
-                screen.warn(&format!("job {name} failed alone: no solo time, no slowdown for it"));
+                screen.warn(RunWarning::SoloFailed { job: infos[ix].name.clone() });
             }
             continue;
         };
