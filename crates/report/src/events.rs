@@ -196,7 +196,8 @@ impl Event {
     }
 }
 
-/// What policies rely on and types do not say.
+/// The key and the problem of the first thing in a snapshot that policies rely on and that does not hold, although its
+/// types allow it.
 fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     let machine = &snapshot.machine;
     if let Err(error) = machine.validate() {
@@ -205,8 +206,9 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     for (ix, task) in snapshot.tasks.iter().enumerate() {
         let at = |key: &str, problem: String| Some((format!("tasks[{ix}].{key}"), problem));
         if ix > 0 && snapshot.tasks[ix - 1].id >= task.id {
-            let expected = format!("expected tasks in ascending order of their numbers; found {}", task.id.0);
-            return at("id", expected);
+            let (before, id) = (snapshot.tasks[ix - 1].id.0, task.id.0);
+            let expected = "expected tasks in ascending order of their numbers";
+            return at("id", format!("{expected}; found {id} after {before}, sort them by `id`"));
         }
         if task.cpus == 0 {
             return at("cpus", "expected at least 1".to_owned());
