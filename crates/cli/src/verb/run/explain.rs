@@ -4,7 +4,7 @@ use super::args::{Format, RunArgs};
 use super::plan::Plan;
 use super::platform::{Platform, View};
 use crate::input::Command;
-use cosched_core::{Change, Nanos, Snapshot, TaskEstimator, TaskId, TaskView, Trigger};
+use cosched_core::{Actuation, Change, Nanos, Snapshot, TaskEstimator, TaskId, TaskView, Trigger};
 use cosched_report::{shortfall_text, wait_text};
 use std::io::Write as _;
 
@@ -53,6 +53,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             "machine": view.machine.name,
             "cpus": view.machine.all_cpus(),
             "live_jobs": plan.config.jobs,
+            "actuation": plan.config.actuation,
             "without": plan.choice.shortfalls.iter().map(shortfall_text).collect::<Vec<_>>(),
             "skipped": plan.skipped,
             "jobs": jobs,
@@ -75,6 +76,9 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     }
     writeln!(out, "machine   {}, CPUs {}", machine.name, machine.all_cpus())?;
     writeln!(out, "freezing  {}", view.freezing)?;
+    if plan.config.actuation == Actuation::Plans {
+        writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
+    }
     writeln!(out, "logs      {}", plan.logs.display())?;
     let skipped = if plan.skipped > 0 { format!(", {} done before", plan.skipped) } else { String::new() };
     writeln!(out, "jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs)?;

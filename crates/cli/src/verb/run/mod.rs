@@ -29,10 +29,10 @@ mod solo;
 
 pub(crate) use args::{Format, RunArgs, name_value};
 
-use crate::exit::{Exit, Failure, usage};
+use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};
-use args::Requirement;
-use cosched_core::Restart;
+use args::{ActuationArg, Requirement};
+use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::read_joblog;
 use std::process::ExitCode;
@@ -101,7 +101,7 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
     Ok((input::expand(inputs)?, restart))
 }
 
-/// Holds the machine against `--require`.
+/// Holds the machine against `--require` and `--actuation`.
 fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Result<()> {
     for &requirement in &args.policy.require {
         let Some(problem) = platform.lacks(requirement) else { continue };
@@ -114,7 +114,20 @@ fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Resul
         let message = format!("--require {what}: {}; nothing was started{}", problem.why, problem.hint);
         return Err(Failure { exit, message }.into());
     }
-    Ok(())
+    let view = platform.view();
+    match view.capabilities.why_missing(Capability::Plans) {
+        Some(why) if args.policy.actuation == ActuationArg::Plans => {
+            let hint = if view.is_simulated() {
+                "leave it out"
+            } else {
+                "simulate the jobs, as in --on MACHINE (`cosched list machines` shows them), or leave it out"
+            };
+            Err(incapable(format!(
+                "--actuation plans: nothing here can carry out plans ({why}); nothing was started; {hint}"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Leaves out what succeeded before, by its command; each success stands for one job.

@@ -139,6 +139,7 @@ impl<P: Platform> Plan<P> {
             timeout: args.limits.timeout,
             grace: args.limits.grace,
             seed: args.policy.seed,
+            actuation: args.policy.actuation.into(),
             ..RunConfig::default()
         };
         Ok(Plan { choice, capabilities, config, jobs, tasks, specs, logs, solo, skipped })
