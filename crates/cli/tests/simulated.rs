@@ -323,7 +323,7 @@ fn the_oracle_has_its_traces_from_simulated_solo_runs() {
     let record = json(&cosched(&folder, &words));
     for job in record["jobs"].as_array().expect("jobs") {
         assert_eq!(job["progress_basis"].as_str(), Some("trace"), "{job}");
-        // Its own solo time says the same, but for what a counter's noise and switches make of it.
+        // The job's solo time says the same, up to the noise of counters and the cost of switches.
         let number = |key: &str| job[key].as_f64().expect("a number");
         let alone = number("progress") * record["quantum_s"].as_f64().expect("a quantum");
         assert!((alone / number("solo_s") - 1.0).abs() < 0.05, "{job}");

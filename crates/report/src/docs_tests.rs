@@ -22,7 +22,7 @@ fn named(name: &str) -> bool {
     DOCS.contains(&format!("`{name}`")) || DOCS.contains(&format!("`\"{name}\"`"))
 }
 
-/// Every key of a JSON value, but for reasons of absence.
+/// Every key of a JSON value except the reasons of absence.
 fn keys(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -118,7 +118,7 @@ fn the_example_of_a_question_is_complete() {
     assert_eq!(again, [event]);
 }
 
-/// The error that is shown is the one that comes.
+/// The error message in the documentation is the real one.
 #[test]
 fn the_example_of_an_error_is_real() {
     let text = block("event").replacen("\"nice\": 0", "\"nice\": \"low\"", 1);

@@ -51,7 +51,7 @@ pub struct Event {
     pub decision: Option<Decision>,
 }
 
-/// The same, borrowed, in the same order.
+/// An [`Event`] with borrowed fields, in the same order.
 #[derive(Serialize)]
 struct EventLine<'a> {
     schema: &'static str,
@@ -73,7 +73,7 @@ pub enum EventError {
     /// The file can't be read.
     #[error("{file}: {error}")]
     Io {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// What the system says.
         error: io::Error,
@@ -81,7 +81,7 @@ pub enum EventError {
     /// The text is no event, or contradicts itself.
     #[error("{file}, {problem}")]
     Json {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// Where, what, and what was expected.
         problem: JsonError,
@@ -91,7 +91,7 @@ pub enum EventError {
         "{file}: expected an event, as in {{\"schema\": \"{EVENT_SCHEMA}\", \"snapshot\": {{...}}}}; found nothing"
     )]
     Empty {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
     },
 }
@@ -181,7 +181,7 @@ impl Event {
         }
         let event = json::parse::<Event>(text, line);
         if !event.as_ref().is_ok_and(|event| event.schema == EVENT_SCHEMA) {
-            // What it says it is matters more than the first key that does not fit.
+            // A wrong schema is the better error than the first key that does not fit.
             let head: Head = json::parse(text, line)?;
             if head.schema != EVENT_SCHEMA {
                 let found = if head.schema.is_null() { "nothing".to_owned() } else { head.schema.to_string() };
@@ -254,7 +254,7 @@ impl<R: BufRead> EventReader<R> {
                 Ok(0) => {
                     self.cut_off = true;
                     return match self.line {
-                        // With nothing before it, it is not the end of a long file that is missing.
+                        // The only event of a file: tell what is wrong with it, rather than leave it out.
                         _ if first == 1 => self.parse(&text, first).map(Some),
                         _ => Ok(None),
                     };

@@ -109,7 +109,7 @@ pub struct RunInfo {
     pub policy: String,
     /// Real processes, or a simulation.
     pub backend: BackendKind,
-    /// The machine.
+    /// The machine, restricted to the CPUs that could be used.
     pub machine: Arc<Machine>,
     /// Seed of the run's generator.
     pub seed: u64,

@@ -156,7 +156,7 @@ pub enum JobLogError {
     /// The file can't be read.
     #[error("{file}: {error}")]
     Io {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// What the system says.
         error: io::Error,
@@ -164,7 +164,7 @@ pub enum JobLogError {
     /// A line can't be read.
     #[error("{file}:{line}: {problem}; expected a job log of cosched or GNU parallel")]
     Line {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// The line, from 1.
         line: usize,

@@ -1,4 +1,4 @@
-//! Takes note of a run: hands it on to the series, the events, the job log, and whoever shows it.
+//! Records a run: hands what happens to the series, the events, the job log and a listener.
 
 use crate::events::EventWriter;
 use crate::info::{BackendKind, JobInfo, RunInfo};
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 pub enum Notice<'a> {
     /// A job was started.
     Started {
-        /// The task.
+        /// Its name and what it needs.
         task: &'a TaskSpec,
         /// How far the run is.
         progress: &'a LiveProgress,
@@ -105,7 +105,7 @@ impl<'a> FileRecorder<'a> {
         self
     }
 
-    /// Tells what happens.
+    /// Calls `listener` with everything that happens.
     pub fn with_listener(mut self, listener: impl FnMut(Notice<'_>) + 'a) -> FileRecorder<'a> {
         self.listener = Some(Box::new(listener));
         self
@@ -116,7 +116,7 @@ impl<'a> FileRecorder<'a> {
         self.tracker.progress()
     }
 
-    /// What was warned of, for the run record.
+    /// The warnings, for the run record.
     pub fn into_warnings(mut self) -> Vec<RunWarning> {
         self.check_files();
         if self.policy_faults > 1 {
@@ -206,7 +206,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn tick(&mut self, snapshot: &Snapshot, _queued: usize) {
-        // Only who looks pays for the estimate.
+        // Without a listener nobody sees the estimate, so it is not made.
         if let Some(listener) = &mut self.listener {
             self.tracker.tick(snapshot);
             listener(Notice::Progress(self.tracker.progress()));

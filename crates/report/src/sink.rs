@@ -1,4 +1,4 @@
-//! A file of lines that may fail, because the disk is full, say, without the run being harmed.
+//! A file of lines. If it can't be written, because the disk is full, say, the run goes on without it.
 
 use crate::warning::{RunFile, RunWarning};
 use std::io::{self, Write};

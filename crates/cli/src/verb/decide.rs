@@ -56,7 +56,7 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
     let name = name.ok_or_else(|| usage(format!("{file} names no policy; give one, as in --policy perf-fair")))?;
     let entry =
         find_policy(name).ok_or_else(|| usage(format!("there is no policy `{name}`; there are {}", known())))?;
-    // The parameters and the state of then belong to the policy of then.
+    // Recorded parameters and state belong to the policy that was recorded with them.
     let same = event.policy.as_deref() == Some(name);
     let mut settings: Vec<(String, String)> = Vec::new();
     if same {

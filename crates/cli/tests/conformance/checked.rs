@@ -42,7 +42,7 @@ impl<F: Fixture> Checked<F> {
         })
     }
 
-    /// Says why when something can't be fed.
+    /// Skips the scenario, with the reason, when the backend lacks a capability.
     pub(crate) fn needs(&self, capability: Capability) -> Outcome {
         needs(&self.inner, capability)
     }

@@ -93,7 +93,7 @@ impl Fixture for ThisMachine {
     fn cpus_of(_backend: &mut Host, task: usize) -> CpuSet {
         let mut all = CpuSet::new();
         for process in processes::of_run(std::process::id(), Some(&name(task))) {
-            // One that has ended meanwhile is nowhere.
+            // It may have ended meanwhile.
             let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
             let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
             all.extend(list.into_iter().flat_map(|list| {

@@ -153,7 +153,7 @@ fn clear_away(runner: u32) -> usize {
     let stopped = stopped();
     for process in processes::of_run(runner, None) {
         if let Some(pid) = Pid::from_raw(process.pid) {
-            // One that has ended meanwhile is none the worse.
+            // It may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

@@ -67,6 +67,6 @@ impl Fixture for Simulation {
         backend.cpus_of(TaskId(task as u32))
     }
 
-    /// Nothing is left of it.
+    /// Nothing of a simulation is left.
     fn nothing_stands_still(&self) {}
 }

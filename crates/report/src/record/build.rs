@@ -93,8 +93,8 @@ fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nan
     Outcomes { tasks, turnaround: result.turnaround, energy_j: result.energy_j }
 }
 
-/// The same with solo times that lack taken from progress, where that was measured by IPC: a progress that assumes that
-/// nothing slowed the task would only tell its own assumption.
+/// The same, with missing solo times estimated from progress that was measured by IPC. Other progress assumes that nothing
+/// slowed the task, so an estimate from it would say nothing.
 fn outcomes_estimated(result: &RunResult, solos: &[Option<Solo>], quantum: Nanos) -> Outcomes {
     outcomes(result, |ix, task| match (solos[ix], task.progress) {
         (Some(solo), _) => Reading::Value(solo.time),
@@ -135,7 +135,7 @@ fn job(
     let mut absent = Absences::default();
     let not_ended = if task.started.is_some() { Absence::NotEnded } else { Absence::NotStarted }.text();
     let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
-    // A job that failed has its times, but they say nothing of how it was slowed down.
+    // The times of a job that failed say nothing of how much it was slowed down.
     let slowdown_of = |outcome: &Outcome| match outcome.slowdown() {
         Reading::Value(slowdown) => Ok(slowdown),
         Reading::Absent(_) if failed => Err("the job failed"),

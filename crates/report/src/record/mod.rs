@@ -27,7 +27,7 @@ pub struct Record {
     pub schema: String,
     /// The version of cosched that wrote it.
     pub cosched_version: String,
-    /// The policy.
+    /// The policy that decided, never `auto`.
     pub policy: String,
     /// Real processes, or a simulation.
     pub backend: BackendKind,
@@ -119,7 +119,7 @@ pub struct Totals {
     pub unfinished: usize,
 }
 
-/// One job.
+/// What became of one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Its unique name.
@@ -235,7 +235,7 @@ pub struct OverheadRecord {
     pub absent: Absences,
 }
 
-/// What the user was warned of.
+/// A warning that the user was given during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarningRecord {
     /// The code of this kind of warning.

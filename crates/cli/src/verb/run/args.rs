@@ -238,7 +238,8 @@ impl RunArgs {
         self.policy.on != "host"
     }
 
-    /// Forgets what only the environment says and a simulation has no use for: a habit of the host is no mistake there.
+    /// Drops settings that come from the environment and mean nothing in a simulation: they were meant for the host, and
+    /// are no error there.
     pub(crate) fn forget_habits(&mut self, matches: &ArgMatches) {
         if !self.is_simulated() {
             return;

@@ -143,7 +143,7 @@ impl<P: Platform> Batch<'_, P> {
     }
 }
 
-/// The progress line; of a simulation with how much faster than the real thing it goes.
+/// The progress line. That of a simulation tells how much faster than real time it goes.
 fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
     let mut line = progress_line(progress, width);
     let real = began.elapsed().as_secs_f64();
@@ -156,8 +156,8 @@ fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
     line
 }
 
-/// What is off and matters: what every report has, and what this policy wants. That a machine has one type of core is
-/// no defect to anybody else, nor is a meter that lacks where energy is modelled.
+/// The missing capabilities that the report names: those behind its figures, and those that this policy wants. One type
+/// of core is no defect to other policies, and no energy meter is missed where energy is modelled.
 fn worth_telling(capabilities: &Capabilities, policy: &str, params: &Params, energy: EnergySource) -> Capabilities {
     let needs = find_policy(policy).map(|entry| (entry.needs)(params)).unwrap_or_default();
     let mut told = capabilities.clone();

@@ -15,7 +15,7 @@ use cosched_report::{RunWarning, record};
 
 /// Runs a plan to its end and reports.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
-    // Whatever can't be written is found before anything is started.
+    // A file that can't be written is an error before anything is started.
     let files = Files::open(args, &plan.logs)?;
     let screen = Screen::new(args.output.quiet);
     for &shortfall in &plan.choice.shortfalls {
@@ -49,13 +49,14 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let exit = exit_of(&result);
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {
-        // Also for whoever wants no warnings: what was asked for is not there.
+        // A file that was asked for is incomplete: the user is told even with --quiet.
         lost.iter().for_each(|warning| eprintln!("cosched: {}", warning.text()));
     }
     Ok(if exit == Exit::Success && !lost.is_empty() { Exit::Failure } else { exit })
 }
 
-/// Jobs whose solo trace can't be of the work that they did: its length is another by more than a tenth.
+/// Warnings for jobs whose solo trace can't be of the work that they did: the numbers of instructions differ by more than
+/// a tenth.
 fn odd_traces(result: &RunResult) -> Vec<RunWarning> {
     let odd = |task: &TaskResult| {
         let (trace, did) = (task.spec.solo.trace.as_ref()?.instructions(), task.counts.instructions.value()?);

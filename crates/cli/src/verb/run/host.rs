@@ -18,7 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// This machine.
+/// This machine, as it was found before the run.
 pub(crate) struct HostPlatform {
     view: View,
     counters: CounterSupport,

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// A run that is ready to be started.
 pub(crate) struct Plan<P: Platform> {
     pub(crate) choice: Choice,
-    /// What the policy can't be fed with, by now.
+    /// What the policy can't be told; solo runs and files of solo profiles are taken into account.
     pub(crate) capabilities: Capabilities,
     pub(crate) config: RunConfig,
     /// The jobs with their numbers in the job log.
@@ -30,9 +30,9 @@ pub(crate) struct Plan<P: Platform> {
 pub(crate) struct SoloWish {
     /// Jobs run alone first.
     pub(crate) alone: bool,
-    /// What an earlier record says, which wins.
+    /// Solo times of an earlier run. They replace those of solo runs.
     pub(crate) known: Option<SoloTimes>,
-    /// What a file of solo profiles says beside the times.
+    /// Solo profiles of an earlier run.
     pub(crate) profiles: Option<SoloFile>,
 }
 
@@ -58,7 +58,7 @@ impl SoloWish {
         Ok(wish)
     }
 
-    /// What solo runs or a file of solo profiles will add; whether for every job is checked later.
+    /// Removes what solo runs or a file of solo profiles will supply. Whether they do so for every job is checked later.
     fn capabilities(&self, capabilities: &mut Capabilities) {
         // A backend knows of no run before this one.
         capabilities.missing.entry(Capability::SoloTrace).or_insert(Absence::NoSoloTrace);
@@ -194,7 +194,7 @@ mod tests {
         specs.iter_mut().for_each(|spec| spec.solo.trace = None);
         let error = require_solo(&choice("oracle"), &specs).expect_err("all lack it").to_string();
         assert!(error.contains("job-4 and 3 more have none"), "{error}");
-        // Who does not need it does not ask.
+        // A policy that needs no trace is content.
         assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
     }
 

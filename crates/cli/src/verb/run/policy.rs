@@ -20,7 +20,7 @@ pub(crate) struct Choice {
     pub(crate) shortfalls: Vec<Shortfall>,
 }
 
-/// Where a parameter's value comes from; later ones go before earlier ones.
+/// Where a parameter's value comes from. A later variant overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Origin {
@@ -33,7 +33,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// For people.
+    /// In words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Origin::Machine => "the machine's",

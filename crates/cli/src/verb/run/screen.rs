@@ -18,11 +18,11 @@ struct Inner {
     quiet: bool,
     shown: String,
     last: Option<Instant>,
-    /// For the record.
+    /// Kept until the record takes them.
     warnings: Vec<RunWarning>,
 }
 
-/// Redrawing more often helps nobody.
+/// The progress line is redrawn at most this often.
 const REDRAW: Duration = Duration::from_millis(100);
 
 impl Screen {

@@ -23,17 +23,17 @@ const WORK: Work = Work::SoloTime(Nanos::from_ms(100_000));
 /// A simulated machine, with the jobs that are to run on it.
 pub(crate) struct SimPlatform {
     view: View,
-    /// Until it runs. Making it costs the jobs' solo runs, so it is made once.
+    /// `None` once the run has begun. Making it costs the jobs' solo runs, so it is made once.
     sim: RefCell<Option<Sim>>,
     alone: Alone,
 }
 
-/// Who waits for the jobs to be simulated alone: told how far that is, and free to end it.
+/// The user's view of the jobs' solo runs, which are simulated before the run: progress, and Ctrl-C to end them.
 struct Alone {
     screen: Screen,
     jobs: usize,
     since: Instant,
-    /// Until the run takes them over.
+    /// `None` once the run has taken them over.
     interrupts: RefCell<Option<Interrupts>>,
     /// The signal that ended it.
     signal: Cell<Option<i32>>,
@@ -46,7 +46,7 @@ impl Alone {
         Ok(Alone { screen: Screen::new(quiet), jobs, since: Instant::now(), interrupts, signal: Cell::new(None) })
     }
 
-    /// Shows how far it is, and tells whether a signal came.
+    /// Shows how many solo runs are `done`; returns whether a signal came.
     fn look(&self, done: usize) -> bool {
         if self.since.elapsed() > PATIENCE {
             self.screen.progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
@@ -58,7 +58,7 @@ impl Alone {
         signal.is_some()
     }
 
-    /// What an error of it means to the user; `on` is the machine.
+    /// The error of a solo run as the user is told it; `on` is the machine.
     fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
         match self.signal.get() {
             Some(signal) => Failure { exit: Exit::Signal(signal), message: error.to_string() }.into(),
@@ -67,7 +67,7 @@ impl Alone {
     }
 }
 
-/// What takes no longer needs no line that tells how far it is.
+/// Solo runs that take less than this show no progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Refuses what has no meaning in a simulation.
@@ -167,7 +167,7 @@ impl SimPlatform {
             params,
             counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
             freezing: "simulated".to_owned(),
-            // Also where the machine has no meter that a policy could read.
+            // The report has a modelled figure even where policies can read no meter.
             energy: EnergySource::Modelled,
         };
         Ok(SimPlatform { view, sim: RefCell::new(Some(sim)), alone })
@@ -179,7 +179,7 @@ impl Platform for SimPlatform {
     type Job = ();
     type Backend = Interruptible<Sim>;
 
-    /// It costs next to nothing.
+    /// Solo runs in a simulation cost next to nothing.
     const SOLO_BY_DEFAULT: bool = true;
 
     fn view(&self) -> &View {
@@ -228,7 +228,7 @@ impl Platform for SimPlatform {
     fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
         let sim = self.sim.borrow();
         let sim = sim.as_ref().context("a simulation runs only once")?;
-        // A machine that can't count reads could not have told the bandwidth either.
+        // Where reads can't be counted, a real solo run would not have told the bandwidth either.
         let counted = self.view.capabilities.why_missing(Capability::MmReads).is_none();
         // Traces cost the solo runs once more, so they are made only for those who need them.
         let traces = trace_step.map(|step| sim.solo_traces(step, &mut |done| self.alone.look(done))).transpose();

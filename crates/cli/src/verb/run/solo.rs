@@ -72,7 +72,7 @@ fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
     traced.then_some(plan.config.quantum)
 }
 
-/// The jobs of which none is the same as one before it, and of every job the position of the first that is the same.
+/// The positions of the distinct jobs, each by its first copy; and for every job the position of its first copy.
 fn distinct<P: Platform>(plan: &Plan<P>) -> (Vec<usize>, Vec<usize>) {
     let mut firsts: Vec<usize> = Vec::new();
     let mut first_of: Vec<usize> = Vec::new();
