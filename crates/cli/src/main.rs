@@ -58,8 +58,8 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => verb::doctor::run(args),
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
-        Verb::Completions(args) => verb::shell::completions(args),
-        Verb::Man(args) => verb::shell::man(args),
+        Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
+        Verb::Man(args) => verb::shell::man(args, Cli::command()),
     };
     done.unwrap_or_else(|error| {
         // Whoever reads our output may have gone; then there is nobody to tell.

@@ -65,7 +65,7 @@ fn every_option_of_every_verb_is_documented() {
         assert!(page.contains(&format!("`{verb}`")) || page.contains(&format!("[`{verb}`]")), "no verb {verb}");
         let text = help(&[verb]);
         let mut texts = vec![(verb.clone(), text.clone())];
-        for heading in ["Commands:", "Kernels:"] {
+        for heading in ["Commands:", "Workloads:"] {
             for name in names_below(&text, heading) {
                 assert!(page.contains(&format!("`{name}`")), "no {verb} {name}");
                 texts.push((format!("{verb} {name}"), help(&[verb, &name])));

@@ -131,6 +131,25 @@ fn snapshots() {
     check(&[("s", text)], &["decide", "s"], 2, &["line 1", "`snapshot.machine`"]);
 }
 
+/// The question that docs/formats.md shows, with a contradiction in it.
+#[test]
+fn snapshots_that_contradict_themselves() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, rest) = page.split_once("```event\n").expect("the example");
+    let (question, _) = rest.split_once("```").expect("the end of the example");
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("\"id\": 1, \"name\"", "\"id\": 0, \"name\"", &["`snapshot.tasks[1].id`", "found 0 after 0", "sort them"]),
+        ("\"core\": 0", "\"core\": 5", &["`snapshot.machine`", "CPU 0"]),
+        ("\"cpus\": 1,", "\"cpus\": 0,", &["`snapshot.tasks[0].cpus`", "at least 1"]),
+    ];
+    for (from, to, parts) in cases {
+        assert!(question.contains(from), "{from}");
+        let parts = [&["s, line 1"], *parts].concat();
+        check(&[("s", &question.replacen(from, to, 1))], &["decide", "s", "--policy", "fair"], 2, &parts);
+    }
+}
+
 #[test]
 fn policies_that_the_machine_cannot_feed() {
     check(&[], &["run", "--policy", "oracle", "touch", "m"], 3, &["policy oracle", "solo trace of each job", "--solo"]);

@@ -239,6 +239,22 @@ fn solo_times_are_measured_and_used_again() {
 }
 
 #[test]
+fn solo_times_that_can_not_be_had_are_warned_of_by_code() {
+    let folder = tempdir().expect("a folder");
+    let codes = |solo: &str, words: &[&str]| {
+        let options = ["run", "--solo", solo, "--logs", "L", "--format", "json", "--policy", "linux"];
+        let record = json(&cosched(&folder, &[&options[..], words].concat()));
+        let warnings = record["warnings"].as_array().expect("warnings").clone();
+        let of_job = |warning: &&Value| warning["text"].as_str().is_some_and(|text| text.contains("job fails"));
+        let of_job: Vec<Value> = warnings.iter().filter(of_job).map(|warning| warning["code"].clone()).collect();
+        of_job
+    };
+    write(&folder, "mix.toml", "[[job]]\nname = \"fails\"\ncommand = \"false\"\n[[job]]\ncommand = \"true\"\n");
+    assert_eq!(codes("measure", &["mix.toml"]), ["solo-failed"]);
+    assert_eq!(codes("L/solo.json", &["mix.toml"]), ["solo-missing"]);
+}
+
+#[test]
 fn verbs_that_only_answer() {
     let folder = tempdir().expect("a folder");
     for words in [

@@ -1,13 +1,14 @@
 //! The documentation of the formats says what the code does.
 
 use crate::series::Row;
-use crate::testing::{decision, info, result, samples, snapshot};
+use crate::testing::{decision, info, result, samples, snapshot, warnings};
 use crate::{
     EventReader, JOBLOG_HEADER, RECORD_SCHEMA, SERIES_KINDS, SERIES_SCHEMA, SeriesHeader, read_event, read_joblog,
 };
 use cosched_core::metric::METRICS;
-use cosched_core::{Absence, Counter, Nanos, Purpose, Trigger, WaitReason};
+use cosched_core::{Absence, Counter, Nanos, PlanCounts, Purpose, RunResult, Trigger, WaitReason};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const DOCS: &str = include_str!("../../../docs/formats.md");
 
@@ -21,7 +22,7 @@ fn named(name: &str) -> bool {
     DOCS.contains(&format!("`{name}`")) || DOCS.contains(&format!("`\"{name}\"`"))
 }
 
-/// Every key of a JSON value, but for reasons of absence.
+/// Every key of a JSON value except the reasons of absence.
 fn keys(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -56,7 +57,8 @@ fn every_metric_is_documented() {
 
 #[test]
 fn every_key_of_the_record_is_documented() {
-    let result = result();
+    let plans = Some(PlanCounts { installed: 2, adopted: 1, given_up: None });
+    let result = RunResult { plans, ..result() };
     let record = crate::record(&result, &info(&result));
     check_keys(&serde_json::from_str(&record.to_json()).unwrap(), &[]);
     assert!(named(RECORD_SCHEMA));
@@ -116,12 +118,22 @@ fn the_example_of_a_question_is_complete() {
     assert_eq!(again, [event]);
 }
 
-/// The error that is shown is the one that comes.
+/// The error message in the documentation is the real one.
 #[test]
 fn the_example_of_an_error_is_real() {
     let text = block("event").replacen("\"nice\": 0", "\"nice\": \"low\"", 1);
     let error = read_event(text.as_bytes(), "question.json", None).unwrap_err().to_string();
     assert!(DOCS.contains(&error), "{error}");
+}
+
+#[test]
+fn every_warning_has_its_row() {
+    let section = DOCS.split("### Warnings\n").nth(1).and_then(|rest| rest.split("\n### ").next()).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |")).map(|(code, _)| code);
+    let mut documented: Vec<&str> = rows.filter(|code| *code != "code").collect();
+    documented.sort_unstable();
+    let codes: BTreeSet<&str> = warnings().iter().map(|warning| warning.code()).collect();
+    assert_eq!(documented, codes.into_iter().collect::<Vec<_>>());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use crate::info::BackendKind;
 use crate::json::{self, Depth, JsonError};
 use crate::sink::LineSink;
+use crate::warning::{RunFile, RunWarning};
 use cosched_core::{Decision, DecisionRecord, RngState, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub struct Event {
     /// Number of the decision within its run, from 0.
     #[serde(default)]
     pub seq: u64,
-    /// In which world.
+    /// Real processes, or a simulation.
     #[serde(default)]
     pub backend: Option<BackendKind>,
     /// The policy that decided.
@@ -50,7 +51,7 @@ pub struct Event {
     pub decision: Option<Decision>,
 }
 
-/// The same, borrowed, in the same order.
+/// An [`Event`] with borrowed fields, in the same order.
 #[derive(Serialize)]
 struct EventLine<'a> {
     schema: &'static str,
@@ -72,7 +73,7 @@ pub enum EventError {
     /// The file can't be read.
     #[error("{file}: {error}")]
     Io {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// What the system says.
         error: io::Error,
@@ -80,7 +81,7 @@ pub enum EventError {
     /// The text is no event, or contradicts itself.
     #[error("{file}, {problem}")]
     Json {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// Where, what, and what was expected.
         problem: JsonError,
@@ -90,7 +91,7 @@ pub enum EventError {
         "{file}: expected an event, as in {{\"schema\": \"{EVENT_SCHEMA}\", \"snapshot\": {{...}}}}; found nothing"
     )]
     Empty {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
     },
 }
@@ -116,7 +117,7 @@ impl<W: Write> EventWriter<W> {
         policy: &str,
         params: BTreeMap<String, serde_json::Value>,
     ) -> EventWriter<W> {
-        let (sink, policy) = (LineSink::new(out, "the events file"), policy.to_owned());
+        let (sink, policy) = (LineSink::new(out, RunFile::Events), policy.to_owned());
         EventWriter { sink, backend, policy, params, seq: 0, buffer: vec![] }
     }
 
@@ -154,7 +155,7 @@ impl<W: Write> EventWriter<W> {
     }
 
     /// The warning that no more events are written, the first time that it is asked for.
-    pub fn take_warning(&mut self) -> Option<String> {
+    pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
     }
 
@@ -180,7 +181,7 @@ impl Event {
         }
         let event = json::parse::<Event>(text, line);
         if !event.as_ref().is_ok_and(|event| event.schema == EVENT_SCHEMA) {
-            // What it says it is matters more than the first key that does not fit.
+            // A wrong schema is the better error than the first key that does not fit.
             let head: Head = json::parse(text, line)?;
             if head.schema != EVENT_SCHEMA {
                 let found = if head.schema.is_null() { "nothing".to_owned() } else { head.schema.to_string() };
@@ -195,7 +196,8 @@ impl Event {
     }
 }
 
-/// What policies rely on and types do not say.
+/// The key and the problem of the first thing in a snapshot that policies rely on and that does not hold, although its
+/// types allow it.
 fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     let machine = &snapshot.machine;
     if let Err(error) = machine.validate() {
@@ -204,8 +206,9 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     for (ix, task) in snapshot.tasks.iter().enumerate() {
         let at = |key: &str, problem: String| Some((format!("tasks[{ix}].{key}"), problem));
         if ix > 0 && snapshot.tasks[ix - 1].id >= task.id {
-            let expected = format!("expected tasks in ascending order of their numbers; found {}", task.id.0);
-            return at("id", expected);
+            let (before, id) = (snapshot.tasks[ix - 1].id.0, task.id.0);
+            let expected = "expected tasks in ascending order of their numbers";
+            return at("id", format!("{expected}; found {id} after {before}, sort them by `id`"));
         }
         if task.cpus == 0 {
             return at("cpus", "expected at least 1".to_owned());
@@ -251,7 +254,7 @@ impl<R: BufRead> EventReader<R> {
                 Ok(0) => {
                     self.cut_off = true;
                     return match self.line {
-                        // With nothing before it, it is not the end of a long file that is missing.
+                        // The only event of a file: tell what is wrong with it, rather than leave it out.
                         _ if first == 1 => self.parse(&text, first).map(Some),
                         _ => Ok(None),
                     };
@@ -437,7 +440,7 @@ mod tests {
         for _ in 0..4 {
             write(&mut writer, &snapshot());
         }
-        assert!(writer.take_warning().unwrap().starts_with("the events file is written no further"));
+        assert!(writer.take_warning().unwrap().text().starts_with("the events file is written no further"));
         assert_eq!(writer.take_warning(), None);
         let written = writer.into_inner().written;
         assert_eq!(EventReader::new(written.as_slice(), "e").map(Result::unwrap).count(), 1);

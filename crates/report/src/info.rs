@@ -1,11 +1,12 @@
 //! What is known of a run beside its result: how it was set up, and where things come from.
 
+use crate::warning::RunWarning;
 use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// In which world a run took place.
+/// What a run took place on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
@@ -106,9 +107,9 @@ impl JobInfo {
 pub struct RunInfo {
     /// The policy that decided, never `auto`.
     pub policy: String,
-    /// In which world.
+    /// Real processes, or a simulation.
     pub backend: BackendKind,
-    /// The machine.
+    /// The machine, restricted to the CPUs that could be used.
     pub machine: Arc<Machine>,
     /// Seed of the run's generator.
     pub seed: u64,
@@ -129,5 +130,5 @@ pub struct RunInfo {
     /// Where the energy figure comes from, if there is one.
     pub energy_source: EnergySource,
     /// What the user was warned of.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<RunWarning>,
 }

@@ -7,6 +7,7 @@
 //! break in a command is a zero byte (seen with version 20221122).
 
 use crate::sink::LineSink;
+use crate::warning::{RunFile, RunWarning};
 use cosched_core::{Exit, TaskResult};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -121,7 +122,7 @@ pub struct JobLogWriter<W> {
 impl<W: Write> JobLogWriter<W> {
     /// Begins a job log, with its header; or goes on with one that has it.
     pub fn new(out: W, with_header: bool) -> JobLogWriter<W> {
-        let mut sink = LineSink::new(out, "the job log");
+        let mut sink = LineSink::new(out, RunFile::JobLog);
         if with_header {
             sink.write(format!("{HEADER}\n").as_bytes());
         }
@@ -139,7 +140,7 @@ impl<W: Write> JobLogWriter<W> {
     }
 
     /// The warning that the job log is written no further, the first time that it is asked for.
-    pub fn take_warning(&mut self) -> Option<String> {
+    pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
     }
 
@@ -155,7 +156,7 @@ pub enum JobLogError {
     /// The file can't be read.
     #[error("{file}: {error}")]
     Io {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// What the system says.
         error: io::Error,
@@ -163,7 +164,7 @@ pub enum JobLogError {
     /// A line can't be read.
     #[error("{file}:{line}: {problem}; expected a job log of cosched or GNU parallel")]
     Line {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// The line, from 1.
         line: usize,

@@ -22,6 +22,7 @@ mod summary;
 #[cfg(test)]
 mod testing;
 mod text;
+mod warning;
 
 pub use events::{EVENT_SCHEMA, Event, EventError, EventReader, EventWriter, read_event};
 pub use figures::{Absences, Figures};
@@ -32,10 +33,10 @@ pub use joblog::{
 };
 pub use json::JsonError;
 pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
-pub use reason::{trigger_text, wait_code, wait_text, warning_code, warning_text};
+pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
     Energy, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Record, RecordError, SoloTimes, Totals,
-    exit_status, record, solo_times,
+    WarningRecord, exit_status, record, solo_times,
 };
 pub use recorder::{FileRecorder, Notice};
 pub use series::{
@@ -45,3 +46,4 @@ pub use series::{
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use summary::{SummaryOptions, summary};
+pub use warning::{RunFile, RunWarning, shortfall_text};

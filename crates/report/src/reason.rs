@@ -1,7 +1,7 @@
-//! Reasons and warnings as sentences, with their numbers and units.
+//! Why jobs wait and what led to a decision, as sentences, with their numbers and units.
 
 use crate::text::count;
-use cosched_core::{Rate, TaskId, Trigger, WaitReason, Warning, signal_name};
+use cosched_core::{Rate, TaskId, Trigger, WaitReason};
 
 /// The code of a reason to wait, as in the series and in events.
 pub fn wait_code(reason: &WaitReason) -> &'static str {
@@ -90,48 +90,9 @@ pub fn trigger_text(trigger: &Trigger, name: impl Fn(TaskId) -> String) -> Strin
     }
 }
 
-/// The code of a warning, as in the series.
-pub fn warning_code(warning: &Warning) -> &'static str {
-    match warning {
-        Warning::PolicyFault(_) => "policy-fault",
-        Warning::TimedOut(_) => "timed-out",
-        Warning::NotRestarted(..) => "not-restarted",
-        Warning::Halting => "halting",
-        Warning::Interrupted { .. } => "interrupted",
-        Warning::PlansGivenUp { .. } => "plans-given-up",
-    }
-}
-
-/// A warning as a sentence; `name` tells the names of jobs.
-pub fn warning_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> String {
-    match warning {
-        Warning::PolicyFault(fault) => {
-            format!("the policy's decision could not be carried out ({fault}); round-robin decided instead")
-        }
-        Warning::TimedOut(task) => format!("{} ran out of its time and is ended", name(*task)),
-        Warning::NotRestarted(task, Some(exit)) => {
-            format!("{} is not started again: its next run ended with {exit}", name(*task))
-        }
-        Warning::NotRestarted(task, None) => format!("{} can't be started again here", name(*task)),
-        Warning::Halting => "the halt rule is met: no more jobs are started".to_owned(),
-        Warning::Interrupted { signal, again } => {
-            let by = signal_name(*signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
-            if *again {
-                format!("{by} again: every job is killed")
-            } else {
-                format!("{by}: no more jobs are started, and those that run are asked to end; once more kills them")
-            }
-        }
-        Warning::PlansGivenUp { why } => {
-            format!("no more plans are installed, decisions are applied one by one: {why}")
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::InvalidDecision;
 
     #[test]
     fn every_reason_is_a_sentence_with_its_numbers() {
@@ -147,27 +108,6 @@ mod tests {
             let json = serde_json::to_value(reason).unwrap();
             assert_eq!(json["why"], wait_code(&reason));
         }
-    }
-
-    #[test]
-    fn warnings_are_sentences() {
-        let warnings = [
-            Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(7))),
-            Warning::TimedOut(TaskId(1)),
-            Warning::NotRestarted(TaskId(1), Some(cosched_core::Exit::Code(3))),
-            Warning::NotRestarted(TaskId(1), None),
-            Warning::Halting,
-            Warning::Interrupted { signal: 2, again: false },
-            Warning::Interrupted { signal: 15, again: true },
-            Warning::PlansGivenUp { why: "a watchdog removed it".to_owned() },
-        ];
-        let text: String = warnings
-            .iter()
-            .map(|warning| {
-                format!("{}: {}\n", warning_code(warning), warning_text(warning, |task| format!("job{}", task.0)))
-            })
-            .collect();
-        insta::assert_snapshot!(text);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Takes note of a run: hands it on to the series, the events, the job log, and whoever shows it.
+//! Records a run: hands what happens to the series, the events, the job log and a listener.
 
 use crate::events::EventWriter;
 use crate::info::{BackendKind, JobInfo, RunInfo};
 use crate::joblog::{Entry, JobLogWriter};
 use crate::progress::{LiveProgress, ProgressTracker};
-use crate::reason::warning_text;
 use crate::series::SeriesWriter;
+use crate::warning::RunWarning;
 use cosched_core::{DecisionRecord, Nanos, Recorder, Sample, Snapshot, TaskId, TaskResult, TaskSpec, Warning};
 use std::fmt;
 use std::io::Write;
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 pub enum Notice<'a> {
     /// A job was started.
     Started {
-        /// The task.
+        /// Its name and what it needs.
         task: &'a TaskSpec,
         /// How far the run is.
         progress: &'a LiveProgress,
@@ -33,7 +33,7 @@ pub enum Notice<'a> {
     /// Time has passed, at least once a quantum.
     Progress(&'a LiveProgress),
     /// The user should know; repeated faults of a policy are told once.
-    Warning(&'a str),
+    Warning(&'a RunWarning),
 }
 
 /// What gets the notices.
@@ -50,7 +50,7 @@ pub struct FileRecorder<'a> {
     joblog: Option<JobLogWriter<Box<dyn Write + 'a>>>,
     listener: Option<Listener<'a>>,
     tracker: ProgressTracker,
-    warnings: Vec<String>,
+    warnings: Vec<RunWarning>,
     policy_faults: u64,
 }
 
@@ -105,7 +105,7 @@ impl<'a> FileRecorder<'a> {
         self
     }
 
-    /// Tells what happens.
+    /// Calls `listener` with everything that happens.
     pub fn with_listener(mut self, listener: impl FnMut(Notice<'_>) + 'a) -> FileRecorder<'a> {
         self.listener = Some(Box::new(listener));
         self
@@ -116,24 +116,16 @@ impl<'a> FileRecorder<'a> {
         self.tracker.progress()
     }
 
-    /// Whether the events or the job log, which are written only when they are asked for, could not be written to their
-    /// end.
-    pub fn has_lost(&self) -> bool {
-        let events = self.events.as_ref().is_some_and(|events| !events.is_open());
-        events || self.joblog.as_ref().is_some_and(|joblog| !joblog.is_open())
-    }
-
-    /// What was warned of, for the run record.
-    pub fn into_warnings(mut self) -> Vec<String> {
+    /// The warnings, for the run record.
+    pub fn into_warnings(mut self) -> Vec<RunWarning> {
         self.check_files();
         if self.policy_faults > 1 {
-            let more = self.policy_faults - 1;
-            self.warnings.push(format!("{more} more of the policy's decisions could not be carried out"));
+            self.warnings.push(RunWarning::MorePolicyFaults(self.policy_faults - 1));
         }
         self.warnings
     }
 
-    fn tell(&mut self, warning: String) {
+    fn tell(&mut self, warning: RunWarning) {
         if let Some(listener) = &mut self.listener {
             listener(Notice::Warning(&warning));
         }
@@ -214,7 +206,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn tick(&mut self, snapshot: &Snapshot, _queued: usize) {
-        // Only who looks pays for the estimate.
+        // Without a listener nobody sees the estimate, so it is not made.
         if let Some(listener) = &mut self.listener {
             self.tracker.tick(snapshot);
             listener(Notice::Progress(self.tracker.progress()));
@@ -222,11 +214,11 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn warn(&mut self, now: Nanos, warning: &Warning) {
-        let text = warning_text(warning, |task| {
+        let told = RunWarning::of_loop(warning, |task| {
             self.job(task).map_or_else(|| format!("job {task}"), |info| info.name.clone())
         });
         if let Some(series) = &mut self.series {
-            series.warned(now, warning, &text);
+            series.warned(now, &told);
         }
         // A faulty policy may fail in every quantum: once is enough for a person.
         let first = match warning {
@@ -237,7 +229,7 @@ impl Recorder for FileRecorder<'_> {
             _ => true,
         };
         if first {
-            self.tell(text);
+            self.tell(told);
         }
         self.check_files();
     }
@@ -248,7 +240,7 @@ mod tests {
     use super::*;
     use crate::series::SeriesHeader;
     use crate::testing::{FullDisk, decision, info, result, samples, simulated, snapshot};
-    use crate::{EventReader, SeriesReader, read_joblog};
+    use crate::{EventReader, RunFile, SeriesReader, read_joblog};
     use cosched_core::{Exit, InvalidDecision, RngState};
     use std::collections::BTreeMap;
 
@@ -298,13 +290,14 @@ mod tests {
                             format!("{}/{} {}", progress.done, progress.total, info.unwrap().command_or_name())
                         }
                         Notice::Progress(progress) => crate::progress_line(progress, 80),
-                        Notice::Warning(text) => format!("warning: {text}"),
+                        Notice::Warning(warning) => format!("warning: {}", warning.text()),
                     });
                 });
             drive(&mut recorder, &result);
-            assert!(!recorder.has_lost());
+            let warnings = recorder.into_warnings();
+            assert!(!warnings.iter().any(RunWarning::is_lost_file));
             assert_eq!(
-                recorder.into_warnings(),
+                warnings.iter().map(RunWarning::text).collect::<Vec<_>>(),
                 [
                     "the policy's decision could not be carried out (task #9 is unknown or has ended); round-robin \
                      decided instead",
@@ -335,10 +328,12 @@ mod tests {
             .with_joblog(JobLogWriter::new(full(), true));
         drive(&mut recorder, &result);
         drive(&mut recorder, &result);
-        assert!(recorder.has_lost());
         let warnings = recorder.into_warnings();
-        for what in ["the series is", "the events file is", "the job log is"] {
-            assert_eq!(warnings.iter().filter(|warning| warning.starts_with(what)).count(), 1, "{warnings:?}");
+        assert_eq!(warnings.iter().filter(|warning| warning.is_lost_file()).count(), 2, "{warnings:?}");
+        for stopped in [RunFile::Series, RunFile::Events, RunFile::JobLog] {
+            let of_it =
+                |warning: &&RunWarning| matches!(warning, RunWarning::FileStopped { file, .. } if *file == stopped);
+            assert_eq!(warnings.iter().filter(of_it).count(), 1, "{warnings:?}");
         }
     }
 

@@ -1,5 +1,6 @@
-//! A file of lines that may fail, because the disk is full, say, without the run being harmed.
+//! A file of lines. If it can't be written, because the disk is full, say, the run goes on without it.
 
+use crate::warning::{RunFile, RunWarning};
 use std::io::{self, Write};
 
 /// Writes whole lines; after the first error it writes nothing more, and tells of it once.
@@ -9,15 +10,15 @@ use std::io::{self, Write};
 #[derive(Debug)]
 pub struct LineSink<W> {
     out: W,
-    what: &'static str,
+    file: RunFile,
     error: Option<io::Error>,
     told: bool,
 }
 
 impl<W: Write> LineSink<W> {
-    /// Onto `out`; `what` names the file in a warning, as in "the series".
-    pub fn new(out: W, what: &'static str) -> LineSink<W> {
-        LineSink { out, what, error: None, told: false }
+    /// Writes to `out`, which is `file` in the warning.
+    pub fn new(out: W, file: RunFile) -> LineSink<W> {
+        LineSink { out, file, error: None, told: false }
     }
 
     /// Whether lines are still written.
@@ -36,12 +37,12 @@ impl<W: Write> LineSink<W> {
     }
 
     /// The warning about the first error, the first time that it is asked for after it.
-    pub fn take_warning(&mut self) -> Option<String> {
+    pub fn take_warning(&mut self) -> Option<RunWarning> {
         let error = self.error.as_ref()?;
         if std::mem::replace(&mut self.told, true) {
             return None;
         }
-        Some(format!("{} is written no further: {error}", self.what))
+        Some(RunWarning::FileStopped { file: self.file, error: error.to_string() })
     }
 
     /// Gives the writer back.
@@ -57,14 +58,14 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_once_and_ends_the_writing() {
-        let mut sink = LineSink::new(FullDisk::after(10), "the series");
+        let mut sink = LineSink::new(FullDisk::after(10), RunFile::Series);
         sink.write(b"one\n");
         assert_eq!((sink.is_open(), sink.take_warning()), (true, None));
         sink.write(b"two and three\n");
         sink.write(b"4\n");
         assert!(!sink.is_open());
-        let warning = sink.take_warning().unwrap();
-        assert!(warning.starts_with("the series is written no further: "), "{warning}");
+        let warning = sink.take_warning();
+        assert!(matches!(warning, Some(RunWarning::FileStopped { file: RunFile::Series, .. })), "{warning:?}");
         assert_eq!(sink.take_warning(), None);
         assert_eq!(sink.into_inner().written, b"one\ntwo an");
     }

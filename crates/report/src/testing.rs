@@ -1,10 +1,11 @@
-//! Worlds in miniature for the tests.
+//! Small machines, runs and snapshots for the tests.
 
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Machine, Nanos,
-    Overhead, Placement, ProgressBasis, Purpose, Rate, Reading, RunResult, Running, Sample, Snapshot, TaskId,
-    TaskResult, TaskSpec, TaskView, Trigger, Usage, Wait, WaitReason,
+    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Importance,
+    InvalidDecision, Machine, Nanos, Overhead, Placement, ProgressBasis, Purpose, Rate, Reading, RunResult, Running,
+    Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, Trigger, Usage, Wait, WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -35,6 +36,52 @@ impl Write for FullDisk {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// One or more of each kind of warning.
+pub(crate) fn warnings() -> Vec<RunWarning> {
+    let job = || "mcf-1".to_owned();
+    let why = || "disk full".to_owned();
+    let from_loop = [
+        Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(7))),
+        Warning::TimedOut(TaskId(1)),
+        Warning::NotRestarted(TaskId(1), Some(Exit::Code(3))),
+        Warning::NotRestarted(TaskId(1), None),
+        Warning::Halting,
+        Warning::Interrupted { signal: 2, again: false },
+        Warning::Interrupted { signal: 15, again: true },
+        Warning::PlansGivenUp { why: "a watchdog removed it".to_owned() },
+    ];
+    let without = |importance| {
+        RunWarning::Without(Shortfall {
+            capability: Capability::Counter(Counter::MmReads),
+            why: Absence::NoCounters,
+            importance,
+        })
+    };
+    let mut warnings: Vec<RunWarning> =
+        from_loop.iter().map(|warning| RunWarning::of_loop(warning, |task| format!("job{}", task.0))).collect();
+    warnings.extend([
+        RunWarning::MorePolicyFaults(2),
+        without(Importance::Wanted("it goes by CPU time alone")),
+        without(Importance::Required),
+        RunWarning::FileStopped { file: RunFile::Series, error: why() },
+        RunWarning::FileStopped { file: RunFile::Events, error: why() },
+        RunWarning::FileStopped { file: RunFile::JobLog, error: why() },
+        RunWarning::SoloFailed { job: job() },
+        RunWarning::SoloMissing { job: job(), simulated: false },
+        RunWarning::SoloMissing { job: job(), simulated: true },
+        RunWarning::SoloTraceOdd { job: job(), retired: 3_000_000, alone: 2_000_000 },
+        RunWarning::Mended { groups: 1, continued: 2 },
+        RunWarning::StoppedItself { job: job() },
+        RunWarning::Continued { job: job() },
+        RunWarning::Lingers { job: job(), processes: 2 },
+        RunWarning::GuardianReplaced,
+        RunWarning::NoGuardian { why: "no memory".to_owned() },
+        RunWarning::FreezeFailed { job: job(), why: "no such process".to_owned() },
+        RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
+    ]);
+    warnings
 }
 
 pub(crate) fn machine() -> Arc<Machine> {
@@ -158,7 +205,7 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
         freezing: Some("signals".to_owned()),
         cpu_share: Reading::Value(0.0021),
         energy_source: EnergySource::Measured,
-        warnings: vec!["the CPU governor is powersave".to_owned()],
+        warnings: vec![RunWarning::GuardianReplaced],
     }
 }
 

@@ -51,19 +51,12 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
     };
     let event = read_event(input, &file, args.seq).map_err(|error| usage(error.to_string()))?;
     let snapshot = &event.snapshot;
-    snapshot.machine.validate().map_err(|error| usage(format!("{file}: snapshot.machine: {error}")))?;
-    if let Some(pair) = snapshot.tasks.windows(2).find(|pair| pair[0].id >= pair[1].id) {
-        return Err(usage(format!(
-            "{file}: snapshot.tasks: task {} is not after {}; sort them by id",
-            pair[1].id, pair[0].id
-        )));
-    }
     let known = || POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
     let name = args.policy.as_deref().or(event.policy.as_deref());
     let name = name.ok_or_else(|| usage(format!("{file} names no policy; give one, as in --policy perf-fair")))?;
     let entry =
         find_policy(name).ok_or_else(|| usage(format!("there is no policy `{name}`; there are {}", known())))?;
-    // The parameters and the state of then belong to the policy of then.
+    // Recorded parameters and state belong to the policy that was recorded with them.
     let same = event.policy.as_deref() == Some(name);
     let mut settings: Vec<(String, String)> = Vec::new();
     if same {

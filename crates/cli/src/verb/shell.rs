@@ -1,8 +1,7 @@
 //! `cosched completions` and `cosched man`: made from the definition of the command line itself.
 
-use crate::Cli;
 use anyhow::Context as _;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,22 +25,24 @@ pub(crate) struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn completions(args: CompletionsArgs) -> anyhow::Result<ExitCode> {
+/// Prints the completions of the command line `cli`.
+pub(crate) fn completions(args: CompletionsArgs, mut cli: Command) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "cosched", &mut script);
+    clap_complete::generate(args.shell, &mut cli, "cosched", &mut script);
     std::io::stdout().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn man(args: ManArgs) -> anyhow::Result<ExitCode> {
+/// Prints or writes the manual of the command line `cli`.
+pub(crate) fn man(args: ManArgs, cli: Command) -> anyhow::Result<ExitCode> {
     match args.dir {
         Some(dir) => {
             std::fs::create_dir_all(&dir).with_context(|| format!("{}", dir.display()))?;
-            clap_mangen::generate_to(Cli::command(), &dir).with_context(|| format!("{}", dir.display()))?;
+            clap_mangen::generate_to(cli, &dir).with_context(|| format!("{}", dir.display()))?;
         }
         None => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            clap_mangen::Man::new(cli).render(&mut page)?;
             std::io::stdout().write_all(&page)?;
         }
     }

@@ -13,10 +13,10 @@
 //! next miss needs the end of the idle loop, so an out-of-order core can't hide one behind the other.
 
 use super::arithmetic::{Generator, fold, spin};
+use super::contract::{Outcome, WORK, Workload};
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, Line, rings};
-use super::{Outcome, Workload};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 use std::hint::black_box;
@@ -52,7 +52,7 @@ pub(crate) struct Bus {
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size_within(64..=1 << 50))]
     working_set: u64,
     /// Steps to do, each of one miss (or as many as there are chains) and an idle loop
-    #[arg(long, value_name = "STEPS", default_value = "10M", value_parser = count_within(super::WORK))]
+    #[arg(long, value_name = "STEPS", default_value = "10M", value_parser = count_within(WORK))]
     work: u64,
 }
 

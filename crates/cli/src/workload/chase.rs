@@ -1,10 +1,10 @@
 //! `chase`: dependent loads in random order over a working set.
 
 use super::arithmetic::Generator;
+use super::contract::{Outcome, WORK, Workload};
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, rings, walk};
-use super::{Outcome, Workload};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ pub(crate) struct Chase {
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size_within(64..=1 << 50))]
     working_set: u64,
     /// Loads to do, each of which needs the one before
-    #[arg(long, value_name = "LOADS", default_value = "150M", value_parser = count_within(super::WORK))]
+    #[arg(long, value_name = "LOADS", default_value = "150M", value_parser = count_within(WORK))]
     work: u64,
 }
 

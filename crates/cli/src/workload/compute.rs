@@ -9,16 +9,16 @@
 //! - it is a permutation of the 256-bit state, which can't run into a rut and has no short cut to its n-th power.
 
 use super::arithmetic::{Generator, fold};
+use super::contract::{Outcome, WORK, Workload};
 use super::measure::timed;
 use super::memory::MemoryError;
-use super::{Outcome, Workload};
 use crate::size::count_within;
 use serde_json::json;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compute {
     /// Iterations to do, each of 14 additions, rotations and exclusive ors
-    #[arg(long, value_name = "ITERATIONS", default_value = "2500M", value_parser = count_within(super::WORK))]
+    #[arg(long, value_name = "ITERATIONS", default_value = "2500M", value_parser = count_within(WORK))]
     work: u64,
 }
 

@@ -2,10 +2,10 @@
 
 use super::arithmetic::{Generator, fold};
 use super::compute::{self, iterate, start};
+use super::contract::{Outcome, WORK, Workload};
 use super::measure::timed;
 use super::memory::MemoryError;
 use super::ring::{LINE_BYTES, rings, walk};
-use super::{Outcome, Workload};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 use std::ops::Range;
@@ -20,10 +20,10 @@ pub(crate) struct Phases {
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size_within(64..=1 << 50))]
     working_set: u64,
     /// Units of work in a memory phase and the compute phase that follows it, half in each
-    #[arg(long, value_name = "UNITS", default_value = "50M", value_parser = count_within(2..=*super::WORK.end()))]
+    #[arg(long, value_name = "UNITS", default_value = "50M", value_parser = count_within(2..=*WORK.end()))]
     period: u64,
     /// Units of work to do: in a memory phase each is one load, in a compute phase 16 iterations of arithmetic
-    #[arg(long, value_name = "UNITS", default_value = "150M", value_parser = count_within(super::WORK))]
+    #[arg(long, value_name = "UNITS", default_value = "150M", value_parser = count_within(WORK))]
     work: u64,
 }
 

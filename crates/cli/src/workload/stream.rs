@@ -4,9 +4,9 @@
 //! 64-bit integers with wrapping arithmetic, whose sums don't depend on the order in which the compiler takes them.
 
 use super::arithmetic::{Generator, fold};
+use super::contract::{Outcome, WORK, Workload};
 use super::measure::timed;
 use super::memory::{MemoryError, check, filled};
-use super::{Outcome, Workload};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 use std::hint::black_box;
@@ -26,7 +26,7 @@ pub(crate) struct Stream {
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size_within(64..=1 << 50))]
     working_set: u64,
     /// Passes over the whole working set
-    #[arg(long, value_name = "PASSES", default_value = "300", value_parser = count_within(super::WORK))]
+    #[arg(long, value_name = "PASSES", default_value = "300", value_parser = count_within(WORK))]
     work: u64,
 }
 

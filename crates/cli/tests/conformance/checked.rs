@@ -1,7 +1,7 @@
 //! A backend under supervision: what the contract says of every call is asserted at every call, whoever calls, be it a
 //! scenario or the loop.
 
-use crate::world::{Job, Outcome, Skip, World, needs};
+use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Payload, Placement, Plan,
     Purpose, Reading, TaskId, Usage,
@@ -9,12 +9,12 @@ use cosched_core::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Nothing that a scenario waits for takes nearly this long in its world, even on a busy machine.
+/// Nothing that a scenario waits for takes nearly this long, even on a busy machine.
 const PATIENCE: Nanos = Nanos::from_ms(100_000);
 
-/// A backend of a world, watched.
-pub(crate) struct Checked<W: World> {
-    pub(crate) inner: W::Backend,
+/// A backend under test, watched.
+pub(crate) struct Checked<F: Fixture> {
+    pub(crate) inner: F::Backend,
     now: Nanos,
     /// Tasks that were placed at least once.
     started: BTreeSet<TaskId>,
@@ -27,11 +27,11 @@ pub(crate) struct Checked<W: World> {
     installed: BTreeSet<u64>,
 }
 
-impl<W: World> Checked<W> {
+impl<F: Fixture> Checked<F> {
     /// A backend with these jobs.
-    pub(crate) fn new(world: &W, jobs: &[Job]) -> Result<Checked<W>, Skip> {
+    pub(crate) fn new(fixture: &F, jobs: &[Job]) -> Result<Checked<F>, Skip> {
         Ok(Checked {
-            inner: world.backend(jobs)?,
+            inner: fixture.backend(jobs)?,
             now: Nanos::ZERO,
             started: BTreeSet::new(),
             placed: BTreeMap::new(),
@@ -42,7 +42,7 @@ impl<W: World> Checked<W> {
         })
     }
 
-    /// Says why when something can't be fed.
+    /// Skips the scenario, with the reason, when the backend lacks a capability.
     pub(crate) fn needs(&self, capability: Capability) -> Outcome {
         needs(&self.inner, capability)
     }
@@ -84,7 +84,7 @@ impl<W: World> Checked<W> {
         let mut events = Vec::new();
         while !events.iter().any(&what) {
             assert!(self.now() < end, "it never happens; only {events:?}");
-            self.wait(Some(end), &mut events).expect("the world can be watched");
+            self.wait(Some(end), &mut events).expect("the backend can wait");
         }
     }
 
@@ -93,7 +93,7 @@ impl<W: World> Checked<W> {
         let end = self.now() + Nanos::from_ms(ms);
         let mut events = Vec::new();
         while self.now() < end {
-            self.wait(Some(end), &mut events).expect("the world can be watched");
+            self.wait(Some(end), &mut events).expect("the backend can wait");
         }
         events
     }
@@ -106,7 +106,7 @@ impl<W: World> Checked<W> {
                 return exit.clone();
             }
             assert!(self.now() < end, "task {task} never ends");
-            self.wait(Some(end), &mut Vec::new()).expect("the world can be watched");
+            self.wait(Some(end), &mut Vec::new()).expect("the backend can wait");
         }
     }
 
@@ -147,12 +147,12 @@ impl<W: World> Checked<W> {
 
     /// The CPUs on which something of a task is, or may be.
     pub(crate) fn cpus_of(&mut self, task: u32) -> CpuSet {
-        W::cpus_of(&mut self.inner, task as usize)
+        F::cpus_of(&mut self.inner, task as usize)
     }
 
     fn check_places(&mut self) {
         for (task, cpus) in &self.placed {
-            let found = W::cpus_of(&mut self.inner, task.0 as usize);
+            let found = F::cpus_of(&mut self.inner, task.0 as usize);
             assert!(found.is_subset(cpus), "{task} was placed on {cpus} and is on {found}");
         }
     }
@@ -175,8 +175,8 @@ pub(crate) fn stop(task: u32) -> Change {
     Change::Stop { task: TaskId(task) }
 }
 
-impl<W: World> Backend for Checked<W> {
-    type Error = <W::Backend as Backend>::Error;
+impl<F: Fixture> Backend for Checked<F> {
+    type Error = <F::Backend as Backend>::Error;
 
     fn machine(&self) -> Arc<Machine> {
         let machine = self.inner.machine();

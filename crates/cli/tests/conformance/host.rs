@@ -1,7 +1,7 @@
-//! This machine as a world: shells that count, sleep, fail and die.
+//! This machine as a fixture: shells that count, sleep, fail and die.
 
+use crate::fixture::{Does, Fixture, Job, Skip, name};
 use crate::processes::{self, Seen};
-use crate::world::{Does, Job, Skip, World, name};
 use cosched_core::{CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
@@ -63,7 +63,7 @@ impl ThisMachine {
     }
 }
 
-impl World for ThisMachine {
+impl Fixture for ThisMachine {
     type Backend = Host;
 
     /// One that runs must be told, one that waits for a CPU must get one to hear it.
@@ -93,7 +93,7 @@ impl World for ThisMachine {
     fn cpus_of(_backend: &mut Host, task: usize) -> CpuSet {
         let mut all = CpuSet::new();
         for process in processes::of_run(std::process::id(), Some(&name(task))) {
-            // One that has ended meanwhile is nowhere.
+            // It may have ended meanwhile.
             let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
             let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
             all.extend(list.into_iter().flat_map(|list| {

@@ -3,8 +3,8 @@
 //!
 //! Afterwards nothing of the case may stand still, whatever became of it, and what still runs is killed.
 
+use crate::fixture::{Outcome, Skip};
 use crate::processes;
-use crate::world::{Outcome, Skip};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read as _, Seek as _};
 use std::process::{Command, ExitCode, Stdio};
@@ -18,7 +18,7 @@ const SKIPPED: u8 = 77;
 
 /// Something to play.
 pub(crate) struct Case {
-    /// `world::scenario`.
+    /// `fixture::scenario`.
     pub(crate) name: String,
     pub(crate) play: Box<dyn Fn() -> Outcome>,
 }
@@ -153,7 +153,7 @@ fn clear_away(runner: u32) -> usize {
     let stopped = stopped();
     for process in processes::of_run(runner, None) {
         if let Some(pid) = Pid::from_raw(process.pid) {
-            // One that has ended meanwhile is none the worse.
+            // It may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

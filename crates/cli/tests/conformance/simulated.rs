@@ -1,6 +1,6 @@
-//! The simulation as a world: workloads as they are profiled, on two cores of a machine that comes with the simulator.
+//! The simulation as a fixture: workloads as they are profiled, on two cores of a machine that comes with the simulator.
 
-use crate::world::{Does, Job, Skip, World};
+use crate::fixture::{Does, Fixture, Job, Skip};
 use cosched_core::{CpuId, CpuSet, Exit, Nanos, TaskId};
 use cosched_sim::program::Phase;
 use cosched_sim::{
@@ -23,7 +23,7 @@ impl Simulation {
     }
 }
 
-impl World for Simulation {
+impl Fixture for Simulation {
     type Backend = Sim;
 
     const AFTER_STOP: Nanos = Nanos::ZERO;
@@ -67,6 +67,6 @@ impl World for Simulation {
         backend.cpus_of(TaskId(task as u32))
     }
 
-    /// Nothing is left of it.
+    /// Nothing of a simulation is left.
     fn nothing_stands_still(&self) {}
 }

@@ -1,8 +1,11 @@
 //! Builds the record from what a run left behind.
 
-use super::{Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals};
+use super::{
+    Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals, WarningRecord,
+};
 use crate::figures::{Absences, Figures};
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+use crate::warning::RunWarning;
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
 use cosched_core::{
     Absence, Counter, EndedBy, Exit, Histogram, Nanos, PlanCounts, ProgressBasis, Reading, RunResult, TaskResult,
@@ -76,7 +79,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         energy: energy(result, info),
         overhead: overhead(result, info, simulated),
         plans: absent.note_option("plans", result.plans.map(plans), "decisions were carried out one by one"),
-        warnings: info.warnings.clone(),
+        warnings: info.warnings.iter().map(warning).collect(),
         absent,
     }
 }
@@ -90,8 +93,8 @@ fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nan
     Outcomes { tasks, turnaround: result.turnaround, energy_j: result.energy_j }
 }
 
-/// The same with solo times that lack taken from progress, where that was measured by IPC: a progress that assumes that
-/// nothing slowed the task would only tell its own assumption.
+/// The same, with missing solo times estimated from progress that was measured by IPC. Other progress assumes that nothing
+/// slowed the task, so an estimate from it would say nothing.
 fn outcomes_estimated(result: &RunResult, solos: &[Option<Solo>], quantum: Nanos) -> Outcomes {
     outcomes(result, |ix, task| match (solos[ix], task.progress) {
         (Some(solo), _) => Reading::Value(solo.time),
@@ -132,7 +135,7 @@ fn job(
     let mut absent = Absences::default();
     let not_ended = if task.started.is_some() { Absence::NotEnded } else { Absence::NotStarted }.text();
     let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
-    // A job that failed has its times, but they say nothing of how it was slowed down.
+    // The times of a job that failed say nothing of how much it was slowed down.
     let slowdown_of = |outcome: &Outcome| match outcome.slowdown() {
         Reading::Value(slowdown) => Ok(slowdown),
         Reading::Absent(_) if failed => Err("the job failed"),
@@ -231,6 +234,10 @@ fn plans(counts: PlanCounts) -> PlansRecord {
         given_up_s: absent.note_option("given_up_s", given_up, "plans were carried out to the end"),
         absent,
     }
+}
+
+fn warning(warning: &RunWarning) -> WarningRecord {
+    WarningRecord { code: warning.code().to_owned(), text: warning.text() }
 }
 
 fn overhead(result: &RunResult, info: &RunInfo, simulated: bool) -> OverheadRecord {

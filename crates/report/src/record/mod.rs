@@ -27,7 +27,7 @@ pub struct Record {
     pub schema: String,
     /// The version of cosched that wrote it.
     pub cosched_version: String,
-    /// The policy.
+    /// The policy that decided, never `auto`.
     pub policy: String,
     /// Real processes, or a simulation.
     pub backend: BackendKind,
@@ -67,7 +67,7 @@ pub struct Record {
     #[serde(default)]
     pub plans: Option<PlansRecord>,
     /// What the user was warned of.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<WarningRecord>,
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
@@ -119,7 +119,7 @@ pub struct Totals {
     pub unfinished: usize,
 }
 
-/// One job.
+/// What became of one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Its unique name.
@@ -233,6 +233,15 @@ pub struct OverheadRecord {
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
+}
+
+/// A warning that the user was given during the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarningRecord {
+    /// The code of this kind of warning.
+    pub code: String,
+    /// The warning as a sentence.
+    pub text: String,
 }
 
 /// A text that is no run record.

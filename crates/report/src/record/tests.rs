@@ -1,4 +1,5 @@
 use super::*;
+use crate::RunWarning;
 use crate::info::RunInfo;
 use crate::testing::{check_absences, finished, info, result, simulated};
 use cosched_core::metric::METRICS;
@@ -183,7 +184,7 @@ proptest! {
         result.energy_j = energy;
         result.ended_by = signal.map_or(EndedBy::Completion, EndedBy::Signal);
         let mut info = RunInfo { jobs: vec![], seed, ..info(&result) };
-        info.warnings.push(name);
+        info.warnings.push(RunWarning::SoloFailed { job: name });
         let record = record(&result, &info);
         let text = record.to_json();
         let back = Record::from_json(&text).unwrap();

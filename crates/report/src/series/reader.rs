@@ -11,7 +11,7 @@ pub enum SeriesError {
     /// The file can't be read.
     #[error("{file}: {error}")]
     Io {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// What the system says.
         error: io::Error,
@@ -19,7 +19,7 @@ pub enum SeriesError {
     /// The first line is no header.
     #[error("{file}: expected a series, whose first line says `\"schema\":\"{SERIES_SCHEMA}\"`: {problem}")]
     Header {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// What is wrong.
         problem: JsonError,
@@ -27,7 +27,7 @@ pub enum SeriesError {
     /// A line can't be read.
     #[error("{file}, line {line}: {problem}")]
     Line {
-        /// The file.
+        /// The file, as the caller named it.
         file: String,
         /// The line, from 1.
         line: usize,

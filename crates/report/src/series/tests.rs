@@ -1,4 +1,5 @@
 use super::*;
+use crate::RunWarning;
 use crate::testing::{FullDisk, decision, info, result, samples, snapshot};
 use cosched_core::{
     Absence, Basis, Change, Counter, DecisionRecord, InvalidDecision, PerCounter, Placement, Purpose, Rate, Reading,
@@ -46,8 +47,7 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     series.ended(Nanos::from_ms(900), &result.tasks[2]);
     series.warned(
         Nanos::from_ms(950),
-        &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))),
-        "the policy's decision could not be carried out",
+        &RunWarning::of_loop(&Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))), |_| String::new()),
     );
     series
 }

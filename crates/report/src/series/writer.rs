@@ -1,12 +1,12 @@
 //! Writes a series while the run goes on.
 
 use super::{Mode, Row, SampleRow, SeriesHeader};
-use crate::reason::{wait_code, warning_code};
+use crate::reason::wait_code;
 use crate::record::exit_status;
 use crate::sink::LineSink;
+use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
     Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample, TaskId, TaskResult,
-    Warning,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -32,7 +32,8 @@ pub struct SeriesWriter<W> {
 impl<W: Write> SeriesWriter<W> {
     /// Begins a series with its header.
     pub fn new(out: W, header: &SeriesHeader) -> SeriesWriter<W> {
-        let mut writer = SeriesWriter { sink: LineSink::new(out, "the series"), last: BTreeMap::new(), buffer: vec![] };
+        let mut writer =
+            SeriesWriter { sink: LineSink::new(out, RunFile::Series), last: BTreeMap::new(), buffer: vec![] };
         // A header is plain data with text keys: it can't fail to serialise.
         if serde_json::to_writer(&mut writer.buffer, header).is_ok() {
             writer.buffer.push(b'\n');
@@ -162,13 +163,13 @@ impl<W: Write> SeriesWriter<W> {
     }
 
     /// The user was warned.
-    pub fn warned(&mut self, now: Nanos, warning: &Warning, text: &str) {
-        self.row(now, &Row::Warned { code: warning_code(warning).to_owned(), text: text.to_owned() });
+    pub fn warned(&mut self, now: Nanos, warning: &RunWarning) {
+        self.row(now, &Row::Warned { code: warning.code().to_owned(), text: warning.text() });
         self.flush();
     }
 
     /// The warning that the series is written no further, the first time that it is asked for.
-    pub fn take_warning(&mut self) -> Option<String> {
+    pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
     }
 

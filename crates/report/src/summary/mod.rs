@@ -227,6 +227,16 @@ fn setting(record: &Record, page: &mut Page) {
         let parts: Vec<String> = by_reason.iter().map(|(why, what)| format!("{} ({why})", what.join(", "))).collect();
         page.paragraph(&format!("off: {}", parts.join("; ")), Style::Plain);
     }
+    if let Some(plans) = &record.plans {
+        let (installed, adopted) = (count(plans.installed, "plan"), grouped(plans.adopted));
+        let given_up = plans.given_up_s.map_or_else(String::new, |at| {
+            format!("; given up after {}, from then on decisions were carried out one by one", seconds(at))
+        });
+        page.paragraph(
+            &format!("carried out as plans: {installed} installed, {adopted} adopted{given_up}"),
+            Style::Plain,
+        );
+    }
     let overhead = &record.overhead;
     let quanta =
         if overhead.quanta == 1 { "1 quantum".to_owned() } else { format!("{} quanta", grouped(overhead.quanta)) };
@@ -246,7 +256,7 @@ fn setting(record: &Record, page: &mut Page) {
         page.paragraph(&format!("the policy made {faults} that could not be carried out"), Style::Bad);
     }
     for warning in &record.warnings {
-        page.paragraph(&format!("warning: {}", plain(warning)), Style::Bad);
+        page.paragraph(&format!("warning: {}", plain(&warning.text)), Style::Bad);
     }
 }
 
@@ -256,7 +266,8 @@ mod tests {
     use crate::record::record;
     use crate::testing::{finished, info, result, simulated};
     use cosched_core::{
-        Absence, Capabilities, Capability, Counter, Counts, Exit, Nanos, ProgressBasis, Reading, RunResult, TaskResult,
+        Absence, Capabilities, Capability, Counter, Counts, Exit, Nanos, PlanCounts, ProgressBasis, Reading, RunResult,
+        TaskResult,
     };
 
     /// A new unit in the table of metrics needs a form in a summary.
@@ -295,6 +306,19 @@ mod tests {
         let text = plain_summary(&record(&result, &info), 100);
         assert!(text.starts_with("SIMULATED on two cores"));
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn plans_are_told_and_when_they_were_given_up() {
+        let (mut result, info) = simulated();
+        let text = |result: &RunResult| plain_summary(&record(result, &info), 120);
+        assert!(!text(&result).contains("plan"));
+        result.plans = Some(PlanCounts { installed: 1_234, adopted: 1_234, given_up: None });
+        assert!(text(&result).contains("\ncarried out as plans: 1,234 plans installed, 1,234 adopted\n"));
+        result.plans = Some(PlanCounts { installed: 2, adopted: 1, given_up: Some(Nanos::from_ms(2_500)) });
+        let line =
+            "carried out as plans: 2 plans installed, 1 adopted; given up after 2.50 s, from then on decisions were";
+        assert!(text(&result).contains(line), "{}", text(&result));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a run answers: the record or a summary, and the exit code.
+//! The answer of a run: the record or a summary, and the exit code.
 
 use super::args::{Format, RunArgs};
 use super::screen;
@@ -40,7 +40,7 @@ pub(crate) fn exit_of(result: &RunResult) -> Exit {
         EndedBy::Halt if result.tasks.iter().any(|task| task.exit.is_some() && failed(task) && !task.told_to_end) => {
             Exit::Failure
         }
-        // A rule on successes was met: what it left out or ended did not fail.
+        // The rule on successes was met. Jobs that it left out or ended did not fail.
         EndedBy::Halt => Exit::Success,
         EndedBy::Completion if result.tasks.iter().any(failed) => Exit::Failure,
         EndedBy::Completion => Exit::Success,

@@ -4,7 +4,7 @@ use crate::exit;
 use crate::input::spec::MachineNames;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use cosched_core::{CpuSet, Halt, Nanos};
+use cosched_core::{Actuation, CpuSet, Halt, Nanos};
 use cosched_linux::emulate::SmallCores;
 use std::path::PathBuf;
 
@@ -97,6 +97,10 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_enum, default_value_t = FreezeArg::Auto, env = "COSCHED_FREEZE", value_name = "HOW")]
     pub(crate) freeze: FreezeArg,
 
+    /// How decisions are carried out; `plans` works on simulated machines only
+    #[arg(long, value_enum, default_value_t = ActuationArg::Decisions, value_name = "HOW")]
+    pub(crate) actuation: ActuationArg,
+
     /// Exit with 3 instead of going on without this; can be given several times
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) require: Vec<Requirement>,
@@ -179,6 +183,24 @@ pub(crate) enum FreezeArg {
     Signals,
 }
 
+/// How decisions are carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ActuationArg {
+    /// One by one: a CPU whose job sleeps stands idle until the next decision
+    Decisions,
+    /// As plans: a CPU whose job sleeps or ends goes to the next job in the policy's order at once
+    Plans,
+}
+
+impl From<ActuationArg> for Actuation {
+    fn from(arg: ActuationArg) -> Actuation {
+        match arg {
+            ActuationArg::Decisions => Actuation::Decisions,
+            ActuationArg::Plans => Actuation::Plans,
+        }
+    }
+}
+
 /// What a run may insist on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Requirement {
@@ -216,7 +238,8 @@ impl RunArgs {
         self.policy.on != "host"
     }
 
-    /// Forgets what only the environment says and a simulation has no use for: a habit of the host is no mistake there.
+    /// Drops settings that come from the environment and mean nothing in a simulation: they were meant for the host, and
+    /// are no error there.
     pub(crate) fn forget_habits(&mut self, matches: &ArgMatches) {
         if !self.is_simulated() {
             return;

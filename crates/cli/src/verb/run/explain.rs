@@ -2,14 +2,14 @@
 
 use super::args::{Format, RunArgs};
 use super::plan::Plan;
-use super::world::{View, World};
+use super::platform::{Platform, View};
 use crate::input::Command;
-use cosched_core::{Change, Nanos, Snapshot, TaskEstimator, TaskId, TaskView, Trigger};
-use cosched_report::wait_text;
+use cosched_core::{Actuation, Change, Nanos, Snapshot, TaskEstimator, TaskId, TaskView, Trigger};
+use cosched_report::{shortfall_text, wait_text};
 use std::io::Write as _;
 
 /// What the policy sees when all jobs that may be live are there and none has been started.
-fn first_snapshot<W: World>(view: &View, plan: &Plan<W>) -> Snapshot {
+fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
     let live = plan.specs.iter().filter(|spec| spec.arrives == Nanos::ZERO).take(plan.config.jobs);
     let tasks = live.map(|spec| {
         let estimator = TaskEstimator::new(plan.config.quantum, 0.0).with_trace(&spec.solo, 0.0);
@@ -24,8 +24,8 @@ fn first_snapshot<W: World>(view: &View, plan: &Plan<W>) -> Snapshot {
 }
 
 /// `--dry-run`: what would be done, and why.
-pub(crate) fn explain<W: World>(args: &RunArgs, world: &W, plan: &Plan<W>) -> anyhow::Result<()> {
-    let view = world.view();
+pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>) -> anyhow::Result<()> {
+    let view = platform.view();
     let mut out = std::io::stdout().lock();
     let mut policy = (plan.choice.entry.build)(&plan.choice.params);
     let snapshot = first_snapshot(view, plan);
@@ -53,7 +53,8 @@ pub(crate) fn explain<W: World>(args: &RunArgs, world: &W, plan: &Plan<W>) -> an
             "machine": view.machine.name,
             "cpus": view.machine.all_cpus(),
             "live_jobs": plan.config.jobs,
-            "without": plan.choice.shortfalls,
+            "actuation": plan.config.actuation,
+            "without": plan.choice.shortfalls.iter().map(shortfall_text).collect::<Vec<_>>(),
             "skipped": plan.skipped,
             "jobs": jobs,
             "first_decision": decision,
@@ -70,17 +71,20 @@ pub(crate) fn explain<W: World>(args: &RunArgs, world: &W, plan: &Plan<W>) -> an
         let origin = plan.choice.origins.get(name).map(|origin| format!(" ({})", origin.text())).unwrap_or_default();
         writeln!(out, "          {name} = {}{origin}", serde_json::to_string(value)?)?;
     }
-    for without in &plan.choice.shortfalls {
-        writeln!(out, "without   {without}")?;
+    for shortfall in &plan.choice.shortfalls {
+        writeln!(out, "without   {}", shortfall_text(shortfall))?;
     }
     writeln!(out, "machine   {}, CPUs {}", machine.name, machine.all_cpus())?;
     writeln!(out, "freezing  {}", view.freezing)?;
+    if plan.config.actuation == Actuation::Plans {
+        writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
+    }
     writeln!(out, "logs      {}", plan.logs.display())?;
     let skipped = if plan.skipped > 0 { format!(", {} done before", plan.skipped) } else { String::new() };
     writeln!(out, "jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs)?;
     let name = |id: TaskId| plan.specs[id.0 as usize].name.as_str();
     for (_, job) in &plan.jobs {
-        writeln!(out, "          {:<20} {}", job.name, world.shown(job))?;
+        writeln!(out, "          {:<20} {}", job.name, platform.shown(job))?;
     }
     writeln!(out, "first")?;
     for change in &decision.changes {

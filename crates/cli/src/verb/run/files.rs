@@ -21,7 +21,7 @@ impl Files {
     pub(crate) fn open(args: &RunArgs, logs: &Path) -> anyhow::Result<Files> {
         let made = make_logs(logs)?;
         Files::open_in_logs(args, logs).inspect_err(|_| {
-            // Nothing was started: a folder that was made for nothing goes. One that is not empty stays.
+            // Nothing was started, so the folders that were made are removed again, unless something is in them.
             if !made.is_empty() {
                 let _ = std::fs::remove_file(logs.join("series.jsonl"));
             }
@@ -91,7 +91,7 @@ pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Resu
         let from = logs.join("series.jsonl");
         std::fs::copy(&from, &beside).with_context(|| format!("{}", beside.display()))?;
     }
-    // A full log folder takes nothing from how the jobs ended, and the answer is still printed: told, and no more.
+    // A full log folder does not change how the jobs ended: the user is told, and the answer is still printed.
     if let Err(error) = in_logs {
         eprintln!("cosched: {error:#}");
     }
@@ -101,7 +101,7 @@ pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Resu
 /// Writes a file whole or not at all.
 pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let context = || format!("can't write {}", path.display());
-    // What is no plain file (a pipe, /dev/stdout) can't be replaced.
+    // A pipe or a device can't be replaced by a new file.
     if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return std::fs::write(path, text).with_context(context);
     }

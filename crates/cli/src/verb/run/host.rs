@@ -1,27 +1,25 @@
-//! This machine as the world of a run: real processes.
+//! This machine as the platform of a run: real processes.
 
 use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
-use super::execute::Run;
+use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
-use super::solo;
-use super::world::{Problem, View, World};
-use crate::exit::{Exit, incapable, usage};
+use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use anyhow::Context as _;
-use cosched_core::{Absence, Capability, Counter, Machine};
+use cosched_core::{Absence, Capability, Counter, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program};
-use cosched_report::{BackendKind, EnergySource};
+use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// This machine.
-pub(crate) struct HostWorld {
+/// This machine, as it was found before the run.
+pub(crate) struct HostPlatform {
     view: View,
     counters: CounterSupport,
     /// Why the cgroup freezer can't be used.
@@ -31,9 +29,9 @@ pub(crate) struct HostWorld {
     small: Option<SmallCores>,
 }
 
-impl HostWorld {
+impl HostPlatform {
     /// Looks at the machine.
-    pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<HostWorld> {
+    pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<HostPlatform> {
         let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
         let topology = topology::read(root, &affinity, args.cpus.as_ref()).map_err(|error| match args.cpus {
             Some(_) => usage(format!(
@@ -78,7 +76,7 @@ impl HostWorld {
             capabilities,
             params: Vec::new(),
         };
-        Ok(HostWorld { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
+        Ok(HostPlatform { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
     }
 }
 
@@ -103,7 +101,7 @@ fn emulated(
     small.on(machine).map_err(|error| usage(format!("--emulate-small: {error}, as in --emulate-small 1:0.25")))
 }
 
-impl World for HostWorld {
+impl Platform for HostPlatform {
     type Job = HostJob;
     type Backend = Host;
 
@@ -155,12 +153,13 @@ impl World for HostWorld {
             mem_keep: args.limits.mem_keep,
             max_pause: args.limits.max_pause,
             small: self.small.clone(),
-            notice: Box::new(move |notice| tell.warn(&notice_text(&notice))),
+            notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
     }
 
-    fn alone(&self, run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exit>> {
-        solo::measure(run)
+    fn solo_work(&self, _trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
+        // A series is written of every solo run, and traces are made of it.
+        Ok(SoloWork::RunEach)
     }
 
     fn failure(error: HostError) -> anyhow::Error {
@@ -223,28 +222,16 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     Ok(Program { path, args, env, cwd, stdin, stdout, stderr })
 }
 
-/// What the user should know, as a sentence.
-fn notice_text(notice: &Notice) -> String {
+/// The warning that a notice of the backend amounts to.
+fn warning(notice: Notice) -> RunWarning {
     match notice {
-        Notice::Mended(mended) => format!(
-            "an earlier run was killed with its guardian; {} groups were thawed and removed, {} processes continued",
-            mended.groups.len(),
-            mended.continued.len()
-        ),
-        Notice::StoppedItself { job } => {
-            format!("job {job} stopped itself; its CPUs go to others until it is continued (kill -CONT)")
-        }
-        Notice::Continued { job } => format!("job {job} had stopped itself for too long and was continued"),
-        Notice::Lingers { job, processes } => {
-            format!(
-                "job {job}: its own process has ended; {processes} that it started still run, and the job with them"
-            )
-        }
-        Notice::GuardianReplaced => "the guardian was killed; another has taken its place".to_owned(),
-        Notice::NoGuardian(why) => {
-            format!("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")
-        }
-        Notice::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
-        Notice::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
+        Notice::Mended(mended) => RunWarning::Mended { groups: mended.groups.len(), continued: mended.continued.len() },
+        Notice::StoppedItself { job } => RunWarning::StoppedItself { job },
+        Notice::Continued { job } => RunWarning::Continued { job },
+        Notice::Lingers { job, processes } => RunWarning::Lingers { job, processes },
+        Notice::GuardianReplaced => RunWarning::GuardianReplaced,
+        Notice::NoGuardian(why) => RunWarning::NoGuardian { why },
+        Notice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
+        Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
     }
 }

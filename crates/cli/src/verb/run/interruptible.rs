@@ -1,4 +1,4 @@
-//! A backend without processes of its own that can be interrupted like one with them.
+//! Signals for a backend that has no processes of its own, such as the simulation.
 
 use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, TaskId, Usage};
 use cosched_linux::Interrupts;

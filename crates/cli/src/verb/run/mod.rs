@@ -2,28 +2,37 @@
 //!
 //! The steps, in this order: collect the jobs, look at the machine, choose the policy, check everything that can be
 //! checked before anything is started, measure solo times if asked, run, report.
+//!
+//! The files, each of which uses only files that stand before it:
+//!
+//! - [`args`]: the command line; [`screen`]: the terminal; [`show`]: the jobs' output on it;
+//! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two that do;
+//! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
+//! - [`files`]: what is written; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
+//! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 
 mod answer;
 mod args;
+mod batch;
 mod execute;
 mod explain;
 mod files;
 mod host;
 mod interruptible;
 mod plan;
+mod platform;
 mod policy;
 mod screen;
 mod show;
 mod simulated;
 mod solo;
-mod world;
 
 pub(crate) use args::{Format, RunArgs, name_value};
 
-use crate::exit::{Exit, Failure, usage};
+use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};
-use args::Requirement;
-use cosched_core::Restart;
+use args::{ActuationArg, Requirement};
+use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::read_joblog;
 use std::process::ExitCode;
@@ -34,21 +43,26 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     let (jobs, restart) = collect(&args)?;
     if args.is_simulated() {
-        let world = simulated::SimWorld::open(&args, &jobs)?;
-        return go(&args, &world, jobs, restart);
+        let platform = simulated::SimPlatform::open(&args, &jobs)?;
+        return go(&args, &platform, jobs, restart);
     }
-    let world = host::HostWorld::look(&Root::default(), &args.policy)?;
-    go(&args, &world, jobs, restart)
+    let platform = host::HostPlatform::look(&Root::default(), &args.policy)?;
+    go(&args, &platform, jobs, restart)
 }
 
-/// Runs the jobs in a world.
-fn go<W: world::World>(args: &RunArgs, world: &W, jobs: Vec<Job>, restart: Restart) -> anyhow::Result<ExitCode> {
-    require(args, world)?;
+/// Runs the jobs on a platform.
+fn go<P: platform::Platform>(
+    args: &RunArgs,
+    platform: &P,
+    jobs: Vec<Job>,
+    restart: Restart,
+) -> anyhow::Result<ExitCode> {
+    require(args, platform)?;
     let (jobs, skipped) = resume(args, jobs)?;
-    let mut plan = plan::Plan::new(args, world, jobs, skipped)?;
+    let mut plan = plan::Plan::new(args, platform, jobs, skipped)?;
     plan.config.restart = restart;
     if args.dry_run {
-        explain::explain(args, world, &plan)?;
+        explain::explain(args, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
     if plan.jobs.is_empty() {
@@ -57,7 +71,7 @@ fn go<W: world::World>(args: &RunArgs, world: &W, jobs: Vec<Job>, restart: Resta
         }
         return Ok(Exit::Success.into());
     }
-    execute::execute(args, world, plan).map(ExitCode::from)
+    execute::execute(args, platform, plan).map(ExitCode::from)
 }
 
 /// The jobs, from the one place where they are given, and what becomes of them when they have ended.
@@ -87,10 +101,10 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
     Ok((input::expand(inputs)?, restart))
 }
 
-/// Holds the machine against `--require`.
-fn require<W: world::World>(args: &RunArgs, world: &W) -> anyhow::Result<()> {
+/// Holds the machine against `--require` and `--actuation`.
+fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Result<()> {
     for &requirement in &args.policy.require {
-        let Some(problem) = world.lacks(requirement) else { continue };
+        let Some(problem) = platform.lacks(requirement) else { continue };
         let what = match requirement {
             Requirement::Counters => "counters",
             Requirement::Energy => "energy",
@@ -100,7 +114,20 @@ fn require<W: world::World>(args: &RunArgs, world: &W) -> anyhow::Result<()> {
         let message = format!("--require {what}: {}; nothing was started{}", problem.why, problem.hint);
         return Err(Failure { exit, message }.into());
     }
-    Ok(())
+    let view = platform.view();
+    match view.capabilities.why_missing(Capability::Plans) {
+        Some(why) if args.policy.actuation == ActuationArg::Plans => {
+            let hint = if view.is_simulated() {
+                "leave it out"
+            } else {
+                "simulate the jobs, as in --on MACHINE (`cosched list machines` shows them), or leave it out"
+            };
+            Err(incapable(format!(
+                "--actuation plans: nothing here can carry out plans ({why}); nothing was started; {hint}"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Leaves out what succeeded before, by its command; each success stands for one job.

@@ -1,8 +1,8 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
 use super::args::RunArgs;
+use super::platform::{Platform, check_width};
 use super::policy::{Choice, choose};
-use super::world::{World, check_width};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A run that is ready to be started.
-pub(crate) struct Plan<W: World> {
+pub(crate) struct Plan<P: Platform> {
     pub(crate) choice: Choice,
-    /// What the policy can't be fed with, by now.
+    /// What the policy can't be told; solo runs and files of solo profiles are taken into account.
     pub(crate) capabilities: Capabilities,
     pub(crate) config: RunConfig,
     /// The jobs with their numbers in the job log.
     pub(crate) jobs: Vec<(u64, Job)>,
-    /// The same as the world wants them.
-    pub(crate) tasks: Vec<W::Job>,
+    /// The jobs as the platform takes them.
+    pub(crate) tasks: Vec<P::Job>,
     pub(crate) specs: Vec<TaskSpec>,
     pub(crate) logs: PathBuf,
     pub(crate) solo: SoloWish,
@@ -30,9 +30,9 @@ pub(crate) struct Plan<W: World> {
 pub(crate) struct SoloWish {
     /// Jobs run alone first.
     pub(crate) alone: bool,
-    /// What an earlier record says, which wins.
+    /// Solo times of an earlier run. They replace those of solo runs.
     pub(crate) known: Option<SoloTimes>,
-    /// What a file of solo profiles says beside the times.
+    /// Solo profiles of an earlier run.
     pub(crate) profiles: Option<SoloFile>,
 }
 
@@ -58,7 +58,7 @@ impl SoloWish {
         Ok(wish)
     }
 
-    /// What solo runs or a file of solo profiles will add; whether for every job is checked later.
+    /// Removes what solo runs or a file of solo profiles will supply. Whether they do so for every job is checked later.
     fn capabilities(&self, capabilities: &mut Capabilities) {
         // A backend knows of no run before this one.
         capabilities.missing.entry(Capability::SoloTrace).or_insert(Absence::NoSoloTrace);
@@ -106,10 +106,10 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
     Ok(())
 }
 
-impl<W: World> Plan<W> {
-    pub(crate) fn new(args: &RunArgs, world: &W, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<W>> {
-        let solo = SoloWish::new(args.solo.as_deref(), W::SOLO_BY_DEFAULT)?;
-        let view = world.view();
+impl<P: Platform> Plan<P> {
+    pub(crate) fn new(args: &RunArgs, platform: &P, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<P>> {
+        let solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT)?;
+        let view = platform.view();
         let mut capabilities = view.capabilities.clone();
         solo.capabilities(&mut capabilities);
         let choice = choose(&args.policy, &capabilities, &view.params)?;
@@ -122,7 +122,7 @@ impl<W: World> Plan<W> {
         for (ix, (_, job)) in jobs.iter().enumerate() {
             let input = &job.input;
             check_width(job, &machine.all_cpus())?;
-            tasks.push(world.job(job, &logs)?);
+            tasks.push(platform.job(job, &logs)?);
             specs.push(TaskSpec {
                 cpus: input.cpus,
                 arrives: Nanos::from_s(input.start_s),
@@ -140,6 +140,7 @@ impl<W: World> Plan<W> {
             timeout: args.limits.timeout,
             grace: args.limits.grace,
             seed: args.policy.seed,
+            actuation: args.policy.actuation.into(),
             ..RunConfig::default()
         };
         Ok(Plan { choice, capabilities, config, jobs, tasks, specs, logs, solo, skipped })
@@ -149,8 +150,8 @@ impl<W: World> Plan<W> {
     pub(crate) fn infos(&self) -> Vec<JobInfo> {
         let jobs = self.jobs.iter().zip(self.specs.iter().zip(&self.tasks));
         let text = |path: &PathBuf| path.display().to_string();
-        let info = |((seq, job), (spec, task)): (&(u64, Job), (&TaskSpec, &W::Job))| {
-            let files = W::files(task);
+        let info = |((seq, job), (spec, task)): (&(u64, Job), (&TaskSpec, &P::Job))| {
+            let files = P::files(task);
             JobInfo {
                 seq: *seq,
                 program: job.input.program.clone(),
@@ -194,7 +195,7 @@ mod tests {
         specs.iter_mut().for_each(|spec| spec.solo.trace = None);
         let error = require_solo(&choice("oracle"), &specs).expect_err("all lack it").to_string();
         assert!(error.contains("job-4 and 3 more have none"), "{error}");
-        // Who does not need it does not ask.
+        // A policy that needs no trace is content.
         assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
     }
 

@@ -5,7 +5,7 @@ use crate::exit::{incapable, usage};
 use crate::input::near::did_you_mean;
 use crate::input::spec;
 use cosched_core::{
-    Capabilities, Capability, Importance, POLICIES, ParamKind, Params, PolicyEntry, auto_policy, find_policy,
+    Capabilities, Capability, Importance, POLICIES, ParamKind, Params, PolicyEntry, Shortfall, auto_policy, find_policy,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,11 +16,11 @@ pub(crate) struct Choice {
     pub(crate) params: Params,
     /// Where the values come from that are not its defaults.
     pub(crate) origins: BTreeMap<String, Origin>,
-    /// What it does without, in words.
-    pub(crate) shortfalls: Vec<String>,
+    /// What it does without.
+    pub(crate) shortfalls: Vec<Shortfall>,
 }
 
-/// Where a parameter's value comes from; later ones go before earlier ones.
+/// Where a parameter's value comes from. A later variant overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Origin {
@@ -33,7 +33,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// For people.
+    /// In words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Origin::Machine => "the machine's",
@@ -100,9 +100,7 @@ pub(crate) fn choose(
                     shortfall.why
                 )));
             }
-            Importance::Wanted(without) => {
-                shortfalls.push(format!("{}: {} ({})", shortfall.capability.text(), without, shortfall.why));
-            }
+            Importance::Wanted(_) => shortfalls.push(shortfall),
         }
     }
     Ok(Choice { entry, params, origins, shortfalls })

@@ -1,5 +1,6 @@
 //! The terminal: a progress line that is drawn over, and lines that stay.
 
+use cosched_report::RunWarning;
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
 use std::rc::Rc;
@@ -17,10 +18,11 @@ struct Inner {
     quiet: bool,
     shown: String,
     last: Option<Instant>,
-    warnings: Vec<String>,
+    /// Kept until the record takes them.
+    warnings: Vec<RunWarning>,
 }
 
-/// Redrawing more often helps nobody.
+/// The progress line is redrawn at most this often.
 const REDRAW: Duration = Duration::from_millis(100);
 
 impl Screen {
@@ -73,14 +75,14 @@ impl Screen {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
-    /// A warning: a line that stays, and goes into the record.
-    pub(crate) fn warn(&self, text: &str) {
-        self.say(&format!("cosched: {text}"));
-        self.inner.borrow_mut().warnings.push(text.to_owned());
+    /// Shows a warning on a line that stays, and keeps it for the record.
+    pub(crate) fn warn(&self, warning: RunWarning) {
+        self.say(&format!("cosched: {}", warning.text()));
+        self.inner.borrow_mut().warnings.push(warning);
     }
 
     /// The warnings so far.
-    pub(crate) fn take_warnings(&self) -> Vec<String> {
+    pub(crate) fn take_warnings(&self) -> Vec<RunWarning> {
         std::mem::take(&mut self.inner.borrow_mut().warnings)
     }
 }

@@ -39,7 +39,7 @@ impl Shower {
         self.jobs[ix].live = true;
     }
 
-    /// Whether something new would be shown.
+    /// Shows the complete lines that jobs have written since the last call; nothing if output is shown job by job.
     pub(crate) fn poll(&mut self, mut clear: impl FnMut()) {
         if self.how == Show::Group {
             return;
@@ -75,7 +75,7 @@ impl Shower {
                 Show::Tag => tag(&job.name, &bytes),
                 Show::Group | Show::Live => bytes,
             };
-            // Whoever reads it may have gone; the files have it all.
+            // The reader may have gone; that is no error, since the files have all output.
             let _ = if number == 0 && !self.to_stderr {
                 std::io::stdout().write_all(&text).and_then(|()| std::io::stdout().flush())
             } else {

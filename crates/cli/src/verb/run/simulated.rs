@@ -1,17 +1,16 @@
-//! A simulated machine as the world of a run: the jobs' programs, from their profiles.
+//! A simulated machine as the platform of a run: the jobs' programs, from their profiles.
 
 use super::args::{FreezeArg, Requirement, RunArgs};
-use super::execute::Run;
 use super::interruptible::Interruptible;
+use super::platform::{Platform, Problem, SoloWork, View, check_width};
 use super::screen::Screen;
-use super::world::{Problem, View, World, check_width};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec};
 use anyhow::Context as _;
 use cosched_core::{Backend as _, Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::Interrupts;
-use cosched_report::{BackendKind, EnergySource, Solo, SoloSource};
-use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, Work};
+use cosched_report::{BackendKind, EnergySource, SoloSource};
+use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,19 +21,19 @@ use std::time::{Duration, Instant};
 const WORK: Work = Work::SoloTime(Nanos::from_ms(100_000));
 
 /// A simulated machine, with the jobs that are to run on it.
-pub(crate) struct SimWorld {
+pub(crate) struct SimPlatform {
     view: View,
-    /// Until it runs. Making it costs the jobs' solo runs, so it is made once.
+    /// `None` once the run has begun. Making it costs the jobs' solo runs, so it is made once.
     sim: RefCell<Option<Sim>>,
     alone: Alone,
 }
 
-/// Who waits for the jobs to be simulated alone: told how far that is, and free to end it.
+/// The user's view of the jobs' solo runs, which are simulated before the run: progress, and Ctrl-C to end them.
 struct Alone {
     screen: Screen,
     jobs: usize,
     since: Instant,
-    /// Until the run takes them over.
+    /// `None` once the run has taken them over.
     interrupts: RefCell<Option<Interrupts>>,
     /// The signal that ended it.
     signal: Cell<Option<i32>>,
@@ -47,7 +46,7 @@ impl Alone {
         Ok(Alone { screen: Screen::new(quiet), jobs, since: Instant::now(), interrupts, signal: Cell::new(None) })
     }
 
-    /// Shows how far it is, and tells whether a signal came.
+    /// Shows how many solo runs are `done`; returns whether a signal came.
     fn look(&self, done: usize) -> bool {
         if self.since.elapsed() > PATIENCE {
             self.screen.progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
@@ -59,7 +58,7 @@ impl Alone {
         signal.is_some()
     }
 
-    /// What an error of it means to the user; `on` is the machine.
+    /// The error of a solo run as the user is told it; `on` is the machine.
     fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
         match self.signal.get() {
             Some(signal) => Failure { exit: Exit::Signal(signal), message: error.to_string() }.into(),
@@ -68,7 +67,7 @@ impl Alone {
     }
 }
 
-/// What takes no longer needs no line that tells how far it is.
+/// Solo runs that take less than this show no progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Refuses what has no meaning in a simulation.
@@ -100,9 +99,9 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl SimWorld {
+impl SimPlatform {
     /// Reads the machine and the jobs' programs.
-    pub(crate) fn open(args: &RunArgs, jobs: &[Job]) -> anyhow::Result<SimWorld> {
+    pub(crate) fn open(args: &RunArgs, jobs: &[Job]) -> anyhow::Result<SimPlatform> {
         let on = &args.policy.on;
         let machine = Arc::new(spec::machine(on)?);
         let all = machine.machine().all_cpus();
@@ -163,19 +162,19 @@ impl SimWorld {
             params,
             counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
             freezing: "simulated".to_owned(),
-            // Also where the machine has no meter that a policy could read.
+            // The report has a modelled figure even where policies can read no meter.
             energy: EnergySource::Modelled,
         };
-        Ok(SimWorld { view, sim: RefCell::new(Some(sim)), alone })
+        Ok(SimPlatform { view, sim: RefCell::new(Some(sim)), alone })
     }
 }
 
-impl World for SimWorld {
+impl Platform for SimPlatform {
     /// The simulation has its jobs already.
     type Job = ();
     type Backend = Interruptible<Sim>;
 
-    /// It costs next to nothing.
+    /// Solo runs in a simulation cost next to nothing.
     const SOLO_BY_DEFAULT: bool = true;
 
     fn view(&self) -> &View {
@@ -223,27 +222,23 @@ impl World for SimWorld {
         Ok(Interruptible::new(sim, interrupts))
     }
 
-    fn alone(&self, run: &mut Run<'_, SimWorld>) -> anyhow::Result<Option<Exit>> {
+    fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
         let sim = self.sim.borrow();
-        let solo = sim.iter().flat_map(Sim::solo_runs);
-        // A machine that can't count reads could not have told the bandwidth either.
+        let sim = sim.as_ref().context("a simulation runs only once")?;
+        // Where reads can't be counted, a real solo run would not have told the bandwidth either.
         let counted = self.view.capabilities.why_missing(Capability::Counter(Counter::MmReads)).is_none();
-        // Traces cost the solo runs once more: only who needs them has them made.
-        let needs = (run.plan.choice.entry.needs)(&run.plan.choice.params);
-        let traced = needs.iter().any(|need| need.capability == Capability::SoloTrace);
-        let quantum = run.plan.config.quantum;
-        let traces =
-            sim.iter().filter(|_| traced).map(|sim| sim.solo_traces(quantum, &mut |done| self.alone.look(done)));
-        let traces = traces.collect::<Result<Vec<_>, SimError>>();
+        // Traces cost the solo runs once more, so they are made only for those who need them.
+        let traces = trace_step.map(|step| sim.solo_traces(step, &mut |done| self.alone.look(done))).transpose();
         self.alone.screen.clear();
         let traces = traces.map_err(|error| self.alone.failure(&self.view.machine.name, &error))?;
-        let mut traces = traces.into_iter().flatten().map(|trace| trace.map(Arc::new));
-        for (solo, (spec, info)) in solo.zip(run.plan.specs.iter_mut().zip(&mut run.infos)) {
-            let trace = traces.next().flatten();
-            spec.solo = SoloProfile { time: Some(solo.time), mm_reads: counted.then_some(solo.mm_reads), trace };
-            info.solo = Some(Solo { time: solo.time, source: SoloSource::Simulated });
-        }
-        Ok(None)
+        let mut traces = traces.into_iter().flatten();
+        let profile = |solo: &SoloRun| SoloProfile {
+            time: Some(solo.time),
+            mm_reads: counted.then_some(solo.mm_reads),
+            trace: traces.next().flatten().map(Arc::new),
+        };
+        let profiles = sim.solo_runs().iter().map(profile).collect();
+        Ok(SoloWork::Known { profiles, source: SoloSource::Simulated })
     }
 
     fn failure(error: SimError) -> anyhow::Error {

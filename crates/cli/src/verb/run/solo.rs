@@ -1,27 +1,80 @@
-//! Solo runs of real jobs: each distinct one alone, before the run itself.
+//! What each job does alone, learned before the run itself: from solo runs, from the platform, or from a file.
 
 use super::answer::exit_of;
-use super::execute::{Batch, Run};
+use super::batch::{Batch, Outcome, Setting};
 use super::files::{Files, write_whole};
-use super::host::HostWorld;
-use super::world::World;
+use super::plan::{Plan, require_solo};
+use super::platform::{Platform, SoloWork};
 use crate::exit::Exit;
 use anyhow::Context as _;
-use cosched_core::{Counter, EndedBy, Halt, Params, Rate, Restart, RunConfig, SoloProfile, TaskSpec, find_policy};
-use cosched_report::{JobInfo, Record, SeriesReader, Solo, SoloFile, SoloSource, record};
+use cosched_core::{
+    Actuation, Capability, Counter, EndedBy, Halt, Nanos, Params, Rate, Restart, RunConfig, SoloProfile, TaskSpec,
+    find_policy,
+};
+use cosched_report::{JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Runs each distinct job alone and notes its time; an exit if the user has had enough.
-pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exit>> {
-    let plan = &run.plan;
-    let fifo = find_policy("fifo").context("the table of policies has no fifo")?;
-    let params = Params::resolve(fifo.name, fifo.params, &[])?;
-    let folder = plan.logs.join("solo");
-    std::fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
-    // One of each: copies of a job share its solo time.
+/// Learns what the run can know of each job alone, and notes it in the plan and in `infos`; an exit if the user
+/// interrupted it.
+///
+/// # Errors
+/// A solo run could not be made, or the policy needs to know more than can be learned.
+pub(crate) fn learn<P: Platform>(
+    setting: &Setting<'_, P>,
+    plan: &mut Plan<P>,
+    infos: &mut [JobInfo],
+) -> anyhow::Result<Option<Exit>> {
+    if plan.solo.alone {
+        match setting.platform.solo_work(trace_step(plan))? {
+            SoloWork::Known { profiles, source } => {
+                for ((profile, spec), info) in profiles.into_iter().zip(&mut plan.specs).zip(infos.iter_mut()) {
+                    info.solo = profile.time.map(|time| Solo { time, source });
+                    spec.solo = profile;
+                }
+            }
+            SoloWork::RunEach => {
+                if let Some(exit) = measure(setting, plan, infos)? {
+                    return Ok(Some(exit));
+                }
+            }
+        }
+    }
+    if let Some(profiles) = &plan.solo.profiles {
+        for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
+            if let Some(profile) = profiles.profile(&info.name, info.command.as_deref()) {
+                spec.solo = profile;
+            }
+        }
+    }
+    if let Some(times) = &plan.solo.known {
+        for info in infos.iter_mut() {
+            match times.get(&info.name, info.command.as_deref()) {
+                Some(s) => info.solo = Some(Solo { time: Nanos::from_s(s), source: SoloSource::Record }),
+                None => setting
+                    .screen
+                    .warn(RunWarning::SoloMissing { job: info.name.clone(), simulated: info.solo.is_some() }),
+            }
+        }
+    }
+    for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
+        spec.solo.time = info.solo.map(|solo| solo.time);
+    }
+    require_solo(&plan.choice, &plan.specs)?;
+    Ok(None)
+}
+
+/// The length that a point of a solo trace stands for, if the policy needs traces.
+fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
+    let needs = (plan.choice.entry.needs)(&plan.choice.params);
+    let traced = needs.iter().any(|need| need.capability == Capability::SoloTrace);
+    traced.then_some(plan.config.quantum)
+}
+
+/// The positions of the distinct jobs, each by its first copy; and for every job the position of its first copy.
+fn distinct<P: Platform>(plan: &Plan<P>) -> (Vec<usize>, Vec<usize>) {
     let mut firsts: Vec<usize> = Vec::new();
     let mut first_of: Vec<usize> = Vec::new();
     for (ix, (_, job)) in plan.jobs.iter().enumerate() {
@@ -36,38 +89,55 @@ pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exi
             firsts.push(ix);
         }
     }
-    run.screen.say(&format!("cosched: {} solo runs first, one after the other", firsts.len()));
+    (firsts, first_of)
+}
+
+/// Runs each distinct job alone, one after the other, and notes what it did; an exit if the user interrupted it.
+fn measure<P: Platform>(
+    setting: &Setting<'_, P>,
+    plan: &mut Plan<P>,
+    infos: &mut [JobInfo],
+) -> anyhow::Result<Option<Exit>> {
+    let Setting { platform, screen, .. } = setting;
+    let fifo = find_policy("fifo").context("the table of policies has no fifo")?;
+    let params = Params::resolve(fifo.name, fifo.params, &[])?;
+    let folder = plan.logs.join("solo");
+    std::fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
+    // Copies of a job share its solo time.
+    let (firsts, first_of) = distinct(plan);
+    screen.say(&format!("cosched: {} solo runs first, one after the other", firsts.len()));
     let mut jobs = Vec::new();
     let mut specs = Vec::new();
-    let mut infos = Vec::new();
+    let mut solo_infos = Vec::new();
     for (number, &ix) in firsts.iter().enumerate() {
-        let mut job = plan.tasks[ix].clone();
-        let moved = |path: &PathBuf| path.file_name().map_or_else(|| folder.join("out"), |name| folder.join(name));
-        job.program.stdout = moved(&job.program.stdout);
-        job.program.stderr = moved(&job.program.stderr);
-        infos.push(JobInfo {
-            log: Some(job.program.stdout.display().to_string()),
-            log_stderr: Some(job.program.stderr.display().to_string()),
-            ..run.infos[ix].clone()
-        });
-        specs.push(TaskSpec { cpus: plan.specs[ix].cpus, ..TaskSpec::new(number as u32, &job.name) });
+        let job = platform.job(&plan.jobs[ix].1, &folder)?;
+        let (log, log_stderr) = P::files(&job).unzip();
+        let text = |path: PathBuf| path.display().to_string();
+        solo_infos.push(JobInfo { log: log.map(text), log_stderr: log_stderr.map(text), ..infos[ix].clone() });
+        specs.push(TaskSpec { cpus: plan.specs[ix].cpus, ..TaskSpec::new(number as u32, &plan.specs[ix].name) });
         jobs.push(job);
     }
-    let config = RunConfig { jobs: 1, halt: Halt::default(), restart: Restart::Never, ..plan.config.clone() };
+    let config = RunConfig {
+        jobs: 1,
+        halt: Halt::default(),
+        restart: Restart::Never,
+        actuation: Actuation::Decisions,
+        ..plan.config.clone()
+    };
     let series = plan.logs.join("solo.series.jsonl");
     let file = File::create(&series).with_context(|| format!("{}", series.display()))?;
     let batch = Batch {
         policy: fifo.name,
         params: &params,
         config: &config,
-        capabilities: &run.world.view().capabilities,
+        capabilities: &platform.view().capabilities,
         jobs,
         specs: &specs,
-        infos,
+        infos: solo_infos,
         files: Files { series: Some(file), ..Files::default() },
     };
     let mut policy = (fifo.build)(&params);
-    let (result, info) = run.once(&mut *policy, batch)?;
+    let Outcome { result, info, .. } = batch.run(setting, &mut *policy)?;
     let record = record(&result, &info);
     write_whole(&plan.logs.join("solo.json"), &record.to_json())?;
     let profiles = profiles(&record, &series)?;
@@ -82,17 +152,16 @@ pub(crate) fn measure(run: &mut Run<'_, HostWorld>) -> anyhow::Result<Option<Exi
         let ok = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
         let (Some(started), Some(finished), true) = (task.started, task.finished, ok) else {
             if first == ix {
-                let name = &run.infos[ix].name;
-                run.screen.warn(&format!("job {name} failed alone: no solo time, no slowdown for it"));
+                screen.warn(RunWarning::SoloFailed { job: infos[ix].name.clone() });
             }
             continue;
         };
         let time = finished - started;
-        run.infos[ix].solo = Some(Solo { time, source: SoloSource::Measured });
+        infos[ix].solo = Some(Solo { time, source: SoloSource::Measured });
         let reads = task.counts[Counter::MmReads].value().and_then(|reads| Rate::from_count(reads, time));
-        let found = profiles.jobs.iter().find(|job| job.name == run.infos[first].name);
+        let found = profiles.jobs.iter().find(|job| job.name == infos[first].name);
         let trace = found.and_then(|job| job.trace.clone()).map(Arc::new);
-        run.plan.specs[ix].solo = SoloProfile { time: Some(time), mm_reads: reads, trace };
+        plan.specs[ix].solo = SoloProfile { time: Some(time), mm_reads: reads, trace };
     }
     Ok(None)
 }

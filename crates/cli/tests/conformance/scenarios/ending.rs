@@ -1,14 +1,14 @@
 //! How tasks end, and how that is told.
 
 use crate::checked::{Checked, allowed, exclusive, stop};
-use crate::world::{Does, Job, Outcome, World, job};
+use crate::fixture::{Does, Fixture, Job, Outcome, job};
 use cosched_core::{Backend as _, Capability, Event, Exit, Kill, Nanos, TaskId};
 
 /// Far beyond all that a scenario waits for.
 const FAR: Nanos = Nanos::from_ms(3_000_000);
 
-pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Work(5)), job(Does::Work(30)), job(Does::Endless)])?;
+pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Work(5)), job(Does::Work(30)), job(Does::Endless)])?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
     for task in [0, 1] {
@@ -25,13 +25,13 @@ pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<W: World>(world: &W)
     Ok(())
 }
 
-pub(super) fn what_cannot_be_started_has_ended<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Unstartable), job(Does::Work(5)), job(Does::Unstartable)])?;
+pub(super) fn what_cannot_be_started_has_ended<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Unstartable), job(Does::Work(5)), job(Does::Unstartable)])?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     // At once, since it is known already.
     let mut events = Vec::new();
-    backend.wait(None, &mut events).expect("the world can be watched");
+    backend.wait(None, &mut events).expect("the backend can wait");
     assert!(
         matches!(&events[..], [Event::Ended { task: TaskId(0), exit: Exit::NotStarted(why) }, ..] if !why.is_empty()),
         "{events:?}"
@@ -47,8 +47,8 @@ pub(super) fn what_cannot_be_started_has_ended<W: World>(world: &W) -> Outcome {
     Ok(())
 }
 
-pub(super) fn failures_are_told_as_they_are<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Fails), job(Does::Crashes), job(Does::Work(20))])?;
+pub(super) fn failures_are_told_as_they_are<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Fails), job(Does::Crashes), job(Does::Work(20))])?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
     assert_eq!(backend.until_ended(0), Exit::Code(3));
@@ -58,10 +58,10 @@ pub(super) fn failures_are_told_as_they_are<W: World>(world: &W) -> Outcome {
     Ok(())
 }
 
-pub(super) fn what_is_killed_ends_by_its_signal<W: World>(world: &W) -> Outcome {
+pub(super) fn what_is_killed_ends_by_its_signal<F: Fixture>(fixture: &F) -> Outcome {
     let gang = Job { cpus: 2, ..job(Does::Endless) };
     let jobs = [job(Does::Endless), job(Does::Endless), gang.clone(), job(Does::Endless), job(Does::Endless), gang];
-    let mut backend = Checked::new(world, &jobs)?;
+    let mut backend = Checked::new(fixture, &jobs)?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     let both = a.iter().chain(b.iter()).collect();
@@ -83,8 +83,8 @@ pub(super) fn what_is_killed_ends_by_its_signal<W: World>(world: &W) -> Outcome 
     Ok(())
 }
 
-pub(super) fn what_never_started_cannot_be_killed<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Work(5)), job(Does::Work(5))])?;
+pub(super) fn what_never_started_cannot_be_killed<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Work(5)), job(Does::Work(5))])?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a)]);
     backend.kill(TaskId(1), Kill::Term);
@@ -97,13 +97,13 @@ pub(super) fn what_never_started_cannot_be_killed<W: World>(world: &W) -> Outcom
     Ok(())
 }
 
-pub(super) fn waiting_ends_at_its_time_or_at_news<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Work(20))])?;
+pub(super) fn waiting_ends_at_its_time_or_at_news<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Work(20))])?;
     let [a, b] = backend.two_cpus()?;
-    let wait = |backend: &mut Checked<W>, until| {
+    let wait = |backend: &mut Checked<F>, until| {
         // What is there already stays there: `wait` appends.
         let mut events = vec![Event::Interrupt { signal: 0 }];
-        backend.wait(until, &mut events).expect("the world can be watched");
+        backend.wait(until, &mut events).expect("the backend can wait");
         assert_eq!(events.remove(0), Event::Interrupt { signal: 0 });
         events
     };
@@ -131,27 +131,27 @@ pub(super) fn waiting_ends_at_its_time_or_at_news<W: World>(world: &W) -> Outcom
     Ok(())
 }
 
-pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Naps), job(Does::Endless)])?;
+pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Naps), job(Does::Endless)])?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     let mut events = Vec::new();
     while !matches!(events.last(), Some(Event::Ended { .. })) {
         let long = backend.now() + FAR;
-        backend.wait(Some(long), &mut events).expect("the world can be watched");
+        backend.wait(Some(long), &mut events).expect("the backend can wait");
     }
     let task = TaskId(0);
     assert_eq!(events, [Event::Slept(task), Event::Woke(task), Event::Ended { task, exit: Exit::Code(0) }]);
     Ok(())
 }
 
-pub(super) fn a_task_that_sleeps_can_be_stopped<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Naps), job(Does::Endless)])?;
+pub(super) fn a_task_that_sleeps_can_be_stopped<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Naps), job(Does::Endless)])?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     let mut events = Vec::new();
-    backend.wait(None, &mut events).expect("the world can be watched");
+    backend.wait(None, &mut events).expect("the backend can wait");
     assert_eq!(events, [Event::Slept(TaskId(0))]);
     backend.change(&[stop(0)]);
     // Its sleep is over long before, but it has not been placed again.
@@ -162,9 +162,9 @@ pub(super) fn a_task_that_sleeps_can_be_stopped<W: World>(world: &W) -> Outcome 
     Ok(())
 }
 
-pub(super) fn nothing_stands_still_when_the_backend_is_dropped<W: World>(world: &W) -> Outcome {
+pub(super) fn nothing_stands_still_when_the_backend_is_dropped<F: Fixture>(fixture: &F) -> Outcome {
     let gang = Job { cpus: 2, ..job(Does::Endless) };
-    let mut backend = Checked::new(world, &[job(Does::Endless), gang, job(Does::Endless), job(Does::Endless)])?;
+    let mut backend = Checked::new(fixture, &[job(Does::Endless), gang, job(Does::Endless), job(Does::Endless)])?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     let both = a.iter().chain(b.iter()).collect();
@@ -176,6 +176,6 @@ pub(super) fn nothing_stands_still_when_the_backend_is_dropped<W: World>(world: 
     backend.pass(20);
     // Two stand still, one runs, and one has never started.
     drop(backend);
-    world.nothing_stands_still();
+    fixture.nothing_stands_still();
     Ok(())
 }

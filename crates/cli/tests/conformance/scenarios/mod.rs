@@ -1,28 +1,28 @@
-//! What is played in every world.
+//! What is played on every backend.
 
 mod ending;
 mod placing;
 mod plans;
 mod policies;
 
+use crate::fixture::{Fixture, Skip};
 use crate::runner::Case;
-use crate::world::{Skip, World};
 use std::rc::Rc;
 
 macro_rules! cases {
-    ($world:ident, $make:ident: $($file:ident::$scenario:ident,)*) => {
+    ($fixture:ident, $make:ident: $($file:ident::$scenario:ident,)*) => {
         vec![$({
             let make = $make.clone();
             Case {
-                name: format!("{}::{}", $world, stringify!($scenario)),
+                name: format!("{}::{}", $fixture, stringify!($scenario)),
                 play: Box::new(move || $file::$scenario(&make()?)),
             }
         },)*]
     };
 }
 
-/// Every scenario in one world, which is made when a scenario is played.
-pub(crate) fn in_world<W: World>(name: &str, make: impl Fn() -> Result<W, Skip> + 'static) -> Vec<Case> {
+/// Every scenario on one fixture, which is made when a scenario is played.
+pub(crate) fn on_fixture<F: Fixture>(name: &str, make: impl Fn() -> Result<F, Skip> + 'static) -> Vec<Case> {
     let make = Rc::new(make);
     cases! { name, make:
         placing::what_is_placed_starts_and_nothing_else,

@@ -1,7 +1,7 @@
 //! Tasks run where they are placed, while they are placed.
 
 use crate::checked::{Checked, allowed, exclusive, stop};
-use crate::world::{Does, Job, Outcome, World, job};
+use crate::fixture::{Does, Fixture, Job, Outcome, job};
 use cosched_core::{Absence, Capability, CpuSet, Nanos, Reading};
 
 /// How long something is watched, in ms: long enough that a task which runs in that time is seen to have run, even
@@ -14,14 +14,14 @@ fn with_slack(elapsed: Nanos) -> Nanos {
 }
 
 /// Both together use what `cpus` CPUs have, and no more.
-pub(super) fn assert_share<W: World>(used: Nanos, elapsed: Nanos, cpus: u64) {
+pub(super) fn assert_share<F: Fixture>(used: Nanos, elapsed: Nanos, cpus: u64) {
     let most = Nanos(elapsed.0 * cpus);
     assert!(used <= with_slack(most), "{used:?} in {elapsed:?} on {cpus} CPUs");
-    assert!(used.share_of(most) >= W::LEAST_SHARE, "only {used:?} in {elapsed:?} on {cpus} CPUs");
+    assert!(used.share_of(most) >= F::LEAST_SHARE, "only {used:?} in {elapsed:?} on {cpus} CPUs");
 }
 
-pub(super) fn what_is_placed_starts_and_nothing_else<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
+pub(super) fn what_is_placed_starts_and_nothing_else<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [cpu, _] = backend.two_cpus()?;
     assert_eq!(backend.pass(20), [], "nothing happens before anything is placed");
@@ -32,7 +32,7 @@ pub(super) fn what_is_placed_starts_and_nothing_else<W: World>(world: &W) -> Out
     backend.until_it_works(0);
     backend.until_it_works(0);
     let (used, elapsed) = backend.used_while(&[0], WATCHED);
-    assert_share::<W>(used, elapsed, 1);
+    assert_share::<F>(used, elapsed, 1);
     assert_eq!(backend.cpus_of(0), cpu);
 
     assert_eq!(backend.cpus_of(1), CpuSet::new(), "it was never placed");
@@ -42,8 +42,8 @@ pub(super) fn what_is_placed_starts_and_nothing_else<W: World>(world: &W) -> Out
     Ok(())
 }
 
-pub(super) fn a_gang_runs_on_all_of_its_cpus<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[Job { cpus: 2, ..job(Does::Endless) }])?;
+pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[Job { cpus: 2, ..job(Does::Endless) }])?;
     backend.needs(Capability::CpuTime)?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
@@ -53,23 +53,23 @@ pub(super) fn a_gang_runs_on_all_of_its_cpus<W: World>(world: &W) -> Outcome {
         backend.until_it_works(0);
         assert_eq!(backend.cpus_of(0), both);
         let (used, elapsed) = backend.used_while(&[0], WATCHED);
-        assert_share::<W>(used, elapsed, 2);
+        assert_share::<F>(used, elapsed, 2);
         backend.change(&[stop(0)]);
-        assert_stands_still::<W>(&mut backend, 0);
+        assert_stands_still::<F>(&mut backend, 0);
     }
     Ok(())
 }
 
 /// A task that was stopped has stopped.
-pub(super) fn assert_stands_still<W: World>(backend: &mut Checked<W>, task: u32) {
+pub(super) fn assert_stands_still<F: Fixture>(backend: &mut Checked<F>, task: u32) {
     let (used, _) = backend.used_while(&[task], WATCHED);
-    assert!(used <= W::AFTER_STOP, "it used {used:?} when it was stopped");
+    assert!(used <= F::AFTER_STOP, "it used {used:?} when it was stopped");
     let (used, _) = backend.used_while(&[task], WATCHED);
-    assert!(used <= W::AFTER_STOP, "it still used {used:?} long after it was stopped");
+    assert!(used <= F::AFTER_STOP, "it still used {used:?} long after it was stopped");
 }
 
-pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
+pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
@@ -77,10 +77,10 @@ pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<W: World>(wo
     for where_next in [&a, &b, &b] {
         backend.until_it_works(0);
         backend.change(&[stop(0)]);
-        assert_stands_still::<W>(&mut backend, 0);
+        assert_stands_still::<F>(&mut backend, 0);
         // Stopped again, it is no less stopped.
         backend.change(&[stop(0)]);
-        assert_stands_still::<W>(&mut backend, 0);
+        assert_stands_still::<F>(&mut backend, 0);
         backend.until_it_works(1);
         // The second may have to share with it.
         backend.change(&[exclusive(0, where_next)]);
@@ -93,8 +93,8 @@ pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<W: World>(wo
     Ok(())
 }
 
-pub(super) fn stops_and_starts_in_quick_succession_are_no_news<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Endless), Job { cpus: 2, ..job(Does::Endless) }])?;
+pub(super) fn stops_and_starts_in_quick_succession_are_no_news<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Endless), Job { cpus: 2, ..job(Does::Endless) }])?;
     backend.needs(Capability::CpuTime)?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
@@ -111,13 +111,13 @@ pub(super) fn stops_and_starts_in_quick_succession_are_no_news<W: World>(world: 
         }
     }
     backend.until_it_works(0);
-    assert_stands_still::<W>(&mut backend, 1);
+    assert_stands_still::<F>(&mut backend, 1);
     assert_eq!(backend.pass(20), []);
     Ok(())
 }
 
-pub(super) fn tasks_go_where_they_are_placed<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Endless)])?;
+pub(super) fn tasks_go_where_they_are_placed<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     let both: CpuSet = a.iter().chain(b.iter()).collect();
@@ -137,8 +137,8 @@ pub(super) fn tasks_go_where_they_are_placed<W: World>(world: &W) -> Outcome {
     Ok(())
 }
 
-pub(super) fn tasks_with_one_cpu_share_it<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless)])?;
+pub(super) fn tasks_with_one_cpu_share_it<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[allowed(0, &a), allowed(1, &a)]);
@@ -146,15 +146,15 @@ pub(super) fn tasks_with_one_cpu_share_it<W: World>(world: &W) -> Outcome {
         backend.until_it_works(task);
     }
     let (used, elapsed) = backend.used_while(&[0, 1], 2 * WATCHED);
-    assert_share::<W>(used, elapsed, 1);
+    assert_share::<F>(used, elapsed, 1);
     backend.change(&[exclusive(1, &b)]);
     let (used, elapsed) = backend.used_while(&[0, 1], WATCHED);
-    assert_share::<W>(used, elapsed, 2);
+    assert_share::<F>(used, elapsed, 2);
     Ok(())
 }
 
-pub(super) fn changes_are_carried_out_as_one<W: World>(world: &W) -> Outcome {
-    let mut backend = Checked::new(world, &[job(Does::Endless), job(Does::Endless), job(Does::Endless)])?;
+pub(super) fn changes_are_carried_out_as_one<F: Fixture>(fixture: &F) -> Outcome {
+    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless), job(Does::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
@@ -167,14 +167,14 @@ pub(super) fn changes_are_carried_out_as_one<W: World>(world: &W) -> Outcome {
     backend.needs(Capability::Freeze)?;
     // What starts takes the CPU of what stops, in whichever order they are named; the other moves.
     backend.change(&[exclusive(2, &b), exclusive(1, &a), stop(0)]);
-    assert_stands_still::<W>(&mut backend, 0);
+    assert_stands_still::<F>(&mut backend, 0);
     for (task, cpu) in [(2, &b), (1, &a)] {
         backend.until_it_works(task);
         assert_eq!(backend.cpus_of(task), *cpu);
     }
     // All at once: one stops, one moves, one is thawed.
     backend.change(&[exclusive(0, &a), stop(2), exclusive(1, &b)]);
-    assert_stands_still::<W>(&mut backend, 2);
+    assert_stands_still::<F>(&mut backend, 2);
     for (task, cpu) in [(0, &a), (1, &b)] {
         backend.until_it_works(task);
         assert_eq!(backend.cpus_of(task), *cpu);

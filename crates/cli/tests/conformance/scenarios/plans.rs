@@ -3,7 +3,7 @@
 use super::placing::{WATCHED, assert_share, assert_stands_still};
 use super::policies::{assert_all_policies, batch};
 use crate::checked::{Checked, exclusive, stop};
-use crate::world::{Does, Job, Outcome, World, job};
+use crate::fixture::{Does, Fixture, Job, Outcome, job};
 use cosched_core::{
     Actuation, Capability, CpuSet, Event, Filler, Nanos, Payload, Placement, Plan, Reading, Schedule, Seat, TaskId,
 };
@@ -22,17 +22,17 @@ fn plan(generation: u64, seats: Vec<Seat>, fillers: Vec<Filler>) -> Plan {
 }
 
 /// A backend that carries out plans, with two CPUs.
-fn planner<W: World>(world: &W, jobs: &[Job]) -> Result<(Checked<W>, [CpuSet; 2]), crate::world::Skip> {
-    let backend = Checked::new(world, jobs)?;
+fn planner<F: Fixture>(fixture: &F, jobs: &[Job]) -> Result<(Checked<F>, [CpuSet; 2]), crate::fixture::Skip> {
+    let backend = Checked::new(fixture, jobs)?;
     backend.needs(Capability::Plans)?;
     backend.needs(Capability::CpuTime)?;
     let cpus = backend.two_cpus()?;
     Ok((backend, cpus))
 }
 
-pub(super) fn a_plan_takes_the_place_of_what_was<W: World>(world: &W) -> Outcome {
+pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Endless; 3].map(job);
-    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     // Seated tasks that have not begun are started; nobody else is.
     backend.plan(&plan(1, vec![seat(0, &a), seat(1, &b)], vec![]));
     assert_eq!(backend.pass(20), [Event::PlanAdopted { generation: 1 }]);
@@ -43,22 +43,22 @@ pub(super) fn a_plan_takes_the_place_of_what_was<W: World>(world: &W) -> Outcome
     assert_eq!(backend.usage(2).cpu_time, Reading::Absent(cosched_core::Absence::NotStarted));
     // One moves, one is started, and who has no seat waits.
     backend.plan(&plan(2, vec![seat(1, &a), seat(2, &b)], vec![]));
-    assert_stands_still::<W>(&mut backend, 0);
+    assert_stands_still::<F>(&mut backend, 0);
     let (used, elapsed) = backend.used_while(&[1, 2], WATCHED);
-    assert_share::<W>(used, elapsed, 2);
+    assert_share::<F>(used, elapsed, 2);
     // Time's up for one; its CPU stays empty.
     let now = backend.time();
     let until = Some(now + Nanos::from_ms(30));
     backend.plan(&plan(3, vec![Seat { until, ..seat(1, &a) }, seat(2, &b)], vec![]));
     backend.pass(31);
-    assert_stands_still::<W>(&mut backend, 1);
+    assert_stands_still::<F>(&mut backend, 1);
     backend.until_it_works(2);
     Ok(())
 }
 
-pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<W: World>(world: &W) -> Outcome {
+pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Naps, Does::Endless, Does::Endless, Does::Work(30)].map(job);
-    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     // The two that may fill in have begun before.
     backend.plan(&plan(1, vec![seat(1, &a), seat(2, &b)], vec![]));
     backend.until_it_works(1);
@@ -67,22 +67,22 @@ pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<W: World>(world: &W
     backend.until(|event| *event == Event::Slept(TaskId(0)));
     // The first of the order is there, on the CPU of the one that sleeps; the other waits.
     let (used, elapsed) = backend.used_while(&[2], 20);
-    assert_share::<W>(used, elapsed, 1);
+    assert_share::<F>(used, elapsed, 1);
     assert_eq!(backend.cpus_of(2), a);
     backend.until(|event| *event == Event::Woke(TaskId(0)));
     let before = backend.cpu_time(2);
     backend.until_ended(0);
-    assert!(backend.cpu_time(2) - before <= W::AFTER_STOP, "it gave the CPU back at once");
+    assert!(backend.cpu_time(2) - before <= F::AFTER_STOP, "it gave the CPU back at once");
     // Both seats are empty for good now: who fills in has them.
     backend.until_ended(3);
     let (used, elapsed) = backend.used_while(&[1, 2], WATCHED);
-    assert_share::<W>(used, elapsed, 2);
+    assert_share::<F>(used, elapsed, 2);
     Ok(())
 }
 
-pub(super) fn nobody_fills_a_whole_core_or_beyond_its_mask<W: World>(world: &W) -> Outcome {
+pub(super) fn nobody_fills_a_whole_core_or_beyond_its_mask<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Work(20), Does::Work(20), Does::Endless].map(job);
-    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(1, vec![seat(2, &a)], vec![]));
     backend.until_it_works(2);
     let whole = Placement::Exclusive { cpus: a.clone(), whole_core: true };
@@ -91,19 +91,19 @@ pub(super) fn nobody_fills_a_whole_core_or_beyond_its_mask<W: World>(world: &W) 
     backend.plan(&plan(2, vec![whole, seat(1, &b)], vec![only_a]));
     backend.until_ended(0);
     backend.until_ended(1);
-    assert_stands_still::<W>(&mut backend, 2);
+    assert_stands_still::<F>(&mut backend, 2);
     Ok(())
 }
 
-pub(super) fn residency_is_what_happened<W: World>(world: &W) -> Outcome {
+pub(super) fn residency_is_what_happened<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Naps, Does::Endless, Does::Endless].map(job);
-    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(1, vec![seat(1, &a)], vec![]));
     let began = backend.time();
     backend.pass(40);
     backend.plan(&plan(2, vec![seat(0, &a), seat(2, &b)], vec![filler(1)]));
     backend.until_ended(0);
-    let residency = |backend: &mut Checked<W>, task: u32| match backend.usage(task).residency {
+    let residency = |backend: &mut Checked<F>, task: u32| match backend.usage(task).residency {
         Reading::Value(residency) => residency,
         Reading::Absent(why) => panic!("no residency of task {task}: {why}"),
     };
@@ -121,9 +121,9 @@ pub(super) fn residency_is_what_happened<W: World>(world: &W) -> Outcome {
     Ok(())
 }
 
-pub(super) fn an_old_plan_is_refused<W: World>(world: &W) -> Outcome {
+pub(super) fn an_old_plan_is_refused<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Endless; 2].map(job);
-    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(7, vec![seat(0, &a)], vec![]));
     assert_eq!(backend.pass(5), [Event::PlanAdopted { generation: 7 }]);
     for old in [7, 3] {
@@ -137,24 +137,24 @@ pub(super) fn an_old_plan_is_refused<W: World>(world: &W) -> Outcome {
     Ok(())
 }
 
-pub(super) fn changes_end_a_plan<W: World>(world: &W) -> Outcome {
+pub(super) fn changes_end_a_plan<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Work(20), Does::Endless, Does::Endless].map(job);
-    let (mut backend, [a, b]) = planner(world, &jobs)?;
+    let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(1, vec![seat(1, &a), seat(2, &b)], vec![]));
     backend.until_it_works(1);
     backend.plan(&plan(2, vec![seat(0, &a), seat(2, &b)], vec![filler(1)]));
     backend.pass(2);
     backend.change(&[exclusive(0, &a), stop(1), stop(2)]);
     backend.until_ended(0);
-    assert_stands_still::<W>(&mut backend, 1);
-    assert_stands_still::<W>(&mut backend, 2);
+    assert_stands_still::<F>(&mut backend, 1);
+    assert_stands_still::<F>(&mut backend, 2);
     Ok(())
 }
 
-pub(super) fn every_policy_completes_a_batch_by_plans<W: World>(world: &W) -> Outcome {
-    planner(world, &[])?;
-    let mut jobs = batch(world)?;
+pub(super) fn every_policy_completes_a_batch_by_plans<F: Fixture>(fixture: &F) -> Outcome {
+    planner(fixture, &[])?;
+    let mut jobs = batch(fixture)?;
     // Somebody gives others the occasion to fill in.
     jobs.push(job(Does::Naps));
-    assert_all_policies(world, &jobs, Actuation::Plans)
+    assert_all_policies(fixture, &jobs, Actuation::Plans)
 }

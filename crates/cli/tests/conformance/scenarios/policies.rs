@@ -1,7 +1,7 @@
-//! The loop over each world.
+//! The loop over each backend.
 
 use crate::checked::Checked;
-use crate::world::{Does, Job, Outcome, Skip, World, job, needs, specs};
+use crate::fixture::{Does, Fixture, Job, Outcome, Skip, job, needs, specs};
 use cosched_core::{
     Actuation, Capability, Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Importance, Nanos, POLICIES, Params,
     Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult, Snapshot, TaskId, run,
@@ -29,17 +29,17 @@ impl Recorder for Masks {
 }
 
 /// Runs jobs under a policy. What the backend does is watched all the time; so are the tasks' masks.
-fn play<W: World>(world: &W, jobs: &[Job], policy: &mut dyn Policy) -> Result<RunResult, Skip> {
-    play_by(world, jobs, policy, Actuation::Decisions)
+fn play<F: Fixture>(fixture: &F, jobs: &[Job], policy: &mut dyn Policy) -> Result<RunResult, Skip> {
+    play_by(fixture, jobs, policy, Actuation::Decisions)
 }
 
-fn play_by<W: World>(
-    world: &W,
+fn play_by<F: Fixture>(
+    fixture: &F,
     jobs: &[Job],
     policy: &mut dyn Policy,
     actuation: Actuation,
 ) -> Result<RunResult, Skip> {
-    let mut backend = Checked::new(world, jobs)?;
+    let mut backend = Checked::new(fixture, jobs)?;
     backend.two_cpus()?;
     let config = RunConfig { quantum: Nanos::from_s(QUANTUM), actuation, ..RunConfig::default() };
     let mut masks = Masks::default();
@@ -48,14 +48,14 @@ fn play_by<W: World>(
     Ok(result)
 }
 
-/// A policy as the table has it, with a short quantum; or why this world can't run it.
-fn build<W: World>(world: &W, entry: &PolicyEntry) -> Result<Box<dyn Policy>, Skip> {
+/// A policy as the table has it, with a short quantum; or why it can't run here.
+fn build<F: Fixture>(fixture: &F, entry: &PolicyEntry) -> Result<Box<dyn Policy>, Skip> {
     let mut settings = Vec::new();
     if entry.params.iter().any(|param| param.name == "quantum_s") {
         settings.push(("quantum_s".to_owned(), QUANTUM.to_string()));
     }
     let params = Params::resolve(entry.name, entry.params, &settings).expect("parameters");
-    let backend = world.backend(&[])?;
+    let backend = fixture.backend(&[])?;
     for need in (entry.needs)(&params) {
         if need.importance == Importance::Required {
             needs(&backend, need.capability)?;
@@ -73,28 +73,28 @@ fn exits(result: &RunResult) -> Vec<Exit> {
 }
 
 /// Five jobs; two may use only the first CPU, one only the second.
-pub(super) fn batch<W: World>(world: &W) -> Result<Vec<Job>, Skip> {
-    let [a, b] = Checked::new(world, &[])?.two_cpus()?;
+pub(super) fn batch<F: Fixture>(fixture: &F) -> Result<Vec<Job>, Skip> {
+    let [a, b] = Checked::new(fixture, &[])?.two_cpus()?;
     let masks = [Some(a.clone()), None, Some(b), Some(a), None];
     Ok(masks.into_iter().map(|allowed| Job { allowed, ..job(Does::Work(30)) }).collect())
 }
 
-pub(super) fn every_policy_completes_a_batch_within_its_masks<W: World>(world: &W) -> Outcome {
-    assert_all_policies(world, &batch(world)?, Actuation::Decisions)
+pub(super) fn every_policy_completes_a_batch_within_its_masks<F: Fixture>(fixture: &F) -> Outcome {
+    assert_all_policies(fixture, &batch(fixture)?, Actuation::Decisions)
 }
 
 /// Every policy that can run here completes these jobs, each of which ends well.
-pub(super) fn assert_all_policies<W: World>(world: &W, jobs: &[Job], actuation: Actuation) -> Outcome {
+pub(super) fn assert_all_policies<F: Fixture>(fixture: &F, jobs: &[Job], actuation: Actuation) -> Outcome {
     let mut left_out = Vec::new();
     for entry in POLICIES {
-        let mut policy = match build(world, entry) {
+        let mut policy = match build(fixture, entry) {
             Ok(policy) => policy,
             Err(Skip(why)) => {
                 left_out.push(format!("{}: {why}", entry.name));
                 continue;
             }
         };
-        let result = play_by(world, jobs, &mut *policy, actuation)?;
+        let result = play_by(fixture, jobs, &mut *policy, actuation)?;
         assert_eq!(exits(&result), vec![Exit::Code(0); jobs.len()], "{}", entry.name);
         assert_eq!(result.policy_faults, 0, "{}", entry.name);
         if let Some(plans) = result.plans {
@@ -102,7 +102,7 @@ pub(super) fn assert_all_policies<W: World>(world: &W, jobs: &[Job], actuation: 
         }
         for task in &result.tasks {
             let is_read = task.cpu_time.value().is_some_and(|time| time > Nanos::ZERO);
-            assert!(is_read || needs(&world.backend(&[])?, Capability::CpuTime).is_err(), "{}: {task:?}", entry.name);
+            assert!(is_read || needs(&fixture.backend(&[])?, Capability::CpuTime).is_err(), "{}: {task:?}", entry.name);
         }
     }
     // The others were played.
@@ -113,13 +113,13 @@ pub(super) fn assert_all_policies<W: World>(world: &W, jobs: &[Job], actuation: 
     }
 }
 
-pub(super) fn failures_leave_the_others_alone<W: World>(world: &W) -> Outcome {
+pub(super) fn failures_leave_the_others_alone<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Fails, Does::Crashes, Does::Work(30), Does::Work(30), Does::Work(30)].map(job);
     let expected =
         [Exit::Code(3), Exit::Signal { signal: 11, oom: false }, Exit::Code(0), Exit::Code(0), Exit::Code(0)];
     for name in ["fifo", "round-robin"] {
-        let mut policy = build(world, find(name))?;
-        assert_eq!(exits(&play(world, &jobs, &mut *policy)?), expected, "{name}");
+        let mut policy = build(fixture, find(name))?;
+        assert_eq!(exits(&play(fixture, &jobs, &mut *policy)?), expected, "{name}");
     }
     Ok(())
 }
@@ -166,38 +166,38 @@ impl Policy for Nonsense {
     }
 }
 
-pub(super) fn nonsense_is_replaced<W: World>(world: &W) -> Outcome {
+pub(super) fn nonsense_is_replaced<F: Fixture>(fixture: &F) -> Outcome {
     // They end one after the other, so that it is asked often.
     let jobs = [5, 10, 15, 20, 25, 30, 35, 40].map(|ms| job(Does::Work(ms)));
-    let result = play(world, &jobs, &mut Nonsense::default())?;
+    let result = play(fixture, &jobs, &mut Nonsense::default())?;
     assert_eq!(exits(&result), vec![Exit::Code(0); 8]);
     assert!(result.policy_faults > 0);
     assert_eq!(result.policy_faults, result.overhead.decisions);
     Ok(())
 }
 
-pub(super) fn gangs_take_turns_with_others<W: World>(world: &W) -> Outcome {
+pub(super) fn gangs_take_turns_with_others<F: Fixture>(fixture: &F) -> Outcome {
     let gang = Job { cpus: 2, ..job(Does::Work(40)) };
     let jobs = [job(Does::Work(40)), gang.clone(), job(Does::Work(40)), gang];
     for name in ["fifo", "round-robin"] {
-        let mut policy = build(world, find(name))?;
-        let result = play(world, &jobs, &mut *policy)?;
+        let mut policy = build(fixture, find(name))?;
+        let result = play(fixture, &jobs, &mut *policy)?;
         assert_eq!(exits(&result), vec![Exit::Code(0); 4], "{name}");
         assert_eq!(result.policy_faults, 0, "{name}");
     }
     Ok(())
 }
 
-pub(super) fn a_run_repeats_itself<W: World>(world: &W) -> Outcome {
-    if let Some(why) = W::NOT_REPEATABLE {
+pub(super) fn a_run_repeats_itself<F: Fixture>(fixture: &F) -> Outcome {
+    if let Some(why) = F::NOT_REPEATABLE {
         return Err(Skip(why.to_owned()));
     }
-    let mut jobs = batch(world)?;
+    let mut jobs = batch(fixture)?;
     jobs.extend([job(Does::Crashes), job(Does::Naps), Job { cpus: 2, ..job(Does::Work(40)) }]);
     for entry in POLICIES {
-        let Ok(mut first) = build(world, entry) else { continue };
-        let Ok(mut second) = build(world, entry) else { continue };
-        let (first, second) = (play(world, &jobs, &mut *first)?, play(world, &jobs, &mut *second)?);
+        let Ok(mut first) = build(fixture, entry) else { continue };
+        let Ok(mut second) = build(fixture, entry) else { continue };
+        let (first, second) = (play(fixture, &jobs, &mut *first)?, play(fixture, &jobs, &mut *second)?);
         assert_eq!(format!("{:?}", first.tasks), format!("{:?}", second.tasks), "{}", entry.name);
         assert_eq!(first.energy_j, second.energy_j, "{}", entry.name);
     }

@@ -1,4 +1,4 @@
-//! What a scenario may ask of a world.
+//! What a scenario may ask of the fixture that it is played on, and the jobs that it is made of.
 
 use cosched_core::{Backend, Capability, CpuSet, Nanos, TaskSpec};
 
@@ -56,8 +56,8 @@ pub(crate) fn name(id: usize) -> String {
     format!("job-{id}")
 }
 
-/// Where scenarios are played.
-pub(crate) trait World {
+/// Where scenarios are played: what differs between backends.
+pub(crate) trait Fixture {
     type Backend: Backend;
 
     /// What a task may still use after it was stopped: a process is stopped when the kernel next looks at it.

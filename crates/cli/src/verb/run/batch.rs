@@ -1,0 +1,188 @@
+//! One run of the loop: the run itself, or the solo runs before it.
+
+use super::args::{Format, RunArgs};
+use super::files::Files;
+use super::platform::Platform;
+use super::screen::Screen;
+use super::show::Shower;
+use cosched_core::{
+    Absence, Backend as _, Capabilities, Capability, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
+    TaskSpec, find_policy,
+};
+use cosched_report::{
+    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader,
+    SeriesWriter, ended_line, progress_line,
+};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::{Instant, SystemTime};
+
+/// What all batches of one command share.
+pub(crate) struct Setting<'a, P> {
+    pub(crate) args: &'a RunArgs,
+    pub(crate) platform: &'a P,
+    pub(crate) screen: &'a Screen,
+}
+
+/// Jobs that run together under a policy.
+pub(crate) struct Batch<'a, P: Platform> {
+    /// The policy's name in the table of policies.
+    pub(crate) policy: &'static str,
+    pub(crate) params: &'a Params,
+    pub(crate) config: &'a RunConfig,
+    pub(crate) capabilities: &'a Capabilities,
+    pub(crate) jobs: Vec<P::Job>,
+    pub(crate) specs: &'a [TaskSpec],
+    pub(crate) infos: Vec<JobInfo>,
+    pub(crate) files: Files,
+}
+
+/// What became of a batch.
+pub(crate) struct Outcome {
+    pub(crate) result: RunResult,
+    /// With what the loop and the files warned of; what the screen was told is not in it.
+    pub(crate) info: RunInfo,
+}
+
+impl<P: Platform> Batch<'_, P> {
+    /// Runs the batch to its end.
+    ///
+    /// # Errors
+    /// The backend can't be made, or can't go on.
+    pub(crate) fn run(self, setting: &Setting<'_, P>, policy: &mut dyn Policy) -> anyhow::Result<Outcome> {
+        let Setting { args, platform, screen } = setting;
+        let view = platform.view();
+        let Batch { config, specs, files, .. } = self;
+        let shower = args.output.output.map(|how| {
+            let named = specs.iter().zip(&self.jobs);
+            let logs = named.filter_map(|(spec, job)| {
+                let (out, err) = P::files(job)?;
+                Some((spec.name.clone(), out, err))
+            });
+            RefCell::new(Shower::new(how, args.output.format == Format::Json, logs))
+        });
+        let started_at = (!view.is_simulated()).then(SystemTime::now);
+        let mut backend = platform.backend(args, self.jobs, screen)?;
+        let mut info = RunInfo {
+            policy: self.policy.to_owned(),
+            backend: view.kind,
+            machine: backend.machine(),
+            seed: config.seed,
+            quantum: config.quantum,
+            started_at,
+            jobs: self.infos,
+            capabilities: worth_telling(self.capabilities, self.policy, self.params, view.energy),
+            counters: view.counters.clone(),
+            freezing: Some(view.freezing.clone()),
+            cpu_share: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotYetMeasured }),
+            energy_source: view.energy,
+            warnings: Vec::new(),
+        };
+        let mut recorder = FileRecorder::new(&info, specs);
+        if let Some(file) = files.series {
+            let header = SeriesHeader::new(&info, specs);
+            recorder = recorder.with_series(SeriesWriter::new(Box::new(file), &header));
+        }
+        if let Some(file) = files.events {
+            let value = |value| serde_json::to_value(value).unwrap_or_default();
+            let params: BTreeMap<String, serde_json::Value> =
+                self.params.iter().map(|(name, number)| (name.to_owned(), value(number))).collect();
+            recorder = recorder.with_events(EventWriter::new(Box::new(file), info.backend, self.policy, params));
+        }
+        if let Some(joblog) = files.joblog {
+            recorder = recorder.with_joblog(JobLogWriter::new(Box::new(joblog.into_inner()), false));
+        }
+        let infos = info.jobs.clone();
+        let began = Instant::now();
+        let mark = if view.is_simulated() { "[simulated] " } else { "" };
+        let mut recorder = recorder.with_listener(|notice| match notice {
+            Notice::Started { task, .. } => {
+                if let Some(shower) = &shower {
+                    shower.borrow_mut().started(task.id.0 as usize);
+                }
+                if args.output.verbose {
+                    screen.say(&format!("{mark}started {}", task.name));
+                }
+            }
+            Notice::Ended { result, info, progress } => {
+                if let Some(shower) = &shower {
+                    shower.borrow_mut().ended(result.spec.id.0 as usize, || screen.clear());
+                }
+                let failed = result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+                if failed || args.output.verbose || !screen.is_terminal() {
+                    screen.say(&ended_line(progress, result, info));
+                }
+                if failed && let Some(text) = last_error(infos.get(result.spec.id.0 as usize)) {
+                    screen.say(&text);
+                }
+            }
+            Notice::Progress(progress) => {
+                if let Some(shower) = &shower {
+                    shower.borrow_mut().poll(|| screen.clear());
+                }
+                screen.progress(|width| line(progress, began, width));
+            }
+            Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
+        });
+        let cpu_before = own_cpu_time();
+        let result = cosched_core::run(&mut backend, policy, &mut recorder, specs.to_vec(), config);
+        let warnings = recorder.into_warnings();
+        let cpu_used = own_cpu_time() - cpu_before;
+        drop(backend);
+        screen.clear();
+        let result = match result {
+            Ok(result) => result,
+            Err(RunError::Backend(error)) => return Err(P::failure(error)),
+            Err(error) => return Err(error.into()),
+        };
+        info.warnings = warnings;
+        if result.turnaround > Nanos::ZERO && !view.is_simulated() {
+            info.cpu_share = Reading::Value(cpu_used.share_of(result.turnaround));
+        }
+        Ok(Outcome { result, info })
+    }
+}
+
+/// The progress line. That of a simulation tells how much faster than real time it goes.
+fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
+    let mut line = progress_line(progress, width);
+    let real = began.elapsed().as_secs_f64();
+    if progress.simulated && real > 0.0 {
+        let speed = format!(", {:.0} x real time", progress.elapsed.as_s() / real);
+        if line.chars().count() + speed.chars().count() <= width {
+            line.push_str(&speed);
+        }
+    }
+    line
+}
+
+/// The missing capabilities that the report names: those behind its figures, and those that this policy wants. One type
+/// of core is no defect to other policies, and no energy meter is missed where energy is modelled.
+fn worth_telling(capabilities: &Capabilities, policy: &str, params: &Params, energy: EnergySource) -> Capabilities {
+    let needs = find_policy(policy).map(|entry| (entry.needs)(params)).unwrap_or_default();
+    let mut told = capabilities.clone();
+    told.missing.retain(|&capability, _| {
+        let reported = match capability {
+            Capability::Energy => energy != EnergySource::Modelled,
+            Capability::CpuTime => true,
+            capability => capability.is_counter(),
+        };
+        reported || needs.iter().any(|need| need.capability == capability)
+    });
+    told
+}
+
+/// The last line that a failed job wrote to its error output.
+fn last_error(info: Option<&JobInfo>) -> Option<String> {
+    let text = std::fs::read(info?.log_stderr.as_ref()?).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    let short: String = line.chars().take(200).collect();
+    Some(format!("    {short}"))
+}
+
+/// CPU time of this process, without its children.
+fn own_cpu_time() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
