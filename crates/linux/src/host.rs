@@ -402,7 +402,7 @@ impl Host {
 
     fn main_changed(&mut self, task: TaskId, waited: sys::Waited, events: &mut Vec<Event>) {
         let now = self.now();
-        let oom_now = meminfo::oom_kills(&self.root);
+        let root = self.root.clone();
         let job = &mut self.jobs[task.0 as usize];
         let Some(live) = &mut job.live else { return };
         match waited.status {
@@ -426,7 +426,7 @@ impl Host {
                     Status::Exited(code) => Exit::Code(code),
                     Status::Signaled(signal) => {
                         let counted = live.tree.group().and_then(JobGroup::oom_kills);
-                        let grown = counted.map(|n| n > 0).or(oom_now.map(|n| n > live.oom_kills_before));
+                        let grown = counted.map(|n| n > 0).or(meminfo::oom_kills(&root).map(|n| n > live.oom_kills_before));
                         Exit::Signal { signal, oom: signal == libc::SIGKILL && grown == Some(true) }
                     }
                     Status::Stopped | Status::Continued => Exit::Unknown,
