@@ -142,8 +142,8 @@ impl JobGroup {
     ///
     /// # Errors
     /// The kernel's own.
-    pub(crate) fn freeze(&mut self, frozen: bool) -> io::Result<()> {
-        self.freeze.write_all(if frozen { b"1" } else { b"0" })
+    pub(crate) fn freeze(&self, frozen: bool) -> io::Result<()> {
+        (&self.freeze).write_all(if frozen { b"1" } else { b"0" })
     }
 
     /// Whether any process is in it, zombies not counted.
@@ -293,7 +293,7 @@ mod tests {
             std::fs::create_dir_all(own.join(name)).unwrap();
         }
         std::fs::create_dir_all(dir.path().join("proc/10")).unwrap();
-        let stat = format!("10 (p) S 1 10 10{} 77 0", " 0".repeat(15));
+        let stat = format!("10 (p) S 1 10 10{} 1 0 77 0", " 0".repeat(13));
         std::fs::write(dir.path().join("proc/10/stat"), stat).unwrap();
         assert_eq!(stale(&root, &own, false), [own.join("cosched-10-78")]);
         assert_eq!(stale(&root, &own, true), [own.join("cosched-10-78"), own.join("other/cosched-11-1")]);

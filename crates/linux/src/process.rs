@@ -4,6 +4,8 @@ use crate::root::Root;
 use crate::sys::{self, RawPid};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs::File;
+use std::io::Read;
 
 /// Environment variable that marks every process of a run; its value is the run's token.
 pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
@@ -23,27 +25,37 @@ pub(crate) struct Process {
     pub(crate) group: RawPid,
     /// Its session.
     pub(crate) session: RawPid,
+    /// How many threads it has.
+    pub(crate) threads: u32,
     /// When it started, in clock ticks since boot; tells it from a later process of the same number.
     pub(crate) start: u64,
 }
 
+/// More than the fields of `/proc/PID/stat` that are read here can take up.
+const STAT_BYTES: usize = 1024;
+
 impl Process {
     /// Reads one process; `None` when there is none of that number.
     pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
-        let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/stat"))).ok()?;
-        Process::parse(pid, &text)
+        let mut file = File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?;
+        let mut bytes = [0u8; STAT_BYTES];
+        // The kernel gives the whole line in one piece.
+        let length = file.read(&mut bytes).ok()?;
+        Process::parse(pid, &bytes[..length])
     }
 
     /// The name, in parentheses, may hold anything, blanks and parentheses too: the last one ends it.
-    fn parse(pid: RawPid, stat: &str) -> Option<Process> {
-        let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    fn parse(pid: RawPid, stat: &[u8]) -> Option<Process> {
+        let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+        let mut fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
-        // Field 22 of the whole line; the state is field 3.
-        let start = fields.nth(15)?.parse().ok()?;
-        Some(Process { pid, state, parent, group, session, start })
+        // Fields 20 and 22 of the whole line; the session is field 6.
+        let threads = fields.nth(13)?.parse().ok()?;
+        let start = fields.nth(1)?.parse().ok()?;
+        Some(Process { pid, state, parent, group, session, threads, start })
     }
 
     /// Whether it is still the process that was read, and not a later one with its number.
@@ -78,16 +90,25 @@ pub(crate) fn threads(root: &Root, pid: RawPid) -> Vec<RawPid> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The children of a process, of whichever of its threads.
-pub(crate) fn children(root: &Root, pid: RawPid) -> Vec<RawPid> {
-    let mut all = Vec::new();
-    for tid in threads(root, pid) {
-        let path = root.path(&format!("/proc/{pid}/task/{tid}/children"));
-        if let Ok(text) = std::fs::read_to_string(path) {
-            all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<RawPid>().ok()));
+/// Numbers in a text, separated by blanks.
+pub(crate) fn numbers(text: &[u8]) -> Vec<RawPid> {
+    let words = text.split(u8::is_ascii_whitespace);
+    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).collect()
+}
+
+/// The children of a process, whichever of its threads forked them.
+fn children(root: &Root, process: &Process) -> Vec<RawPid> {
+    // A thread that has come meanwhile is seen by the next look.
+    let threads = if process.threads == 1 { vec![process.pid] } else { threads(root, process.pid) };
+    let mut text = Vec::new();
+    for tid in threads {
+        if let Ok(mut list) = File::open(root.path(&format!("/proc/{}/task/{tid}/children", process.pid))) {
+            // What was read before an error is right as well.
+            let _ = list.read_to_end(&mut text);
+            text.push(b' ');
         }
     }
-    all
+    numbers(&text)
 }
 
 /// A process and all its descendants that can be reached from it, each once.
@@ -95,7 +116,7 @@ pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
     let mut found: Vec<Process> = Process::read(root, of).into_iter().collect();
     let mut next = 0;
     while next < found.len() {
-        for child in children(root, found[next].pid) {
+        for child in children(root, &found[next]) {
             if !found.iter().any(|known| known.pid == child) {
                 found.extend(Process::read(root, child));
             }
@@ -162,19 +183,19 @@ mod tests {
     fn names_with_parentheses_are_read() {
         let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
         for name in ["x", "a b", "a) R 1 (", ") Z 0 0"] {
-            let process = Process::parse(5, &format!("5 ({name}) {tail}")).unwrap();
-            let expected = Process { pid: 5, state: 'S', parent: 7, group: 8, session: 9, start: 4242 };
+            let process = Process::parse(5, format!("5 ({name}) {tail}").as_bytes()).unwrap();
+            let expected = Process { pid: 5, state: 'S', parent: 7, group: 8, session: 9, threads: 1, start: 4242 };
             assert_eq!(process, expected, "{name}");
         }
-        assert_eq!(Process::parse(5, "5 (x"), None);
-        assert_eq!(Process::parse(5, "5 (x) S 1"), None);
+        assert_eq!(Process::parse(5, b"5 (x"), None);
+        assert_eq!(Process::parse(5, b"5 (x) S 1"), None);
     }
 
     #[test]
     fn trees_are_read_under_a_root() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        let stat = |pid: i32, parent: i32| format!("{pid} (p) S {parent} {pid} {pid}{} 77 0", " 0".repeat(15));
+        let stat = |pid: i32, parent: i32| format!("{pid} (p) S {parent} {pid} {pid}{} 1 0 77 0", " 0".repeat(13));
         for (pid, parent, kids) in [(10, 1, "11 12"), (11, 10, ""), (12, 10, "13"), (13, 12, ""), (20, 1, "")] {
             let task = dir.path().join(format!("proc/{pid}/task/{pid}"));
             std::fs::create_dir_all(&task).unwrap();

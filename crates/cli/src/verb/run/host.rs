@@ -242,6 +242,7 @@ fn notice_text(notice: &Notice) -> String {
         Notice::NoGuardian(why) => {
             format!("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")
         }
+        Notice::NoGroup { job, why } => format!("job {job} has no cgroup ({why}): it is frozen by signals"),
         Notice::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
         Notice::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
     }
