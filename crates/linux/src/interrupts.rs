@@ -26,7 +26,7 @@ impl Interrupts {
 
     /// The number of the next signal that came; `None` when there is none. Does not wait.
     pub fn next_signal(&self) -> Option<i32> {
-        sys::next_signal(self.signals.as_fd())
+        sys::pending_signals::<1>(self.signals.as_fd()).pop()
     }
 }
 

@@ -5,7 +5,8 @@ use crate::sys::{self, RawPid};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
-use std::io::Read;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 /// Environment variable that marks every process of a run; its value is the run's token.
 pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
@@ -37,10 +38,14 @@ const STAT_BYTES: usize = 1024;
 impl Process {
     /// Reads one process; `None` when there is none of that number.
     pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
-        let mut file = File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?;
+        Process::read_open(pid, &File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?)
+    }
+
+    /// Reads a process whose file `stat` is open already.
+    fn read_open(pid: RawPid, stat: &File) -> Option<Process> {
         let mut bytes = [0u8; STAT_BYTES];
         // The kernel gives the whole line in one piece.
-        let length = file.read(&mut bytes).ok()?;
+        let length = stat.read_at(&mut bytes, 0).ok()?;
         Process::parse(pid, &bytes[..length])
     }
 
@@ -96,34 +101,91 @@ pub(crate) fn numbers(text: &[u8]) -> Vec<RawPid> {
     words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).collect()
 }
 
+/// Appends all that a file of `/proc` holds. It is read from its beginning, so it can stay open and be read again.
+///
+/// # Errors
+/// The kernel's own: the process has gone, say.
+pub(crate) fn read_all(file: &File, text: &mut Vec<u8>) -> io::Result<()> {
+    let mut part = [0u8; 4096];
+    let mut at = 0;
+    loop {
+        match file.read_at(&mut part, at) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                text.extend_from_slice(&part[..length]);
+                at += length as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn open_children(root: &Root, pid: RawPid, tid: RawPid) -> Option<File> {
+    File::open(root.path(&format!("/proc/{pid}/task/{tid}/children"))).ok()
+}
+
 /// The children of a process, whichever of its threads forked them.
 fn children(root: &Root, process: &Process) -> Vec<RawPid> {
     // A thread that has come meanwhile is seen by the next look.
     let threads = if process.threads == 1 { vec![process.pid] } else { threads(root, process.pid) };
     let mut text = Vec::new();
-    for tid in threads {
-        if let Ok(mut list) = File::open(root.path(&format!("/proc/{}/task/{tid}/children", process.pid))) {
-            // What was read before an error is right as well.
-            let _ = list.read_to_end(&mut text);
-            text.push(b' ');
-        }
+    for list in threads.into_iter().filter_map(|tid| open_children(root, process.pid, tid)) {
+        // What was read before an error is right as well.
+        let _ = read_all(&list, &mut text);
+        text.push(b' ');
     }
     numbers(&text)
 }
 
 /// A process and all its descendants that can be reached from it, each once.
 pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
-    let mut found: Vec<Process> = Process::read(root, of).into_iter().collect();
-    let mut next = 0;
-    while next < found.len() {
-        for child in children(root, &found[next]) {
-            if !found.iter().any(|known| known.pid == child) {
-                found.extend(Process::read(root, child));
-            }
+    let Some(first) = Process::read(root, of) else { return Vec::new() };
+    let children = children(root, &first);
+    family(root, first, children)
+}
+
+/// A process with these children, and all that descend from them.
+fn family(root: &Root, first: Process, mut unread: Vec<RawPid>) -> Vec<Process> {
+    let mut found = vec![first];
+    while let Some(pid) = unread.pop() {
+        if !found.iter().any(|known| known.pid == pid)
+            && let Some(process) = Process::read(root, pid)
+        {
+            unread.extend(children(root, &process));
+            found.push(process);
         }
-        next += 1;
     }
     found
+}
+
+/// The files of a process that is looked at again and again. They stay open, which saves finding them each time.
+#[derive(Debug)]
+pub(crate) struct OpenProcess {
+    pid: RawPid,
+    stat: File,
+    /// The children of its first thread.
+    children: File,
+}
+
+impl OpenProcess {
+    /// Opens the files; `None` when the process has gone, or too many files are open.
+    pub(crate) fn open(root: &Root, pid: RawPid) -> Option<OpenProcess> {
+        let stat = File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?;
+        Some(OpenProcess { pid, stat, children: open_children(root, pid, pid)? })
+    }
+
+    /// As [`descendants`] of this process.
+    pub(crate) fn descendants(&self, root: &Root) -> Vec<Process> {
+        let Some(first) = Process::read_open(self.pid, &self.stat) else { return Vec::new() };
+        if first.threads != 1 {
+            let children = children(root, &first);
+            return family(root, first, children);
+        }
+        let mut text = Vec::new();
+        let _ = read_all(&self.children, &mut text);
+        family(root, first, numbers(&text))
+    }
 }
 
 /// The value of a variable in the environment that a process was started with.
@@ -203,8 +265,11 @@ mod tests {
             std::fs::write(dir.path().join(format!("proc/{pid}/stat")), stat(pid, parent)).unwrap();
         }
         std::fs::write(dir.path().join("proc/13/environ"), b"A=1\0COSCHED_RUN=10-77\0COSCHED_RUNNER=x\0").unwrap();
-        let pids: Vec<RawPid> = descendants(&root, 10).iter().map(|process| process.pid).collect();
-        assert_eq!(pids, [10, 11, 12, 13]);
+        for found in [descendants(&root, 10), OpenProcess::open(&root, 10).unwrap().descendants(&root)] {
+            let mut pids: Vec<RawPid> = found.iter().map(|process| process.pid).collect();
+            pids.sort_unstable();
+            assert_eq!(pids, [10, 11, 12, 13]);
+        }
         assert_eq!(all_pids(&root), [10, 11, 12, 13, 20]);
         assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
         assert_eq!(variable(&root, 13, "B"), None);

@@ -102,14 +102,14 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// The next signal of a descriptor from [`take_signals`]; `None` when there is none.
-pub(crate) fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
-    // SAFETY: the buffer is as large as the length that is passed, and any bytes are a valid signalfd_siginfo.
+/// Takes up to `MOST` of the signals that wait in a descriptor from [`take_signals`].
+pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
+    // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
     unsafe {
-        let mut info: libc::signalfd_siginfo = std::mem::zeroed();
-        let size = size_of::<libc::signalfd_siginfo>();
-        let got = libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size);
-        (got == size as isize).then_some(info.ssi_signo as i32)
+        let mut infos: [libc::signalfd_siginfo; MOST] = std::mem::zeroed();
+        let got = libc::read(fd.as_raw_fd(), (&raw mut infos).cast(), size_of_val(&infos));
+        let count = usize::try_from(got).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
+        infos[..count].iter().map(|info| info.ssi_signo as i32).collect()
     }
 }
 

@@ -4,7 +4,6 @@ use crate::process;
 use crate::root::Root;
 use crate::sys::RawPid;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
 /// The kernel's list of this process's children, and the list as it was at the last look.
 ///
@@ -28,15 +27,7 @@ impl OwnChildren {
     pub(crate) fn news(&mut self) -> Option<Vec<RawPid>> {
         let list = self.list.as_ref()?;
         self.now.clear();
-        let mut part = [0u8; 4096];
-        loop {
-            match list.read_at(&mut part, self.now.len() as u64) {
-                Ok(0) => break,
-                Ok(length) => self.now.extend_from_slice(&part[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return None,
-            }
-        }
+        process::read_all(list, &mut self.now).ok()?;
         if self.now == self.seen {
             return None;
         }

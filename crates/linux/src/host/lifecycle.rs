@@ -217,10 +217,11 @@ impl Lifecycle {
             .map(|time| Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as i64 });
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(system("waiting for signals")(error.into())),
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Vec::new()),
+            // Six signals are taken, and of each at most one waits.
+            Ok(_) => Ok(sys::pending_signals::<8>(self.signals.as_fd())),
+            Err(error) => Err(system("waiting for signals")(error.into())),
         }
-        Ok(std::iter::from_fn(|| sys::next_signal(self.signals.as_fd())).collect())
     }
 
     /// Takes in all children whose state changed, to be called after SIGCHLD: what jobs did by themselves goes to `events`,
