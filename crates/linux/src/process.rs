@@ -1,4 +1,4 @@
-//! What /proc tells of a process: its state, its family, when it started, and whether it is one of ours.
+//! Processes as `/proc` shows them: state, family, start time, and the mark of the run that they belong to.
 
 use crate::root::Root;
 use crate::sys::{self, RawPid};
@@ -8,25 +8,20 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Environment variable that marks every process of a run; its value is the run's token.
+/// Environment variable in every process of a run; its value is the run's token.
 pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
-/// Environment variable that tells a process the name of its job.
+/// Environment variable in every process of a job; its value is the job's name.
 pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
 
 /// One process, as `/proc/PID/stat` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
-    /// Its number.
     pub(crate) pid: RawPid,
     /// State letter: R, S, D, T (stopped), Z (zombie) and so on.
     pub(crate) state: char,
-    /// Its parent.
     pub(crate) parent: RawPid,
-    /// Its process group.
     pub(crate) group: RawPid,
-    /// Its session.
     pub(crate) session: RawPid,
-    /// How many threads it has.
     pub(crate) threads: u32,
     /// When it started, in clock ticks since boot; tells it from a later process of the same number.
     pub(crate) start: u64,
@@ -49,7 +44,7 @@ impl Process {
         Process::parse(pid, &bytes[..length])
     }
 
-    /// The name, in parentheses, may hold anything, blanks and parentheses too: the last one ends it.
+    /// Parses a line of `stat`. The name in parentheses may contain blanks and parentheses; the last `)` ends it.
     fn parse(pid: RawPid, stat: &[u8]) -> Option<Process> {
         let name_end = stat.iter().rposition(|&byte| byte == b')')?;
         let mut fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
@@ -68,13 +63,13 @@ impl Process {
         Process::read(root, self.pid).is_some_and(|now| now.start == self.start)
     }
 
-    /// A handle that can't be mistaken for a later process of the same number; `None` when it has gone.
+    /// A handle (pidfd) that never refers to a later process of the same number; `None` when the process has gone.
     pub(crate) fn handle(&self, root: &Root) -> Option<OwnedFd> {
         let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         self.is_same(root).then_some(fd)
     }
 
-    /// Sends a signal to just this process; says whether it was still there.
+    /// Sends a signal to this process alone; `false` when it has gone or may not be signalled.
     pub(crate) fn signal(&self, root: &Root, signal: Signal) -> bool {
         self.handle(root).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
     }
@@ -197,8 +192,8 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     })
 }
 
-/// Names a run: the process that leads it and when that started, so that a run whose process has died is recognised
-/// although its number was given to another.
+/// The token of the run that a process leads: its number and its start time. A later process with the same number has
+/// another token.
 pub(crate) fn token(process: &Process) -> String {
     format!("{}-{}", process.pid, process.start)
 }
@@ -210,7 +205,7 @@ pub(crate) fn own_token(root: &Root) -> Option<String> {
 
 /// Whether the process that leads the run of a token is still there.
 pub(crate) fn is_alive(root: &Root, token: &str) -> bool {
-    // A name made of a token may go on after it.
+    // Names of cgroups may have more after the token.
     let mut parts = token.split('-');
     let (Some(pid), Some(start)) = (parts.next(), parts.next()) else { return false };
     let (Ok(pid), Ok(start)) = (pid.parse::<RawPid>(), start.parse::<u64>()) else { return false };
@@ -221,7 +216,7 @@ pub(crate) fn is_alive(root: &Root, token: &str) -> bool {
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
     for &pid in pids {
         let mut done: Vec<RawPid> = Vec::new();
-        // A thread that is created while we look has its creator's old mask: look again until nothing is new.
+        // A thread that is created meanwhile inherits the old mask: look again until there is no new one.
         for _ in 0..8 {
             let mut new: Vec<RawPid> = threads(root, pid);
             new.retain(|tid| !done.contains(tid));
@@ -229,7 +224,7 @@ pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
                 break;
             }
             for tid in new {
-                // A thread that has gone needs no CPU; a refusal leaves it where it is, as `doctor` says.
+                // A thread that has gone needs no CPU. One that may not be bound stays where it is; `doctor` tells of that.
                 let _ = sys::set_affinity(tid, cpus);
                 done.push(tid);
             }
@@ -285,7 +280,7 @@ mod tests {
         let root = Root::default();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let process = Process::read(&root, child.id() as RawPid).unwrap();
-        // The same number, started at another time: what a stale record of an earlier process looks like.
+        // A stale record of an earlier process has the same number and another start time.
         let stale = Process { start: process.start + 1, ..process };
         assert!(stale.handle(&root).is_none());
         assert!(!stale.signal(&root, Signal::KILL));

@@ -53,12 +53,14 @@ pub enum Notice {
     },
 }
 
+type Told = Box<dyn FnMut(Notice)>;
+
 /// Passes notices on to the caller of the run; clones pass them to the same one.
 #[derive(Clone)]
-pub(crate) struct Notices(Rc<RefCell<Box<dyn FnMut(Notice)>>>);
+pub(crate) struct Notices(Rc<RefCell<Told>>);
 
 impl Notices {
-    pub(crate) fn new(tell: Box<dyn FnMut(Notice)>) -> Notices {
+    pub(crate) fn new(tell: Told) -> Notices {
         Notices(Rc::new(RefCell::new(tell)))
     }
 
