@@ -31,7 +31,7 @@ pub enum GroupError {
 }
 
 impl GroupError {
-    /// Whether it is a matter of permission.
+    /// Whether permission is all that is missing.
     pub fn is_permission(&self) -> bool {
         matches!(self, GroupError::NotWritable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -63,7 +63,7 @@ fn mount_point(root: &Root) -> Option<String> {
 
 /// Why the cgroup freezer can't be used here, if it can't.
 pub fn freezer_problem(root: &Root) -> Option<GroupError> {
-    // Made and removed again: nothing else proves that it can be done.
+    // Only making a group proves that groups can be made; it is removed at once.
     let token = process::own_token(root).unwrap_or_else(|| "0-0".to_owned());
     RunGroup::create(root, &format!("{token}-probe")).err()
 }
@@ -92,7 +92,7 @@ impl RunGroup {
             let path = path.to_owned();
             move |source| GroupError::NotWritable { path, source }
         };
-        // Moving a process needs leave to write the common ancestor's list of processes.
+        // Moving a process needs permission to write to the process list of the common ancestor.
         let procs = own.join("cgroup.procs");
         OpenOptions::new().write(true).open(&procs).map_err(not_writable(&own))?;
         let dir = own.join(format!("{PREFIX}{token}"));
@@ -101,7 +101,6 @@ impl RunGroup {
         if group.dir.join("cgroup.freeze").exists() { Ok(group) } else { Err(GroupError::NoFreezer) }
     }
 
-    /// Its directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -142,8 +141,8 @@ impl JobGroup {
     ///
     /// # Errors
     /// The kernel's own.
-    pub(crate) fn freeze(&mut self, frozen: bool) -> io::Result<()> {
-        self.freeze.write_all(if frozen { b"1" } else { b"0" })
+    pub(crate) fn freeze(&self, frozen: bool) -> io::Result<()> {
+        (&self.freeze).write_all(if frozen { b"1" } else { b"0" })
     }
 
     /// Whether any process is in it, zombies not counted.
@@ -152,7 +151,6 @@ impl JobGroup {
         events.lines().any(|line| line == "populated 1")
     }
 
-    /// Its processes.
     pub(crate) fn processes(&self) -> Vec<RawPid> {
         read_numbers(&self.dir.join("cgroup.procs"))
     }
@@ -168,7 +166,7 @@ impl JobGroup {
         stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?.parse().ok()
     }
 
-    /// How many of its processes the kernel ended for want of memory; `None` without the memory controller.
+    /// How many of its processes the kernel killed because memory ran out; `None` without the memory controller.
     pub(crate) fn oom_kills(&self) -> Option<u64> {
         let events = std::fs::read_to_string(self.dir.join("memory.events")).ok()?;
         events.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
@@ -293,7 +291,7 @@ mod tests {
             std::fs::create_dir_all(own.join(name)).unwrap();
         }
         std::fs::create_dir_all(dir.path().join("proc/10")).unwrap();
-        let stat = format!("10 (p) S 1 10 10{} 77 0", " 0".repeat(15));
+        let stat = format!("10 (p) S 1 10 10{} 1 0 77 0", " 0".repeat(13));
         std::fs::write(dir.path().join("proc/10/stat"), stat).unwrap();
         assert_eq!(stale(&root, &own, false), [own.join("cosched-10-78")]);
         assert_eq!(stale(&root, &own, true), [own.join("cosched-10-78"), own.join("other/cosched-11-1")]);

@@ -1,5 +1,5 @@
-//! Signals that end a run, for a run without processes of its own: taken in when it is convenient, instead of ending
-//! cosched where it stands.
+//! The signals that end a run, for a run without processes of its own: they are held back until the run asks for them, so
+//! that cosched can end in good order.
 
 use crate::sys::{self, SignalMask};
 use std::io;
@@ -24,15 +24,15 @@ impl Interrupts {
         Ok(Interrupts { signals, mask })
     }
 
-    /// The number of the next signal that came; `None` when there is none. Does not wait.
+    /// The number of a signal that has come; `None` when there is none. Does not wait.
     pub fn next_signal(&self) -> Option<i32> {
-        sys::next_signal(self.signals.as_fd())
+        sys::pending_signals::<1>(self.signals.as_fd()).pop()
     }
 }
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        // One that came when nobody would ask for it any more was for this run: it does not end what comes after it.
+        // A signal that nobody asked for was meant for this run. It must not end what comes after it.
         while self.next_signal().is_some() {}
         sys::restore_mask(&self.mask);
     }

@@ -19,6 +19,7 @@ mod process;
 pub mod processor;
 pub mod root;
 mod spawn;
+mod stop;
 mod sys;
 pub mod topology;
 mod tree;

@@ -1,49 +1,61 @@
-//! What /proc tells of a process: its state, its family, when it started, and whether it is one of ours.
+//! Processes as `/proc` shows them: state, family, start time, and the mark of the run that they belong to.
 
 use crate::root::Root;
 use crate::sys::{self, RawPid};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 
-/// Environment variable that marks every process of a run; its value is the run's token.
+/// Environment variable in every process of a run; its value is the run's token.
 pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
-/// Environment variable that tells a process the name of its job.
+/// Environment variable in every process of a job; its value is the job's name.
 pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
 
 /// One process, as `/proc/PID/stat` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
-    /// Its number.
     pub(crate) pid: RawPid,
     /// State letter: R, S, D, T (stopped), Z (zombie) and so on.
     pub(crate) state: char,
-    /// Its parent.
     pub(crate) parent: RawPid,
-    /// Its process group.
     pub(crate) group: RawPid,
-    /// Its session.
     pub(crate) session: RawPid,
+    pub(crate) threads: u32,
     /// When it started, in clock ticks since boot; tells it from a later process of the same number.
     pub(crate) start: u64,
 }
 
+/// More than the fields of `/proc/PID/stat` that are read here can take up.
+const STAT_BYTES: usize = 1024;
+
 impl Process {
     /// Reads one process; `None` when there is none of that number.
     pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
-        let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/stat"))).ok()?;
-        Process::parse(pid, &text)
+        Process::read_open(pid, &File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?)
     }
 
-    /// The name, in parentheses, may hold anything, blanks and parentheses too: the last one ends it.
-    fn parse(pid: RawPid, stat: &str) -> Option<Process> {
-        let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    /// Reads a process whose file `stat` is open already.
+    fn read_open(pid: RawPid, stat: &File) -> Option<Process> {
+        let mut bytes = [0u8; STAT_BYTES];
+        // The kernel gives the whole line in one piece.
+        let length = stat.read_at(&mut bytes, 0).ok()?;
+        Process::parse(pid, &bytes[..length])
+    }
+
+    /// Parses a line of `stat`. The name in parentheses may contain blanks and parentheses; the last `)` ends it.
+    fn parse(pid: RawPid, stat: &[u8]) -> Option<Process> {
+        let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+        let mut fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
         let session = fields.next()?.parse().ok()?;
-        // Field 22 of the whole line; the state is field 3.
-        let start = fields.nth(15)?.parse().ok()?;
-        Some(Process { pid, state, parent, group, session, start })
+        // Fields 20 and 22 of the whole line; the session is field 6.
+        let threads = fields.nth(13)?.parse().ok()?;
+        let start = fields.nth(1)?.parse().ok()?;
+        Some(Process { pid, state, parent, group, session, threads, start })
     }
 
     /// Whether it is still the process that was read, and not a later one with its number.
@@ -51,13 +63,13 @@ impl Process {
         Process::read(root, self.pid).is_some_and(|now| now.start == self.start)
     }
 
-    /// A handle that can't be mistaken for a later process of the same number; `None` when it has gone.
+    /// A handle (pidfd) that never refers to a later process of the same number; `None` when the process has gone.
     pub(crate) fn handle(&self, root: &Root) -> Option<OwnedFd> {
         let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         self.is_same(root).then_some(fd)
     }
 
-    /// Sends a signal to just this process; says whether it was still there.
+    /// Sends a signal to this process alone; `false` when it has gone or may not be signalled.
     pub(crate) fn signal(&self, root: &Root, signal: Signal) -> bool {
         self.handle(root).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
     }
@@ -78,31 +90,97 @@ pub(crate) fn threads(root: &Root, pid: RawPid) -> Vec<RawPid> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The children of a process, of whichever of its threads.
-pub(crate) fn children(root: &Root, pid: RawPid) -> Vec<RawPid> {
-    let mut all = Vec::new();
-    for tid in threads(root, pid) {
-        let path = root.path(&format!("/proc/{pid}/task/{tid}/children"));
-        if let Ok(text) = std::fs::read_to_string(path) {
-            all.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<RawPid>().ok()));
+/// Numbers in a text, separated by blanks.
+pub(crate) fn numbers(text: &[u8]) -> Vec<RawPid> {
+    let words = text.split(u8::is_ascii_whitespace);
+    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).collect()
+}
+
+/// Appends all that a file of `/proc` holds. It is read from its beginning, so it can stay open and be read again.
+///
+/// # Errors
+/// The kernel's own: the process has gone, say.
+pub(crate) fn read_all(file: &File, text: &mut Vec<u8>) -> io::Result<()> {
+    let mut part = [0u8; 4096];
+    let mut at = 0;
+    loop {
+        match file.read_at(&mut part, at) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                text.extend_from_slice(&part[..length]);
+                at += length as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
-    all
+}
+
+fn open_children(root: &Root, pid: RawPid, tid: RawPid) -> Option<File> {
+    File::open(root.path(&format!("/proc/{pid}/task/{tid}/children"))).ok()
+}
+
+/// The children of a process, whichever of its threads forked them.
+fn children(root: &Root, process: &Process) -> Vec<RawPid> {
+    // A thread that has come meanwhile is seen by the next look.
+    let threads = if process.threads == 1 { vec![process.pid] } else { threads(root, process.pid) };
+    let mut text = Vec::new();
+    for list in threads.into_iter().filter_map(|tid| open_children(root, process.pid, tid)) {
+        // What was read before an error is right as well.
+        let _ = read_all(&list, &mut text);
+        text.push(b' ');
+    }
+    numbers(&text)
 }
 
 /// A process and all its descendants that can be reached from it, each once.
 pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
-    let mut found: Vec<Process> = Process::read(root, of).into_iter().collect();
-    let mut next = 0;
-    while next < found.len() {
-        for child in children(root, found[next].pid) {
-            if !found.iter().any(|known| known.pid == child) {
-                found.extend(Process::read(root, child));
-            }
+    let Some(first) = Process::read(root, of) else { return Vec::new() };
+    let children = children(root, &first);
+    family(root, first, children)
+}
+
+/// A process with these children, and all that descend from them.
+fn family(root: &Root, first: Process, mut unread: Vec<RawPid>) -> Vec<Process> {
+    let mut found = vec![first];
+    while let Some(pid) = unread.pop() {
+        if !found.iter().any(|known| known.pid == pid)
+            && let Some(process) = Process::read(root, pid)
+        {
+            unread.extend(children(root, &process));
+            found.push(process);
         }
-        next += 1;
     }
     found
+}
+
+/// The files of a process that is looked at again and again. They stay open, which saves finding them each time.
+#[derive(Debug)]
+pub(crate) struct OpenProcess {
+    pid: RawPid,
+    stat: File,
+    /// The children of its first thread.
+    children: File,
+}
+
+impl OpenProcess {
+    /// Opens the files; `None` when the process has gone, or too many files are open.
+    pub(crate) fn open(root: &Root, pid: RawPid) -> Option<OpenProcess> {
+        let stat = File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?;
+        Some(OpenProcess { pid, stat, children: open_children(root, pid, pid)? })
+    }
+
+    /// As [`descendants`] of this process.
+    pub(crate) fn descendants(&self, root: &Root) -> Vec<Process> {
+        let Some(first) = Process::read_open(self.pid, &self.stat) else { return Vec::new() };
+        if first.threads != 1 {
+            let children = children(root, &first);
+            return family(root, first, children);
+        }
+        let mut text = Vec::new();
+        let _ = read_all(&self.children, &mut text);
+        family(root, first, numbers(&text))
+    }
 }
 
 /// The value of a variable in the environment that a process was started with.
@@ -114,8 +192,8 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     })
 }
 
-/// Names a run: the process that leads it and when that started, so that a run whose process has died is recognised
-/// although its number was given to another.
+/// The token of the run that a process leads: its number and its start time. A later process with the same number has
+/// another token.
 pub(crate) fn token(process: &Process) -> String {
     format!("{}-{}", process.pid, process.start)
 }
@@ -127,7 +205,7 @@ pub(crate) fn own_token(root: &Root) -> Option<String> {
 
 /// Whether the process that leads the run of a token is still there.
 pub(crate) fn is_alive(root: &Root, token: &str) -> bool {
-    // A name made of a token may go on after it.
+    // Names of cgroups may have more after the token.
     let mut parts = token.split('-');
     let (Some(pid), Some(start)) = (parts.next(), parts.next()) else { return false };
     let (Ok(pid), Ok(start)) = (pid.parse::<RawPid>(), start.parse::<u64>()) else { return false };
@@ -138,7 +216,7 @@ pub(crate) fn is_alive(root: &Root, token: &str) -> bool {
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
     for &pid in pids {
         let mut done: Vec<RawPid> = Vec::new();
-        // A thread that is created while we look has its creator's old mask: look again until nothing is new.
+        // A thread that is created meanwhile inherits the old mask: look again until there is no new one.
         for _ in 0..8 {
             let mut new: Vec<RawPid> = threads(root, pid);
             new.retain(|tid| !done.contains(tid));
@@ -146,7 +224,7 @@ pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
                 break;
             }
             for tid in new {
-                // A thread that has gone needs no CPU; a refusal leaves it where it is, as `doctor` says.
+                // A thread that has gone needs no CPU. One that may not be bound stays where it is; `doctor` tells of that.
                 let _ = sys::set_affinity(tid, cpus);
                 done.push(tid);
             }
@@ -162,19 +240,19 @@ mod tests {
     fn names_with_parentheses_are_read() {
         let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
         for name in ["x", "a b", "a) R 1 (", ") Z 0 0"] {
-            let process = Process::parse(5, &format!("5 ({name}) {tail}")).unwrap();
-            let expected = Process { pid: 5, state: 'S', parent: 7, group: 8, session: 9, start: 4242 };
+            let process = Process::parse(5, format!("5 ({name}) {tail}").as_bytes()).unwrap();
+            let expected = Process { pid: 5, state: 'S', parent: 7, group: 8, session: 9, threads: 1, start: 4242 };
             assert_eq!(process, expected, "{name}");
         }
-        assert_eq!(Process::parse(5, "5 (x"), None);
-        assert_eq!(Process::parse(5, "5 (x) S 1"), None);
+        assert_eq!(Process::parse(5, b"5 (x"), None);
+        assert_eq!(Process::parse(5, b"5 (x) S 1"), None);
     }
 
     #[test]
     fn trees_are_read_under_a_root() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        let stat = |pid: i32, parent: i32| format!("{pid} (p) S {parent} {pid} {pid}{} 77 0", " 0".repeat(15));
+        let stat = |pid: i32, parent: i32| format!("{pid} (p) S {parent} {pid} {pid}{} 1 0 77 0", " 0".repeat(13));
         for (pid, parent, kids) in [(10, 1, "11 12"), (11, 10, ""), (12, 10, "13"), (13, 12, ""), (20, 1, "")] {
             let task = dir.path().join(format!("proc/{pid}/task/{pid}"));
             std::fs::create_dir_all(&task).unwrap();
@@ -182,8 +260,11 @@ mod tests {
             std::fs::write(dir.path().join(format!("proc/{pid}/stat")), stat(pid, parent)).unwrap();
         }
         std::fs::write(dir.path().join("proc/13/environ"), b"A=1\0COSCHED_RUN=10-77\0COSCHED_RUNNER=x\0").unwrap();
-        let pids: Vec<RawPid> = descendants(&root, 10).iter().map(|process| process.pid).collect();
-        assert_eq!(pids, [10, 11, 12, 13]);
+        for found in [descendants(&root, 10), OpenProcess::open(&root, 10).unwrap().descendants(&root)] {
+            let mut pids: Vec<RawPid> = found.iter().map(|process| process.pid).collect();
+            pids.sort_unstable();
+            assert_eq!(pids, [10, 11, 12, 13]);
+        }
         assert_eq!(all_pids(&root), [10, 11, 12, 13, 20]);
         assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
         assert_eq!(variable(&root, 13, "B"), None);
@@ -199,7 +280,7 @@ mod tests {
         let root = Root::default();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let process = Process::read(&root, child.id() as RawPid).unwrap();
-        // The same number, started at another time: what a stale record of an earlier process looks like.
+        // A stale record of an earlier process has the same number and another start time.
         let stale = Process { start: process.start + 1, ..process };
         assert!(stale.handle(&root).is_none());
         assert!(!stale.signal(&root, Signal::KILL));

@@ -1,5 +1,5 @@
-//! System calls that have no safe wrapper elsewhere. This file, `spawn` and `counters` hold all unsafe code of the
-//! project.
+//! System calls that have no safe wrapper elsewhere. This file, `spawn`, `guardian` and `counters::sys` hold all unsafe
+//! code of the project.
 #![allow(unsafe_code)]
 
 use cosched_core::{CpuId, CpuSet, Nanos};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A process number of the kernel.
 pub(crate) type RawPid = i32;
 
-/// A set of blocked signals, to be given back to children.
+/// A set of blocked signals, as children are to have it.
 #[derive(Clone, Copy)]
 pub(crate) struct SignalMask(libc::sigset_t);
 
@@ -54,7 +54,7 @@ fn sigset(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
-/// Blocks `signals` and gives a descriptor to read them from instead, with the mask as it was before.
+/// Blocks `signals`; returns a descriptor to read them from, and the mask as it was before.
 ///
 /// # Errors
 /// The kernel's own.
@@ -102,14 +102,14 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// The next signal of a descriptor from [`take_signals`]; `None` when there is none.
-pub(crate) fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
-    // SAFETY: the buffer is as large as the length that is passed, and any bytes are a valid signalfd_siginfo.
+/// Takes up to `MOST` of the signals that wait in a descriptor from [`take_signals`].
+pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
+    // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
     unsafe {
-        let mut info: libc::signalfd_siginfo = std::mem::zeroed();
-        let size = size_of::<libc::signalfd_siginfo>();
-        let got = libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size);
-        (got == size as isize).then_some(info.ssi_signo as i32)
+        let mut infos: [libc::signalfd_siginfo; MOST] = std::mem::zeroed();
+        let got = libc::read(fd.as_raw_fd(), (&raw mut infos).cast(), size_of_val(&infos));
+        let count = usize::try_from(got).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
+        infos[..count].iter().map(|info| info.ssi_signo as i32).collect()
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// Asks for `signal` when the parent dies.
+/// Makes the kernel send `signal` to this process when its parent dies.
 ///
 /// # Errors
 /// The kernel's own.

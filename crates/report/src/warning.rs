@@ -98,6 +98,13 @@ pub enum RunWarning {
         /// Why there is none.
         why: String,
     },
+    /// A job could not be put into a cgroup; it is frozen by signals.
+    NoGroup {
+        /// Its name.
+        job: String,
+        /// Why.
+        why: String,
+    },
     /// A job could not be frozen or thawed.
     FreezeFailed {
         /// The job's name.
@@ -143,6 +150,7 @@ impl RunWarning {
             RunWarning::Lingers { .. } => "lingers",
             RunWarning::GuardianReplaced => "guardian-replaced",
             RunWarning::NoGuardian { .. } => "no-guardian",
+            RunWarning::NoGroup { .. } => "no-cgroup",
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",
         }
@@ -183,6 +191,7 @@ impl RunWarning {
             RunWarning::NoGuardian { why } => {
                 format!("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")
             }
+            RunWarning::NoGroup { job, why } => format!("job {job} has no cgroup ({why}): it is frozen by signals"),
             RunWarning::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
             RunWarning::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
         }

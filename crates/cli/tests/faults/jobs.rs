@@ -1,6 +1,6 @@
 //! Jobs that do what jobs should not.
 
-use crate::support::{Mix, Run, counting, freezers, is_complete, signal, until};
+use crate::support::{Mix, Run, counting, freezers, is_complete, seen, signal, until};
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 
@@ -20,6 +20,51 @@ fn forked_children_are_frozen_and_freed() {
             let text = std::fs::read_to_string(run.dir.path().join(kid)).unwrap();
             assert!(is_complete(&text, LINES), "{kid}: {text:?}");
         }
+    }
+}
+
+/// Whatever left its session, forks there all the time, or was orphaned there: nothing of it runs while the run is
+/// suspended, and all of it goes on afterwards.
+#[test]
+fn processes_that_leave_their_session_are_frozen_and_freed() {
+    for freeze in freezers() {
+        let leaves = format!("setsid sh -c '{}' > left & wait", counting(LINES));
+        let storm = "setsid sh -c 'i=0; while [ $i -lt 400 ]; do i=$((i+1)); /bin/true & (:); done; wait; echo end'";
+        let orphan = format!("setsid sh -c '({}) > orphan & exit'; wait; {}", counting(LINES), counting(LINES));
+        let mix = Mix::default()
+            .shell("leaves", &leaves)
+            .shell("storm", &format!("{storm} > storm & wait"))
+            .shell("orphans", &orphan)
+            .counting(2, LINES);
+        let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
+        let left = || run.marked().iter().filter(|process| process.pid == process.session).count() > 5;
+        until("a process has left its session", left);
+        for _ in 0..3 {
+            run.send(Signal::TSTP);
+            until("the run stands still", || seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z'));
+            let cpu = || run.marked().iter().map(|process| (process.pid, process.cpu_ticks)).collect::<Vec<_>>();
+            // A frozen group stands still a little after the request.
+            until("the jobs stand still", || {
+                let before = cpu();
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                cpu() == before
+            });
+            if freeze == "signals" {
+                // A parent in state D waits for a stopped child that has not executed its program yet.
+                let marked = run.marked();
+                assert!(marked.iter().all(|process| "TD".contains(process.state)), "{marked:?}");
+            }
+            run.send(Signal::CONT);
+            std::thread::sleep(std::time::Duration::from_millis(30));
+        }
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        run.nothing_left();
+        run.logs_complete(2, LINES, true);
+        for file in ["left", "orphan"] {
+            let text = std::fs::read_to_string(run.dir.path().join(file)).unwrap();
+            assert!(is_complete(&text, LINES), "{file}: {text:?}");
+        }
+        assert_eq!(std::fs::read_to_string(run.dir.path().join("storm")).unwrap(), "end\n");
     }
 }
 

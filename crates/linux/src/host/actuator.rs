@@ -1,0 +1,177 @@
+//! Carries out decisions: jobs are bound to CPUs, frozen and thawed, and paced on emulated small cores.
+
+use super::lifecycle::{Hold, Lifecycle};
+use super::notice::{Notice, Notices};
+use crate::emulate::SmallCores;
+use crate::process;
+use crate::stop::SignalStop;
+use crate::sys::{self, RawPid};
+use crate::tree::Tree;
+use cosched_core::{CpuSet, Nanos, TaskId};
+use std::time::Duration;
+
+/// How often processes that were forked while their job was bound are looked for.
+const BINDS: u32 = 8;
+/// How long a suspended run waits for its jobs to stand still before it does so itself, in milliseconds.
+const SETTLE_MS: u32 = 100;
+
+/// Makes jobs run where and when they are to.
+pub(crate) struct Actuator {
+    jobs: Vec<Option<Reins>>,
+    /// The CPUs of this process, where a job that is to end may run.
+    home: CpuSet,
+    small: Option<SmallCores>,
+    notices: Notices,
+}
+
+/// One job that has started.
+struct Reins {
+    cpus: CpuSet,
+    frozen: bool,
+    /// Frozen for the paused part of a period on an emulated small core, not by the policy.
+    paused: bool,
+    by: Freezer,
+}
+
+enum Freezer {
+    Group,
+    Signals(SignalStop),
+}
+
+impl Actuator {
+    pub(crate) fn new(jobs: usize, home: CpuSet, small: Option<SmallCores>, notices: Notices) -> Actuator {
+        Actuator { jobs: std::iter::repeat_with(|| None).take(jobs).collect(), home, small, notices }
+    }
+
+    fn reins(&self, task: TaskId) -> Option<&Reins> {
+        self.jobs.get(task.0 as usize)?.as_ref()
+    }
+
+    /// Takes charge of a job that is about to start, and binds it.
+    pub(crate) fn take(&mut self, task: TaskId, tree: &Tree, cpus: &CpuSet) {
+        // A refusal leaves the job where the kernel puts it.
+        let _ = sys::set_affinity(tree.main.pid, cpus);
+        let by = if tree.group().is_some() { Freezer::Group } else { Freezer::Signals(SignalStop::default()) };
+        self.jobs[task.0 as usize] = Some(Reins { cpus: cpus.clone(), frozen: false, paused: false, by });
+    }
+
+    /// Lets go of a job that has ended.
+    pub(crate) fn forget(&mut self, task: TaskId) {
+        self.jobs[task.0 as usize] = None;
+    }
+
+    /// Whether a job is frozen, by the policy or for a pause.
+    pub(crate) fn is_frozen(&self, task: TaskId) -> bool {
+        self.reins(task).is_some_and(|reins| reins.frozen)
+    }
+
+    /// What keeps a job from running.
+    pub(crate) fn hold(&self, task: TaskId) -> Hold {
+        match self.reins(task) {
+            Some(Reins { frozen: true, by: Freezer::Group, .. }) => Hold::Unseen,
+            Some(Reins { frozen: true, by: Freezer::Signals(_), .. }) => Hold::Signalled,
+            _ => Hold::Free,
+        }
+    }
+
+    /// Speed of the CPUs that a job is bound to, as a share of their real speed; below 1 on emulated small cores.
+    pub(crate) fn speed(&self, task: TaskId) -> f64 {
+        match (&self.small, self.reins(task)) {
+            (Some(small), Some(reins)) if small.slows(&reins.cpus) => small.share,
+            _ => 1.0,
+        }
+    }
+
+    /// Freezes or thaws a job; tells the user when that fails.
+    pub(crate) fn set_frozen(&mut self, life: &Lifecycle, task: TaskId, frozen: bool) {
+        let Some(tree) = life.tree(task) else { return };
+        let Some(reins) = self.jobs[task.0 as usize].as_mut() else { return };
+        // Whatever it was frozen for, from now on it is as the caller wants it.
+        reins.paused = false;
+        if std::mem::replace(&mut reins.frozen, frozen) == frozen {
+            return;
+        }
+        match &mut reins.by {
+            Freezer::Group => {
+                if let Some(Err(error)) = tree.group().map(|group| group.freeze(frozen)) {
+                    self.notices.tell(Notice::FreezeFailed { job: life.name(task).to_owned(), why: error.to_string() });
+                }
+            }
+            Freezer::Signals(stop) if frozen => stop.stop(tree),
+            Freezer::Signals(stop) => stop.go_on(tree, life.stopped_itself(task)),
+        }
+    }
+
+    /// Looks again at jobs that were stopped by signals, where something may have escaped; says whether nothing has.
+    pub(crate) fn look_again(&mut self, life: &Lifecycle) -> bool {
+        let mut complete = true;
+        for task in life.tasks() {
+            if let Some(tree) = life.tree(task)
+                && let Some(Reins { frozen: true, by: Freezer::Signals(stop), .. }) = &mut self.jobs[task.0 as usize]
+            {
+                complete &= stop.look_again(tree);
+            }
+        }
+        complete
+    }
+
+    /// Looks again until nothing has escaped, for a moment: before a standstill in which nobody looks.
+    pub(crate) fn settle(&mut self, life: &mut Lifecycle) {
+        for _ in 0..SETTLE_MS {
+            life.adopt_orphans();
+            if self.look_again(life) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Binds all processes of a job, also those that are forked meanwhile.
+    pub(crate) fn bind(&mut self, life: &Lifecycle, task: TaskId, cpus: &CpuSet) {
+        let Some(tree) = life.tree(task) else { return };
+        let Some(reins) = self.jobs[task.0 as usize].as_mut().filter(|reins| reins.cpus != *cpus) else { return };
+        reins.cpus = cpus.clone();
+        let mut done: Vec<RawPid> = Vec::new();
+        for _ in 0..BINDS {
+            let mut new: Vec<RawPid> = match tree.group() {
+                Some(group) => group.processes(),
+                None => tree.members().iter().map(|process| process.pid).collect(),
+            };
+            new.retain(|pid| !done.contains(pid));
+            if new.is_empty() {
+                break;
+            }
+            process::bind(tree.root(), &new, cpus);
+            done.append(&mut new);
+        }
+    }
+
+    /// Gives a job back to the kernel: thawed, and on all CPUs.
+    pub(crate) fn release(&mut self, life: &Lifecycle, task: TaskId) {
+        let home = self.home.clone();
+        self.bind(life, task, &home);
+        self.set_frozen(life, task, false);
+    }
+
+    /// Pauses and continues jobs on emulated small cores; when to do so again.
+    pub(crate) fn pace(&mut self, life: &Lifecycle, now: Nanos) -> Option<Nanos> {
+        let small = self.small.clone()?;
+        let (runs, until) = small.phase(now);
+        let mut any = false;
+        for task in life.tasks() {
+            let Some(reins) = self.reins(task) else { continue };
+            let slowed = small.slows(&reins.cpus) && matches!(reins.by, Freezer::Group);
+            let (frozen, paused) = (reins.frozen, reins.paused);
+            any |= slowed;
+            if slowed && !runs && !frozen {
+                self.set_frozen(life, task, true);
+                if let Some(reins) = &mut self.jobs[task.0 as usize] {
+                    reins.paused = true;
+                }
+            } else if paused && (runs || !slowed) {
+                self.set_frozen(life, task, false);
+            }
+        }
+        any.then_some(until)
+    }
+}

@@ -1,0 +1,31 @@
+//! The run's clock.
+
+use cosched_core::Nanos;
+
+/// The machine's monotonic clock.
+pub(crate) fn monotonic() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+/// Time since the start of the run, without the time in which the whole run was suspended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunClock {
+    started: Nanos,
+    suspended: Nanos,
+}
+
+impl RunClock {
+    pub(crate) fn start() -> RunClock {
+        RunClock { started: monotonic(), suspended: Nanos::ZERO }
+    }
+
+    pub(crate) fn now(&self) -> Nanos {
+        monotonic() - self.started - self.suspended
+    }
+
+    /// Does not count the time since `began`, an instant of [`monotonic`].
+    pub(crate) fn leave_out_since(&mut self, began: Nanos) {
+        self.suspended += monotonic() - began;
+    }
+}

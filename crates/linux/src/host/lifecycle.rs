@@ -1,0 +1,400 @@
+//! The life of the jobs: they are started, watched over with every process that they start, ended, and reaped.
+//!
+//! Nothing here knows how a job is kept from running or how it is counted: callers say which stops are theirs, and get
+//! each job's process before it becomes its program.
+
+use super::children::OwnChildren;
+use super::config::HostJob;
+use super::error::{HostError, system};
+use super::guard::Guard;
+use super::notice::{Notice, Notices};
+use crate::cgroup::{JobGroup, RunGroup};
+use crate::guardian::Charge;
+use crate::interrupts::ENDING;
+use crate::meminfo;
+use crate::mend::{self, Reach};
+use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE};
+use crate::root::Root;
+use crate::spawn::{self, Program, Surroundings};
+use crate::sys::{self, FileLimit, RawPid, SignalMask, Status};
+use crate::tree::Tree;
+use cosched_core::{CpuSet, Event, Exit, Nanos, TaskId};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// What keeps a job from running, beside itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Nothing.
+    Free,
+    /// Something that the job's parent is not told of.
+    Unseen,
+    /// A stop signal, which the job's parent is told of as of any other.
+    Signalled,
+}
+
+/// A job of which nothing is left.
+pub(crate) struct Ended {
+    pub(crate) task: TaskId,
+    pub(crate) exit: Exit,
+    /// Its CPU time, see [`Lifecycle::cpu_time`].
+    pub(crate) cpu_time: Option<Nanos>,
+}
+
+/// All jobs, started or not.
+pub(crate) struct Lifecycle {
+    root: Root,
+    token: String,
+    jobs: Vec<Job>,
+    /// Makes a cgroup for each job; without it a job's processes are found by family.
+    group: Option<RunGroup>,
+    guard: Guard,
+    children: OwnChildren,
+    max_pause: Nanos,
+    signals: OwnedFd,
+    mask: SignalMask,
+    files: Option<FileLimit>,
+    notices: Notices,
+}
+
+struct Job {
+    name: String,
+    program: Program,
+    live: Option<Live>,
+}
+
+struct Live {
+    tree: Tree,
+    /// How the job's own process ended, and the CPU time of it and of what it waited for.
+    main_end: Option<(Exit, Nanos)>,
+    /// Since when it has been stopped by somebody else than us.
+    stopped_itself: Option<Nanos>,
+    oom_kills_before: u64,
+}
+
+impl Lifecycle {
+    /// Gets everything ready; no job is started yet. `home` are the CPUs that the guardian gives back to jobs.
+    ///
+    /// # Errors
+    /// What is missing for a safe run.
+    pub(crate) fn new(
+        root: Root,
+        token: String,
+        jobs: Vec<HostJob>,
+        group: Option<RunGroup>,
+        home: CpuSet,
+        max_pause: Nanos,
+        notices: Notices,
+    ) -> Result<Lifecycle, HostError> {
+        if !sys::is_single_threaded() {
+            return Err(HostError::Threads);
+        }
+        let mended = mend::mend(&root, Reach::Near);
+        if !mended.is_empty() {
+            notices.tell(Notice::Mended(mended));
+        }
+        sys::become_subreaper().map_err(system("becoming the reaper of orphans"))?;
+        let group_dir = group.as_ref().map(|group| group.dir().to_owned());
+        let charge = Charge { root: root.clone(), token: token.clone(), group: group_dir, cpus: home };
+        let guard = Guard::start(charge, notices.clone());
+        let taken = [&ENDING[..], &[libc::SIGCHLD, libc::SIGTSTP]].concat();
+        let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
+        let jobs = jobs.into_iter().map(|job| Job { name: job.name, program: job.program, live: None });
+        Ok(Lifecycle {
+            token,
+            jobs: jobs.collect(),
+            group,
+            guard,
+            children: OwnChildren::of_this_process(&root),
+            max_pause,
+            signals,
+            mask,
+            // Without a higher limit fewer jobs can be counted at once, which is told where it happens.
+            files: sys::raise_file_limit().ok(),
+            notices,
+            root,
+        })
+    }
+
+    /// Every task, started or not.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> + use<> {
+        (0..self.jobs.len() as u32).map(TaskId)
+    }
+
+    pub(crate) fn name(&self, task: TaskId) -> &str {
+        &self.jobs[task.0 as usize].name
+    }
+
+    fn live(&self, task: TaskId) -> Option<&Live> {
+        self.jobs.get(task.0 as usize)?.live.as_ref()
+    }
+
+    /// The processes of a job that has started and not ended.
+    pub(crate) fn tree(&self, task: TaskId) -> Option<&Tree> {
+        self.live(task).map(|live| &live.tree)
+    }
+
+    /// Whether a job exists, and may be started.
+    pub(crate) fn can_start(&self, task: TaskId) -> bool {
+        self.jobs.get(task.0 as usize).is_some_and(|job| job.live.is_none())
+    }
+
+    /// Whether a job stands still because it stopped itself, or because somebody else stopped it.
+    pub(crate) fn stopped_itself(&self, task: TaskId) -> bool {
+        self.live(task).is_some_and(|live| live.stopped_itself.is_some())
+    }
+
+    /// CPU time of a job by the kernel's own accounts: those of its cgroup, or, once its own process has ended, those of
+    /// that process and of what it waited for.
+    pub(crate) fn cpu_time(&self, task: TaskId) -> Option<Nanos> {
+        self.live(task)?.cpu_time()
+    }
+
+    /// Starts a job. `ready` is called with its name and its processes while it waits to become its program.
+    ///
+    /// # Errors
+    /// The program could not be started.
+    pub(crate) fn start(&mut self, task: TaskId, ready: impl FnOnce(&str, &Tree)) -> io::Result<()> {
+        let ix = task.0 as usize;
+        let mut program = self.jobs[ix].program.clone();
+        // A run within a run puts its own mark in place of the outer one.
+        program.env.retain(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
+        program.env.push((OsString::from(RUN_VARIABLE), OsString::from(&self.token)));
+        program.env.push((OsString::from(JOB_VARIABLE), OsString::from(&self.jobs[ix].name)));
+        let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root };
+        let waiting = spawn::prepare(&program, &around)?;
+        let process = waiting.process;
+        let group = self.join_group(task, process.pid);
+        let live = Live {
+            tree: Tree::new(self.root.clone(), process, group),
+            main_end: None,
+            stopped_itself: None,
+            oom_kills_before: meminfo::oom_kills(&self.root).unwrap_or(0),
+        };
+        let job = &mut self.jobs[ix];
+        ready(&job.name, &job.live.insert(live).tree);
+        if !self.guard.job(&process) {
+            self.replace_guardian();
+        }
+        let started = waiting.go().and_then(|started| started.wait(&program));
+        if started.is_err() {
+            // The process ends by itself and is reaped as an unknown child.
+            self.jobs[ix].live = None;
+            self.farewell(process.pid);
+        }
+        started.map(drop)
+    }
+
+    fn join_group(&mut self, task: TaskId, pid: RawPid) -> Option<JobGroup> {
+        let joined = self.group.as_ref()?.job(task.0).and_then(|group| group.add(pid).map(|()| group));
+        joined
+            .map_err(|error| {
+                let job = self.name(task).to_owned();
+                self.notices.tell(Notice::NoGroup { job, why: error.to_string() });
+            })
+            .ok()
+    }
+
+    fn farewell(&mut self, pid: RawPid) {
+        if !self.guard.gone(pid) {
+            self.replace_guardian();
+        }
+    }
+
+    fn replace_guardian(&mut self) {
+        let mains: Vec<Process> = self.jobs.iter().filter_map(|job| Some(job.live.as_ref()?.tree.main)).collect();
+        self.guard.replace(&mains);
+    }
+
+    /// Waits until a signal comes, at most for `timeout`; the signals that came.
+    ///
+    /// # Errors
+    /// Signals can't be waited for.
+    pub(crate) fn wait(&mut self, timeout: Option<Nanos>) -> Result<Vec<i32>, HostError> {
+        let timeout = timeout
+            .map(|time| Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as i64 });
+        let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Vec::new()),
+            // Six signals are taken, and of each at most one waits.
+            Ok(_) => Ok(sys::pending_signals::<8>(self.signals.as_fd())),
+            Err(error) => Err(system("waiting for signals")(error.into())),
+        }
+    }
+
+    /// Takes in all children whose state changed, to be called after SIGCHLD: what jobs did by themselves goes to `events`,
+    /// and the jobs of which nothing is left are returned. `hold` tells a job's own stops from those of the caller.
+    pub(crate) fn reap(&mut self, now: Nanos, hold: impl Fn(TaskId) -> Hold, events: &mut Vec<Event>) -> Vec<Ended> {
+        let mut changed = false;
+        while let Some(waited) = sys::wait_any() {
+            changed = true;
+            let is_gone = matches!(waited.status, Status::Exited(_) | Status::Signaled(_));
+            if is_gone {
+                // Its number may be given to another child now.
+                self.children.forget();
+            }
+            if self.guard.is(waited.pid) {
+                if is_gone {
+                    self.replace_guardian();
+                }
+                continue;
+            }
+            let is_main =
+                |job: &Job| job.live.as_ref().is_some_and(|l| l.tree.main.pid == waited.pid && !l.tree.main_gone);
+            let Some(ix) = self.jobs.iter().position(is_main) else { continue };
+            let task = TaskId(ix as u32);
+            if is_gone {
+                self.main_ended(task, waited, events);
+            } else {
+                self.main_paused(task, waited.status == Status::Stopped, now, hold(task), events);
+            }
+        }
+        if changed { self.settle() } else { Vec::new() }
+    }
+
+    /// A job's own process was stopped, or continued.
+    fn main_paused(&mut self, task: TaskId, stopped: bool, now: Nanos, hold: Hold, events: &mut Vec<Event>) {
+        let job = &mut self.jobs[task.0 as usize];
+        let Some(live) = &mut job.live else { return };
+        if !stopped {
+            if live.stopped_itself.take().is_some() {
+                events.push(Event::Woke(task));
+            }
+        } else if hold != Hold::Signalled && live.stopped_itself.is_none() {
+            live.stopped_itself = Some(now);
+            events.push(Event::Slept(task));
+            self.notices.tell(Notice::StoppedItself { job: job.name.clone() });
+        }
+    }
+
+    fn main_ended(&mut self, task: TaskId, waited: sys::Waited, events: &mut Vec<Event>) {
+        let Some(live) = &mut self.jobs[task.0 as usize].live else { return };
+        live.tree.main_gone = true;
+        if live.stopped_itself.take().is_some() {
+            events.push(Event::Woke(task));
+        }
+        let exit = match waited.status {
+            Status::Exited(code) => Exit::Code(code),
+            Status::Signaled(signal) => {
+                let by_group = live.tree.group().and_then(JobGroup::oom_kills).map(|kills| kills > 0);
+                let on_machine = || Some(meminfo::oom_kills(&self.root)? > live.oom_kills_before);
+                let oom = signal == libc::SIGKILL && by_group.or_else(on_machine) == Some(true);
+                Exit::Signal { signal, oom }
+            }
+            Status::Stopped | Status::Continued => Exit::Unknown,
+        };
+        live.main_end = Some((exit, waited.cpu_time));
+        self.adopt_orphans();
+        let job = &mut self.jobs[task.0 as usize];
+        if let Some(live) = &mut job.live
+            && live.tree.is_alive()
+        {
+            let processes = live.tree.members().len();
+            self.notices.tell(Notice::Lingers { job: job.name.clone(), processes });
+        }
+    }
+
+    /// Gives orphans, which have become children of this process, back to the jobs that they belong to. Jobs with a
+    /// cgroup need none of this.
+    pub(crate) fn adopt_orphans(&mut self) {
+        if self.jobs.iter().all(|job| job.live.as_ref().is_none_or(|live| live.tree.group().is_some())) {
+            return;
+        }
+        let Some(children) = self.children.news() else { return };
+        let live = self.jobs.iter().filter_map(|job| job.live.as_ref());
+        let mut mains: Vec<RawPid> = live.filter(|l| !l.tree.main_gone).map(|live| live.tree.main.pid).collect();
+        mains.sort_unstable();
+        for pid in children {
+            if mains.binary_search(&pid).is_ok() || self.guard.is(pid) {
+                continue;
+            }
+            // A zombie is about to be reaped.
+            let Some(process) = Process::read(&self.root, pid).filter(|process| process.state != 'Z') else { continue };
+            let token = &self.token;
+            let owner = self.jobs.iter_mut().find_map(|job| {
+                let live = job.live.as_mut()?;
+                (live.tree.knows(&process) || live.tree.owns(&process, token, &job.name)).then_some(live)
+            });
+            match owner {
+                Some(live) => live.tree.adopt(process),
+                // In the middle of an exec a process shows no environment: look again next time.
+                None => self.children.forget(),
+            }
+        }
+    }
+
+    /// Takes out the jobs of which nothing is left.
+    fn settle(&mut self) -> Vec<Ended> {
+        let waits = |job: &Job| job.live.as_ref().is_some_and(|live| live.main_end.is_some());
+        if !self.jobs.iter().any(waits) {
+            return Vec::new();
+        }
+        self.adopt_orphans();
+        let mut ended = Vec::new();
+        for ix in 0..self.jobs.len() {
+            let job = &mut self.jobs[ix];
+            let Some(mut live) = job.live.take() else { continue };
+            let end = live.main_end.clone();
+            let Some((exit, _)) = end.filter(|_| !live.tree.is_alive()) else {
+                job.live = Some(live);
+                continue;
+            };
+            ended.push(Ended { task: TaskId(ix as u32), exit, cpu_time: live.cpu_time() });
+            self.farewell(live.tree.main.pid);
+        }
+        ended
+    }
+
+    /// Continues jobs that have stood still of their own accord for too long; when the next one is due. A job that `hold`
+    /// says is kept from running has to wait until it no longer is: SIGCONT would set it free.
+    pub(crate) fn continue_stopped(&mut self, now: Nanos, hold: impl Fn(TaskId) -> Hold) -> Option<Nanos> {
+        let mut next: Option<Nanos> = None;
+        for (ix, job) in self.jobs.iter_mut().enumerate() {
+            let Some(live) = &mut job.live else { continue };
+            let Some(since) = live.stopped_itself else { continue };
+            if hold(TaskId(ix as u32)) != Hold::Free {
+                continue;
+            }
+            let due = since + self.max_pause;
+            if due <= now {
+                let _ = sys::kill(-live.tree.main.pid, libc::SIGCONT);
+                self.notices.tell(Notice::Continued { job: job.name.clone() });
+                // SIGCHLD says in a moment that it goes on; until then it must not be continued a second time.
+                live.stopped_itself = Some(now);
+            } else {
+                next = Some(next.map_or(due, |next| next.min(due)));
+            }
+        }
+        next
+    }
+
+    /// Forgets that a job has stopped itself, because it is about to be continued.
+    pub(crate) fn forget_stop(&mut self, task: TaskId) {
+        if let Some(live) = self.jobs.get_mut(task.0 as usize).and_then(|job| job.live.as_mut()) {
+            live.stopped_itself = None;
+        }
+    }
+}
+
+impl Live {
+    fn cpu_time(&self) -> Option<Nanos> {
+        let grouped = self.tree.group().and_then(JobGroup::cpu_time_us).map(|us| Nanos(us * 1_000));
+        grouped.or(self.main_end.as_ref().map(|(_, time)| *time))
+    }
+}
+
+impl Drop for Lifecycle {
+    fn drop(&mut self) {
+        // Groups remove themselves; those that are still in use are released.
+        self.jobs.clear();
+        self.group = None;
+        // Before signals act again, one of which may end this process.
+        self.guard.dismiss();
+        sys::restore_mask(&self.mask);
+        if let Some(limit) = &self.files {
+            sys::restore_file_limit(limit);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What jobs have used: hardware events and CPU time of each, energy of the package.
+
+use super::notice::{Notice, Notices};
+use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
+use crate::emulate::SlowClock;
+use crate::energy::{EnergyMeter, NoEnergy};
+use crate::root::Root;
+use crate::sys::RawPid;
+use cosched_core::{Absence, Counts, Nanos, Reading, TaskId, Usage};
+
+/// Counts each job, and the energy of all.
+pub(crate) struct Meter {
+    support: CounterSupport,
+    energy: Result<EnergyMeter, NoEnergy>,
+    jobs: Vec<Metered>,
+    notices: Notices,
+}
+
+#[derive(Default)]
+enum Metered {
+    #[default]
+    NotStarted,
+    Live {
+        counters: Option<JobCounters>,
+        slow_clock: SlowClock,
+    },
+    /// Its last figures.
+    Ended(Usage),
+}
+
+impl Meter {
+    pub(crate) fn new(root: &Root, jobs: usize, support: CounterSupport, notices: Notices) -> Meter {
+        let jobs = std::iter::repeat_with(Metered::default).take(jobs).collect();
+        Meter { support, energy: EnergyMeter::open(root), jobs, notices }
+    }
+
+    pub(crate) fn support(&self) -> &CounterSupport {
+        &self.support
+    }
+
+    /// Counts the job of this process from the moment in which it becomes its program.
+    pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid) {
+        let counters = rustix::process::Pid::from_raw(pid).map(|pid| {
+            let (counters, problems) = JobCounters::open(pid, &self.support.usable, Start::OnExec);
+            let refused = |problem: &&CounterProblem| matches!(problem.cause, ProblemCause::Refused(_));
+            if let Some(problem) = problems.iter().find(refused) {
+                self.notices.tell(Notice::CountersFailed { job: name.to_owned(), why: problem.to_string() });
+            }
+            counters
+        });
+        self.jobs[task.0 as usize] = Metered::Live { counters, slow_clock: SlowClock::default() };
+    }
+
+    /// What a job has used since its start. `accounted` is its CPU time by the kernel's own accounts, taken where perf
+    /// events are refused; `speed` is that of the cores it was on since the last read, as a share of their real speed.
+    pub(crate) fn read(&mut self, task: TaskId, accounted: impl FnOnce() -> Option<Nanos>, speed: f64) -> Usage {
+        let unread = |why| Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) };
+        let (counters, slow_clock) = match &mut self.jobs[task.0 as usize] {
+            Metered::NotStarted => return unread(Absence::NotStarted),
+            Metered::Ended(last) => return last.clone(),
+            Metered::Live { counters, slow_clock } => (counters, slow_clock),
+        };
+        let mut usage = match counters {
+            Some(counters) => Usage {
+                task,
+                cpu_time: counters.read_cpu_time(),
+                counts: counters.read(),
+                multiplexed: counters.multiplexed(),
+                residency: Reading::Absent(Absence::NotTold),
+            },
+            None => unread(Absence::NoPermission),
+        };
+        if !usage.cpu_time.is_value()
+            && let Some(time) = accounted()
+        {
+            usage.cpu_time = Reading::Value(time);
+        }
+        usage.cpu_time = usage.cpu_time.map(|time| slow_clock.stretch(time, speed));
+        usage
+    }
+
+    /// Keeps the last figures of a job that has ended, and closes its counters.
+    pub(crate) fn close(&mut self, task: TaskId, accounted: Option<Nanos>, speed: f64) {
+        let last = self.read(task, || accounted, speed);
+        self.jobs[task.0 as usize] = Metered::Ended(last);
+    }
+
+    /// Forgets a job: it has not started, or is to start anew.
+    pub(crate) fn reset(&mut self, task: TaskId) {
+        self.jobs[task.0 as usize] = Metered::NotStarted;
+    }
+
+    /// Energy of the processor package since the meter was made, in joules.
+    pub(crate) fn energy_j(&mut self) -> Reading<f64> {
+        match &mut self.energy {
+            Ok(meter) => meter.joules(),
+            Err(problem) => Reading::Absent(problem.reason),
+        }
+    }
+}

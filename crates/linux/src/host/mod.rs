@@ -1,0 +1,285 @@
+//! This machine as a backend: real processes, frozen and thawed, bound to CPUs, counted and waited for.
+//!
+//! [`Host`] composes three parts: the lifecycle of the jobs, the actuator that lets them run or not, and the meter. It has
+//! one thread and one place where it waits: for signals (the ends of children among them) and the clock.
+
+mod actuator;
+mod capabilities;
+mod children;
+mod clock;
+mod config;
+mod error;
+mod guard;
+mod lifecycle;
+mod meter;
+mod notice;
+
+pub use capabilities::capabilities;
+pub use config::{Freezing, HostConfig, HostJob};
+pub use error::HostError;
+pub use notice::Notice;
+
+use crate::cgroup::{GroupError, RunGroup};
+use crate::meminfo;
+use crate::process;
+use crate::root::Root;
+use crate::sys::{self, RawPid};
+use actuator::Actuator;
+use clock::{RunClock, monotonic};
+use cosched_core::{
+    Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading, TaskId, Usage,
+};
+use error::system;
+use lifecycle::Lifecycle;
+use meter::Meter;
+use notice::Notices;
+use rustix::process::Signal;
+use std::io;
+use std::sync::Arc;
+
+/// This machine.
+pub struct Host {
+    root: Root,
+    machine: Arc<Machine>,
+    freezing: Freezing,
+    group_problem: Option<GroupError>,
+    lifecycle: Lifecycle,
+    actuator: Actuator,
+    meter: Meter,
+    mem_keep: Option<u64>,
+    /// Told by the next wait.
+    queued: Vec<Event>,
+    clock: RunClock,
+}
+
+impl Host {
+    /// Gets everything ready; no job is started yet.
+    ///
+    /// # Errors
+    /// What is missing for a safe run.
+    pub fn new(config: HostConfig) -> Result<Host, HostError> {
+        let HostConfig { root, machine, jobs, freezing, counters, mem_keep, max_pause, small, notice } = config;
+        let notices = Notices::new(notice);
+        let no_proc = || io::Error::new(io::ErrorKind::NotFound, "/proc is not mounted");
+        let token = process::own_token(&root).ok_or_else(no_proc).map_err(system("finding this process in /proc"))?;
+        let (group, group_problem) = match freezing {
+            Freezing::Signals => (None, None),
+            Freezing::Cgroup => (Some(RunGroup::create(&root, &token)?), None),
+            Freezing::Auto => match RunGroup::create(&root, &token) {
+                Ok(group) => (Some(group), None),
+                Err(problem) => (None, Some(problem)),
+            },
+        };
+        let freezing = if group.is_some() { Freezing::Cgroup } else { Freezing::Signals };
+        let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
+        let count = jobs.len();
+        let lifecycle = Lifecycle::new(root.clone(), token, jobs, group, home.clone(), max_pause, notices.clone())?;
+        Ok(Host {
+            machine: Arc::new(machine),
+            freezing,
+            group_problem,
+            lifecycle,
+            actuator: Actuator::new(count, home, small, notices.clone()),
+            meter: Meter::new(&root, count, counters, notices),
+            mem_keep,
+            queued: Vec::new(),
+            clock: RunClock::start(),
+            root,
+        })
+    }
+
+    /// How jobs are frozen here.
+    pub fn freezing(&self) -> Freezing {
+        self.freezing
+    }
+
+    /// Why the cgroup freezer is not used, where it was wanted.
+    pub fn group_problem(&self) -> Option<&GroupError> {
+        self.group_problem.as_ref()
+    }
+
+    fn start(&mut self, task: TaskId, cpus: &CpuSet) {
+        let Host { lifecycle, actuator, meter, .. } = self;
+        let started = lifecycle.start(task, |name, tree| {
+            actuator.take(task, tree, cpus);
+            meter.attach(task, name, tree.main.pid);
+        });
+        if let Err(error) = started {
+            actuator.forget(task);
+            meter.reset(task);
+            self.queued.push(Event::Ended { task, exit: Exit::NotStarted(error.to_string()) });
+        }
+    }
+
+    /// Takes in what became of children.
+    fn reap(&mut self, events: &mut Vec<Event>) {
+        let Host { lifecycle, actuator, meter, clock, .. } = self;
+        for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
+            meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task));
+            actuator.forget(ended.task);
+            events.push(Event::Ended { task: ended.task, exit: ended.exit });
+        }
+    }
+
+    /// Freezes all jobs, stops this process until it is continued, and goes on as before.
+    fn suspend(&mut self) {
+        let began = monotonic();
+        let running: Vec<TaskId> = self.lifecycle.tasks().filter(|&task| !self.actuator.is_frozen(task)).collect();
+        self.lifecycle.adopt_orphans();
+        for &task in &running {
+            self.actuator.set_frozen(&self.lifecycle, task, true);
+        }
+        self.actuator.settle(&mut self.lifecycle);
+        let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
+        for &task in &running {
+            self.actuator.set_frozen(&self.lifecycle, task, false);
+        }
+        self.clock.leave_out_since(began);
+    }
+}
+
+impl Backend for Host {
+    type Error = HostError;
+
+    fn machine(&self) -> Arc<Machine> {
+        self.machine.clone()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities(&self.root, &self.machine, self.meter.support(), self.freezing)
+    }
+
+    fn now(&mut self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn stopwatch(&self) -> Option<Nanos> {
+        Some(monotonic())
+    }
+
+    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), HostError> {
+        // Events that the caller has in its list already do not end the wait.
+        let before = events.len();
+        loop {
+            events.append(&mut self.queued);
+            // A job may have to be continued or paused in the meantime; the wait goes on after that.
+            let now = self.clock.now();
+            let stopped = self.lifecycle.continue_stopped(now, |task| self.actuator.hold(task));
+            let paced = self.actuator.pace(&self.lifecycle, now);
+            let wake = [until, stopped, paced].into_iter().flatten().min();
+            let timeout = match wake {
+                _ if events.len() > before => Some(Nanos::ZERO),
+                Some(wake) => Some(wake - self.clock.now()),
+                None => None,
+            };
+            let mut children = false;
+            for signal in self.lifecycle.wait(timeout)? {
+                match signal {
+                    libc::SIGCHLD => children = true,
+                    libc::SIGTSTP => self.suspend(),
+                    signal => events.push(Event::Interrupt { signal }),
+                }
+            }
+            if children {
+                self.reap(events);
+            }
+            if events.len() > before || until.is_some_and(|until| self.clock.now() >= until) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        for &task in tasks {
+            let speed = self.actuator.speed(task);
+            out.push(self.meter.read(task, || self.lifecycle.cpu_time(task), speed));
+        }
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<(), HostError> {
+        self.lifecycle.adopt_orphans();
+        let Host { lifecycle, actuator, .. } = self;
+        actuator.look_again(lifecycle);
+        for change in changes.iter().filter(|change| matches!(change, Change::Stop { .. })) {
+            actuator.set_frozen(lifecycle, change.task(), true);
+        }
+        let mut new = Vec::new();
+        let mut thaw = Vec::new();
+        for change in changes {
+            let Change::Place { task, placement, .. } = change else { continue };
+            let cpus = match placement {
+                Placement::Exclusive { cpus, .. } => cpus,
+                Placement::Shared { mask } => mask,
+            };
+            if lifecycle.can_start(*task) {
+                new.push((*task, cpus));
+            } else {
+                actuator.bind(lifecycle, *task, cpus);
+                thaw.push(*task);
+            }
+        }
+        for task in thaw {
+            actuator.set_frozen(lifecycle, task, false);
+        }
+        for (task, cpus) in new {
+            self.start(task, cpus);
+        }
+        Ok(())
+    }
+
+    fn install(&mut self, _plan: &Plan) -> Result<(), HostError> {
+        Err(HostError::NoPlans)
+    }
+
+    fn kill(&mut self, task: TaskId, how: Kill) {
+        let Host { lifecycle, actuator, .. } = self;
+        lifecycle.adopt_orphans();
+        match (lifecycle.tree(task), how) {
+            (None, _) => {}
+            (Some(tree), Kill::Term) => {
+                // First the signal, then the thaw: the job must do nothing else before it hears.
+                tree.signal(Signal::TERM);
+                lifecycle.forget_stop(task);
+                actuator.release(lifecycle, task);
+                // Also one that had stopped itself must hear it.
+                lifecycle.tree(task).into_iter().for_each(|tree| tree.signal(Signal::CONT));
+            }
+            (Some(tree), Kill::Kill) => {
+                if !tree.kill_group() {
+                    actuator.set_frozen(lifecycle, task, true);
+                    tree.kill_each();
+                    // Where the kernel lacks `cgroup.kill`, a frozen group holds even the killed.
+                    actuator.set_frozen(lifecycle, task, false);
+                }
+            }
+        }
+    }
+
+    fn restart(&mut self, task: TaskId) -> bool {
+        // Its program is spawned again when it is placed, and appends to its files.
+        let can = self.lifecycle.can_start(task);
+        if can {
+            self.meter.reset(task);
+        }
+        can
+    }
+
+    fn may_start(&mut self) -> bool {
+        let Some(keep) = self.mem_keep else { return true };
+        // A machine that does not say how much is left has not said that it is too little.
+        meminfo::read(&self.root).map_or(true, |memory| memory.usable() >= keep)
+    }
+
+    fn energy_j(&mut self) -> Reading<f64> {
+        self.meter.energy_j()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        for task in self.lifecycle.tasks() {
+            self.actuator.set_frozen(&self.lifecycle, task, false);
+            self.lifecycle.tree(task).into_iter().for_each(|tree| tree.signal(Signal::CONT));
+        }
+    }
+}

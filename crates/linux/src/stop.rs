@@ -1,0 +1,287 @@
+//! Stopping and continuing the processes of one job by signals, without a cgroup.
+//!
+//! The job's own process group is stopped by one signal, and none of its processes can fork out of it meanwhile: the
+//! kernel gives a signal for a group to a child that is just being made as well. Processes that left the group are looked
+//! for and stopped one by one. One of them may be in the middle of a fork, or one of the group in the middle of leaving,
+//! so a job of several processes is looked at again later, until all stand still and none is new.
+
+use crate::process::Process;
+use crate::sys;
+use crate::tree::Tree;
+use rustix::process::Signal;
+
+/// How often a look is repeated at once while it finds new processes.
+const LOOKS: u32 = 16;
+
+/// What was stopped of one job.
+#[derive(Debug, Default)]
+pub(crate) struct SignalStop {
+    /// Processes outside the job's process group that were stopped, to be continued one by one.
+    stopped: Vec<Process>,
+    /// Processes seen outside the group since the last stop began.
+    strays: Vec<Process>,
+    /// The strays of the stop before.
+    strays_before: Vec<Process>,
+    /// No process can have escaped: there is only one, or a second look found all of them standing still.
+    complete: bool,
+    /// How many orphans the job had taken in at the last look.
+    adopted: u32,
+}
+
+fn has(list: &[Process], process: &Process) -> bool {
+    list.iter().any(|known| known.pid == process.pid && known.start == process.start)
+}
+
+impl SignalStop {
+    /// Stops all processes of a job. See [`SignalStop::look_again`] for what may escape at first.
+    pub(crate) fn stop(&mut self, tree: &Tree) {
+        stop_group(tree);
+        self.stopped.clear();
+        self.strays_before = std::mem::take(&mut self.strays);
+        let members = self.stop_strays(tree);
+        let main_only = matches!(members[..], [only] if only.pid == tree.main.pid && !tree.main_gone);
+        // The job's own process leads its session and its group, and can leave neither.
+        self.complete = main_only || members.is_empty();
+        if !self.complete {
+            // One that was outside may have joined the group since the first signal.
+            stop_group(tree);
+        }
+    }
+
+    /// Looks at a stopped job again if something may have escaped its stop, or if an orphan came back to it; says whether
+    /// everything is known to stand still.
+    pub(crate) fn look_again(&mut self, tree: &Tree) -> bool {
+        if !self.complete || self.adopted != tree.adopted() {
+            let known = self.stopped.len();
+            let members = self.stop_strays(tree);
+            // One in state D may be in the middle of a fork.
+            let still = |process: &Process| matches!(process.state, 'T' | 't');
+            self.complete = self.stopped.len() == known && members.iter().all(still);
+        }
+        self.complete
+    }
+
+    /// Continues all that was stopped. With `but_main` the job's own process group stays as it is.
+    pub(crate) fn go_on(&mut self, tree: &Tree, but_main: bool) {
+        // What left the group while its stop was on its way has to be known.
+        self.look_again(tree);
+        if tree.main_gone {
+            // The number of the group may belong to others by now: its former members are continued one by one.
+            for process in tree.members() {
+                if process.state == 'T' && process.group == tree.main.pid {
+                    process.signal(tree.root(), Signal::CONT);
+                }
+            }
+        } else if !but_main {
+            let _ = sys::kill(-tree.main.pid, libc::SIGCONT);
+        }
+        for process in self.stopped.drain(..) {
+            process.signal(tree.root(), Signal::CONT);
+        }
+    }
+
+    /// Stops what is outside the job's process group; all processes that a last look found, which found nobody new.
+    fn stop_strays(&mut self, tree: &Tree) -> Vec<Process> {
+        self.adopted = tree.adopted();
+        let mut members = Vec::new();
+        for _ in 0..LOOKS {
+            members = tree.members();
+            members.retain(|process| process.state != 'Z');
+            let mut any_new = false;
+            for process in &members {
+                let in_group = process.group == tree.main.pid && !tree.main_gone;
+                if in_group || has(&self.stopped, process) {
+                    continue;
+                }
+                if !has(&self.strays, process) {
+                    self.strays.push(*process);
+                }
+                if process.state != 'T' {
+                    if process.signal(tree.root(), Signal::STOP) {
+                        self.stopped.push(*process);
+                        any_new = true;
+                    }
+                } else if !has(&self.strays_before, process) {
+                    // It stands still and was in the group before: our signal reached it on its way out.
+                    self.stopped.push(*process);
+                }
+                // Else it stood still before: somebody else stopped it, and will continue it.
+            }
+            if !any_new {
+                break;
+            }
+        }
+        members
+    }
+}
+
+fn stop_group(tree: &Tree) {
+    if !tree.main_gone {
+        let _ = sys::kill(-tree.main.pid, libc::SIGSTOP);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process;
+    use crate::root::Root;
+    use crate::sys::RawPid;
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    /// A shell that leads a session of its own, as a job's own process does; killed with all that it started.
+    struct Shell {
+        child: Child,
+        tree: Tree,
+        dir: tempfile::TempDir,
+    }
+
+    impl Shell {
+        fn start(script: &str) -> Shell {
+            let dir = tempfile::tempdir().unwrap();
+            let mut command = Command::new("setsid");
+            command.args(["sh", "-c", script]).current_dir(dir.path()).stdin(Stdio::null());
+            let child = command.spawn().unwrap();
+            let pid = child.id() as RawPid;
+            until("the session", || Process::read(&Root::default(), pid).is_some_and(|p| p.session == pid));
+            let main = Process::read(&Root::default(), pid).unwrap();
+            Shell { child, tree: Tree::new(Root::default(), main, None), dir }
+        }
+
+        fn touch(&self, file: &str) {
+            std::fs::write(self.dir.path().join(file), "").unwrap();
+        }
+
+        fn states(&self) -> String {
+            self.tree.members().iter().map(|process| process.state).collect()
+        }
+
+        /// Processes outside the session of the job's own.
+        fn strays(&self) -> Vec<Process> {
+            let mut all = self.tree.members();
+            all.retain(|process| process.session != self.tree.main.pid);
+            all
+        }
+
+        /// In state D, a parent waits for a child that shares its memory until it executes a program.
+        fn stands_still(&self, stop: &mut SignalStop) {
+            until("all stand still", || {
+                stop.look_again(&self.tree);
+                self.states().chars().all(|state| "TD".contains(state))
+            });
+        }
+
+        fn runs(&self) {
+            until("all run", || !self.states().contains('T'));
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            for process in self.tree.members() {
+                process.signal(&Root::default(), Signal::KILL);
+            }
+            let _ = self.child.wait();
+        }
+    }
+
+    fn until(what: &str, mut holds: impl FnMut() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !holds() {
+            assert!(Instant::now() < end, "waited in vain: {what}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    const LEAVES: &str = "while [ ! -e go ]; do sleep 0.01; done; setsid sleep 1000 & wait";
+
+    #[test]
+    fn a_process_that_leaves_its_session_between_two_stops_is_stopped_and_continued() {
+        let shell = Shell::start(LEAVES);
+        let mut stop = SignalStop::default();
+        stop.stop(&shell.tree);
+        shell.stands_still(&mut stop);
+        stop.go_on(&shell.tree, false);
+        shell.runs();
+        shell.touch("go");
+        until("a process leaves", || !shell.strays().is_empty());
+        for _ in 0..3 {
+            stop.stop(&shell.tree);
+            shell.stands_still(&mut stop);
+            stop.go_on(&shell.tree, false);
+            shell.runs();
+        }
+    }
+
+    #[test]
+    fn one_that_left_with_its_stop_on_the_way_is_continued() {
+        let shell = Shell::start(LEAVES);
+        shell.touch("go");
+        until("a process leaves", || !shell.strays().is_empty());
+        // What is seen when the group's signal reached it and it left before it stood still.
+        let stray = shell.strays()[0];
+        stray.signal(&Root::default(), Signal::STOP);
+        until("it stands still", || shell.strays()[0].state == 'T');
+        let mut stop = SignalStop::default();
+        stop.stop(&shell.tree);
+        shell.stands_still(&mut stop);
+        stop.go_on(&shell.tree, false);
+        shell.runs();
+    }
+
+    #[test]
+    fn one_that_somebody_else_stopped_stays_stopped() {
+        let shell = Shell::start(LEAVES);
+        shell.touch("go");
+        until("a process leaves", || !shell.strays().is_empty());
+        let mut stop = SignalStop::default();
+        stop.stop(&shell.tree);
+        shell.stands_still(&mut stop);
+        stop.go_on(&shell.tree, false);
+        shell.runs();
+        let stray = shell.strays()[0];
+        stray.signal(&Root::default(), Signal::STOP);
+        until("it stands still", || shell.strays()[0].state == 'T');
+        stop.stop(&shell.tree);
+        shell.stands_still(&mut stop);
+        stop.go_on(&shell.tree, false);
+        until("the others run", || shell.tree.members()[0].state != 'T');
+        assert_eq!(shell.strays()[0].state, 'T');
+    }
+
+    #[test]
+    fn an_orphan_that_comes_back_to_a_stopped_job_is_stopped() {
+        let mut shell = Shell::start("sleep 1000");
+        let orphan = Shell::start("sleep 1000");
+        let mut stop = SignalStop::default();
+        stop.stop(&shell.tree);
+        shell.stands_still(&mut stop);
+        shell.tree.adopt(orphan.tree.main);
+        shell.stands_still(&mut stop);
+        assert!(orphan.states().starts_with('T'));
+        stop.go_on(&shell.tree, false);
+        shell.runs();
+    }
+
+    /// A storm of forks outside the job's process group: whatever the moment, in the end nothing runs.
+    #[test]
+    fn processes_that_fork_while_they_are_stopped_do_not_escape() {
+        let shell = Shell::start("setsid sh -c 'while :; do /bin/true & /bin/true; done' & wait");
+        until("the storm", || shell.strays().len() > 1);
+        let mut stop = SignalStop::default();
+        for _ in 0..20 {
+            stop.stop(&shell.tree);
+            until("nothing runs and nothing is new", || {
+                stop.look_again(&shell.tree);
+                let before = shell.tree.members();
+                std::thread::sleep(Duration::from_millis(5));
+                let after = shell.tree.members();
+                before == after && after.iter().all(|process| "TDZ".contains(process.state))
+            });
+            stop.go_on(&shell.tree, false);
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        assert!(process::is_alive(&Root::default(), &process::token(&shell.tree.main)));
+    }
+}
