@@ -6,7 +6,7 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Environment variable in every process of a run; its value is the run's token.
 pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
@@ -33,11 +33,7 @@ const STAT_BYTES: usize = 1024;
 impl Process {
     /// Reads one process; `None` when there is none of that number.
     pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
-        Process::read_open(pid, &File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?)
-    }
-
-    /// Reads a process whose file `stat` is open already.
-    fn read_open(pid: RawPid, stat: &File) -> Option<Process> {
+        let stat = File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?;
         let mut bytes = [0u8; STAT_BYTES];
         // The kernel gives the whole line in one piece.
         let length = stat.read_at(&mut bytes, 0).ok()?;
@@ -105,10 +101,13 @@ pub(crate) fn read_all(file: &File, text: &mut Vec<u8>) -> io::Result<()> {
     let mut at = 0;
     loop {
         match file.read_at(&mut part, at) {
-            Ok(0) => return Ok(()),
             Ok(length) => {
                 text.extend_from_slice(&part[..length]);
                 at += length as u64;
+                // The kernel stops at the end, or before an entry for which there is no room.
+                if length < part.len() / 2 {
+                    return Ok(());
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -135,51 +134,40 @@ fn children(root: &Root, process: &Process) -> Vec<RawPid> {
 
 /// A process and all its descendants that can be reached from it, each once.
 pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
-    let Some(first) = Process::read(root, of) else { return Vec::new() };
-    let children = children(root, &first);
-    family(root, first, children)
-}
-
-/// A process with these children, and all that descend from them.
-fn family(root: &Root, first: Process, mut unread: Vec<RawPid>) -> Vec<Process> {
-    let mut found = vec![first];
-    while let Some(pid) = unread.pop() {
-        if !found.iter().any(|known| known.pid == pid)
-            && let Some(process) = Process::read(root, pid)
-        {
-            unread.extend(children(root, &process));
-            found.push(process);
+    let mut found: Vec<Process> = Process::read(root, of).into_iter().collect();
+    let mut next = 0;
+    while next < found.len() {
+        for child in children(root, &found[next]) {
+            if !found.iter().any(|known| known.pid == child) {
+                found.extend(Process::read(root, child));
+            }
         }
+        next += 1;
     }
     found
 }
 
-/// The files of a process that is looked at again and again. They stay open, which saves finding them each time.
+/// Tells cheaply whether a process is alone. Its files stay open, which saves finding them each time.
 #[derive(Debug)]
-pub(crate) struct OpenProcess {
-    pid: RawPid,
-    stat: File,
-    /// The children of its first thread.
+pub(crate) struct Loner {
+    /// A folder with a folder for each thread.
+    threads: File,
+    /// The children of the first thread.
     children: File,
 }
 
-impl OpenProcess {
+impl Loner {
     /// Opens the files; `None` when the process has gone, or too many files are open.
-    pub(crate) fn open(root: &Root, pid: RawPid) -> Option<OpenProcess> {
-        let stat = File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?;
-        Some(OpenProcess { pid, stat, children: open_children(root, pid, pid)? })
+    pub(crate) fn open(root: &Root, pid: RawPid) -> Option<Loner> {
+        let threads = File::open(root.path(&format!("/proc/{pid}/task"))).ok()?;
+        Some(Loner { threads, children: open_children(root, pid, pid)? })
     }
 
-    /// As [`descendants`] of this process.
-    pub(crate) fn descendants(&self, root: &Root) -> Vec<Process> {
-        let Some(first) = Process::read_open(self.pid, &self.stat) else { return Vec::new() };
-        if first.threads != 1 {
-            let children = children(root, &first);
-            return family(root, first, children);
-        }
-        let mut text = Vec::new();
-        let _ = read_all(&self.children, &mut text);
-        family(root, first, numbers(&text))
+    /// Whether the process has a single thread and no child, and therefore no descendant that can be reached from it.
+    pub(crate) fn is_alone(&self) -> bool {
+        // A folder has a link for itself, one in its parent, and one for each folder in it.
+        let single = self.threads.metadata().is_ok_and(|folder| folder.nlink() == 3);
+        single && matches!(self.children.read_at(&mut [0u8; 16], 0), Ok(0))
     }
 }
 
@@ -260,11 +248,8 @@ mod tests {
             std::fs::write(dir.path().join(format!("proc/{pid}/stat")), stat(pid, parent)).unwrap();
         }
         std::fs::write(dir.path().join("proc/13/environ"), b"A=1\0COSCHED_RUN=10-77\0COSCHED_RUNNER=x\0").unwrap();
-        for found in [descendants(&root, 10), OpenProcess::open(&root, 10).unwrap().descendants(&root)] {
-            let mut pids: Vec<RawPid> = found.iter().map(|process| process.pid).collect();
-            pids.sort_unstable();
-            assert_eq!(pids, [10, 11, 12, 13]);
-        }
+        let pids: Vec<RawPid> = descendants(&root, 10).iter().map(|process| process.pid).collect();
+        assert_eq!(pids, [10, 11, 12, 13]);
         assert_eq!(all_pids(&root), [10, 11, 12, 13, 20]);
         assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
         assert_eq!(variable(&root, 13, "B"), None);
@@ -288,6 +273,33 @@ mod tests {
         assert!(process.signal(&root, Signal::KILL));
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
         assert!(!process.signal(&root, Signal::KILL), "it has gone");
+    }
+
+    #[test]
+    fn a_process_with_a_child_or_a_second_thread_is_not_alone() {
+        let root = Root::default();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "read x; sleep 60 & read y"]).stdin(std::process::Stdio::piped());
+        let mut shell = command.spawn().unwrap();
+        let pid = shell.id() as RawPid;
+        let loner = Loner::open(&root, pid).unwrap();
+        assert!(loner.is_alone());
+        io::Write::write_all(shell.stdin.as_mut().unwrap(), b"x\n").unwrap();
+        while descendants(&root, pid).len() < 2 {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert!(!loner.is_alone());
+        for process in descendants(&root, pid) {
+            process.signal(&root, Signal::KILL);
+        }
+        shell.wait().unwrap();
+        assert!(!loner.is_alone(), "it has gone");
+        // Tests have several threads.
+        std::thread::spawn(|| {
+            assert!(!Loner::open(&Root::default(), std::process::id() as RawPid).unwrap().is_alone())
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -38,11 +38,11 @@ impl SignalStop {
         stop_group(tree);
         self.stopped.clear();
         self.strays_before = std::mem::take(&mut self.strays);
-        let members = self.stop_strays(tree);
-        let main_only = matches!(members[..], [only] if only.pid == tree.main.pid && !tree.main_gone);
+        self.adopted = tree.adopted();
         // The job's own process leads its session and its group, and can leave neither.
-        self.complete = main_only || members.is_empty();
+        self.complete = tree.is_main_only();
         if !self.complete {
+            self.stop_strays(tree);
             // One that was outside may have joined the group since the first signal.
             stop_group(tree);
         }
@@ -259,7 +259,7 @@ mod tests {
         shell.stands_still(&mut stop);
         shell.tree.adopt(orphan.tree.main);
         shell.stands_still(&mut stop);
-        assert!(orphan.states().starts_with('T'));
+        until("the orphan stands still", || orphan.states().starts_with('T'));
         stop.go_on(&shell.tree, false);
         shell.runs();
     }

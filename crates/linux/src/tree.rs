@@ -5,7 +5,7 @@
 //! the session that it was born in or by the mark in its environment.
 
 use crate::cgroup::JobGroup;
-use crate::process::{self, JOB_VARIABLE, OpenProcess, Process, RUN_VARIABLE};
+use crate::process::{self, JOB_VARIABLE, Loner, Process, RUN_VARIABLE};
 use crate::root::Root;
 use crate::sys;
 use rustix::process::Signal;
@@ -21,8 +21,8 @@ pub(crate) struct Tree {
     pub(crate) main: Process,
     /// The job's own process has been reaped; its number may belong to another process.
     pub(crate) main_gone: bool,
-    /// Its files, where it is looked at all the time because there is no cgroup.
-    main_files: Option<OpenProcess>,
+    /// Where there is no cgroup.
+    loner: Option<Loner>,
     /// Orphans that were given back to this job.
     orphans: Vec<Process>,
     adopted: u32,
@@ -31,8 +31,8 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>) -> Tree {
-        let main_files = if group.is_none() { OpenProcess::open(&root, main.pid) } else { None };
-        Tree { root, main, main_gone: false, main_files, orphans: Vec::new(), adopted: 0, group }
+        let loner = if group.is_none() { Loner::open(&root, main.pid) } else { None };
+        Tree { root, main, main_gone: false, loner, orphans: Vec::new(), adopted: 0, group }
     }
 
     pub(crate) fn root(&self) -> &Root {
@@ -49,11 +49,7 @@ impl Tree {
         if let Some(group) = &self.group {
             return group.processes().into_iter().filter_map(|pid| Process::read(&self.root, pid)).collect();
         }
-        let mut all = match &self.main_files {
-            _ if self.main_gone => Vec::new(),
-            Some(files) => files.descendants(&self.root),
-            None => process::descendants(&self.root, self.main.pid),
-        };
+        let mut all = if self.main_gone { Vec::new() } else { process::descendants(&self.root, self.main.pid) };
         for orphan in self.orphans.iter().filter(|orphan| orphan.is_same(&self.root)) {
             for process in process::descendants(&self.root, orphan.pid) {
                 if !all.iter().any(|known: &Process| known.pid == process.pid) {
@@ -62,6 +58,12 @@ impl Tree {
             }
         }
         all
+    }
+
+    /// Whether the job's own process is certainly all that there is. Cheaper than asking for the members; only without a
+    /// cgroup.
+    pub(crate) fn is_main_only(&self) -> bool {
+        !self.main_gone && self.orphans.is_empty() && self.loner.as_ref().is_some_and(Loner::is_alone)
     }
 
     /// Whether anything but zombies is left of it.

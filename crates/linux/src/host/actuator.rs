@@ -65,6 +65,11 @@ impl Actuator {
         self.reins(task).is_some_and(|reins| reins.frozen)
     }
 
+    /// Whether any job is frozen.
+    pub(crate) fn holds_any(&self) -> bool {
+        self.jobs.iter().flatten().any(|reins| reins.frozen)
+    }
+
     /// What keeps a job from running.
     pub(crate) fn hold(&self, task: TaskId) -> Hold {
         match self.reins(task) {

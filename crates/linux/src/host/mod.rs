@@ -197,8 +197,12 @@ impl Backend for Host {
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), HostError> {
-        self.lifecycle.adopt_orphans();
         let Host { lifecycle, actuator, .. } = self;
+        if changes.is_empty() && !actuator.holds_any() {
+            return Ok(());
+        }
+        // Whatever stands still, or is about to, has to hold all processes of its job.
+        lifecycle.adopt_orphans();
         actuator.look_again(lifecycle);
         for change in changes.iter().filter(|change| matches!(change, Change::Stop { .. })) {
             actuator.set_frozen(lifecycle, change.task(), true);
