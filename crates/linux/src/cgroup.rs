@@ -1,6 +1,6 @@
 //! Groups of processes in the cgroup v2 hierarchy: one for the run, and in it one for each job.
 //!
-//! Freezing a group is one write, holds for everything that the job ever started, and is not seen by the job. It needs
+//! Freezing a group is one write, covers everything that the job ever started, and goes unnoticed by the job. It needs
 //! a v2 hierarchy (pure, or beside v1 on hybrid hosts) in which this process may make groups below its own. No
 //! controller is needed.
 
@@ -11,7 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Why there are no groups; jobs are then frozen by signals.
+/// Why cgroups can't be used; jobs are then frozen by signals.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
     /// No cgroup v2 file system is mounted.
@@ -20,18 +20,18 @@ pub enum GroupError {
     /// The kernel lacks the freezer (before Linux 5.2).
     #[error("the kernel's cgroup v2 has no freezer")]
     NoFreezer,
-    /// This process may not make groups there, or not move processes into them.
+    /// This process may not make groups there, or may not move processes into them.
     #[error("may not make groups below {}: {source}", path.display())]
     NotWritable {
-        /// The directory.
+        /// The directory in which the group was to be made.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
 impl GroupError {
-    /// Whether permission is all that is missing.
+    /// Whether only the permission is missing.
     pub fn is_permission(&self) -> bool {
         matches!(self, GroupError::NotWritable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -50,20 +50,20 @@ pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
     Ok(root.path(&mount).join(path.trim_start_matches('/')))
 }
 
-/// Where the v2 hierarchy is mounted.
+/// The mount point of the v2 hierarchy.
 fn mount_point(root: &Root) -> Option<String> {
     let mounts = std::fs::read_to_string(root.path("/proc/self/mountinfo")).ok()?;
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let is_v2 = after.split(' ').next() == Some("cgroup2");
-        // The kernel writes blanks in paths as octal; a hierarchy is never mounted on such a path.
+        // The kernel writes blanks in paths as octal codes. No real hierarchy is mounted on such a path.
         is_v2.then(|| before.split(' ').nth(4).map(str::to_owned))?
     })
 }
 
-/// Why the cgroup freezer can't be used here, if it can't.
+/// Why the cgroup freezer can't be used here; `None` if it can.
 pub fn freezer_problem(root: &Root) -> Option<GroupError> {
-    // Only making a group proves that groups can be made; it is removed at once.
+    // Only making a group proves that groups can be made. The group is removed at once.
     let token = process::own_token(root).unwrap_or_else(|| "0-0".to_owned());
     RunGroup::create(root, &format!("{token}-probe")).err()
 }
@@ -85,7 +85,7 @@ impl RunGroup {
     /// Makes the group of the run with this token, and proves that processes can be moved into such groups.
     ///
     /// # Errors
-    /// Why it can't be had.
+    /// As [`GroupError`].
     pub(crate) fn create(root: &Root, token: &str) -> Result<RunGroup, GroupError> {
         let own = own_directory(root)?;
         let not_writable = |path: &Path| {
@@ -108,7 +108,7 @@ impl RunGroup {
     /// Makes the group of a job.
     ///
     /// # Errors
-    /// The kernel's own.
+    /// An error of the kernel.
     pub(crate) fn job(&self, id: u32) -> io::Result<JobGroup> {
         let dir = self.dir.join(format!("job{id}"));
         std::fs::create_dir(&dir)?;
@@ -129,23 +129,23 @@ impl Drop for RunGroup {
 }
 
 impl JobGroup {
-    /// Moves a process in.
+    /// Moves a process into the group.
     ///
     /// # Errors
-    /// The kernel's own.
+    /// An error of the kernel.
     pub(crate) fn add(&self, pid: RawPid) -> io::Result<()> {
         std::fs::write(self.dir.join("cgroup.procs"), pid.to_string())
     }
 
-    /// Freezes or thaws all processes of the group; returns before the last of them stands still.
+    /// Freezes or thaws all processes of the group. Returns before the last of them stands still.
     ///
     /// # Errors
-    /// The kernel's own.
+    /// An error of the kernel.
     pub(crate) fn freeze(&self, frozen: bool) -> io::Result<()> {
         (&self.freeze).write_all(if frozen { b"1" } else { b"0" })
     }
 
-    /// Whether any process is in it, zombies not counted.
+    /// Whether the group holds any process; zombies do not count.
     pub(crate) fn is_populated(&self) -> bool {
         let events = std::fs::read_to_string(self.dir.join("cgroup.events")).unwrap_or_default();
         events.lines().any(|line| line == "populated 1")
@@ -155,7 +155,7 @@ impl JobGroup {
         read_numbers(&self.dir.join("cgroup.procs"))
     }
 
-    /// Ends all its processes at once, frozen or not; says whether the kernel can do that (Linux 5.14).
+    /// Ends all its processes at once, frozen or not; `false` if the kernel can't (before Linux 5.14).
     pub(crate) fn kill(&self) -> bool {
         std::fs::write(self.dir.join("cgroup.kill"), "1").is_ok()
     }
@@ -166,7 +166,7 @@ impl JobGroup {
         stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?.parse().ok()
     }
 
-    /// How many of its processes the kernel killed because memory ran out; `None` without the memory controller.
+    /// How many of its processes the kernel killed because memory ran out; `None` if the memory controller is off.
     pub(crate) fn oom_kills(&self) -> Option<u64> {
         let events = std::fs::read_to_string(self.dir.join("memory.events")).ok()?;
         events.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
@@ -186,14 +186,14 @@ fn read_numbers(path: &Path) -> Vec<RawPid> {
     text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Thaws a group of ours and everything below it, moves its processes to the group that the run's group lies in, and
-/// removes it. The processes that were released, each once.
+/// Thaws a group of ours and everything below it, moves its processes to the parent of the run's group, and removes it.
+/// Returns the processes that were released, each once.
 pub(crate) fn release(dir: &Path) -> Vec<RawPid> {
     let mut released = Vec::new();
     let is_run = |dir: &Path| dir.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with(PREFIX));
     let home = if is_run(dir) { dir.parent() } else { dir.parent().and_then(Path::parent) };
     let Some(home) = home else { return released };
-    // First everything is thawed: that must not depend on whether the rest works.
+    // Everything is thawed first: that must not depend on whether the rest works.
     let mut groups = vec![dir.to_owned()];
     if let Ok(entries) = std::fs::read_dir(dir) {
         groups.extend(entries.filter_map(|e| Some(e.ok()?.path())).filter(|path| path.is_dir()));
@@ -202,7 +202,7 @@ pub(crate) fn release(dir: &Path) -> Vec<RawPid> {
         let _ = std::fs::write(group.join("cgroup.freeze"), "0");
     }
     for group in groups.iter().rev() {
-        // A process that forks while it is moved leaves a child behind: look again.
+        // A process that forks while it is moved leaves its child behind, so look again.
         for _ in 0..100 {
             let pids = read_numbers(&group.join("cgroup.procs"));
             if pids.is_empty() {
@@ -219,7 +219,7 @@ pub(crate) fn release(dir: &Path) -> Vec<RawPid> {
     released
 }
 
-/// Groups of runs whose leading process has died, among the groups of a directory and, when `deep`, of all below it.
+/// Groups of runs whose leading process has died: those in a directory and, when `deep`, in all below it.
 pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut todo = vec![dir.to_owned()];
@@ -239,7 +239,7 @@ pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<PathBuf> {
     found
 }
 
-/// The directory at which all groups of the v2 hierarchy begin.
+/// The top directory of the v2 hierarchy.
 pub(crate) fn top_directory(root: &Root) -> Option<PathBuf> {
     mount_point(root).map(|mount| root.path(&mount))
 }

@@ -1,39 +1,39 @@
-//! Small cores that are not there: to try policies for cores of two types on a machine that has one.
+//! Emulates small cores, to try policies for two types of core on a machine that has one type.
 //!
-//! Jobs that are bound to chosen CPUs are frozen for a part of each 20 ms, so that they get as much done as on cores of a
-//! slower clock. It is an emulation, and every report names it: a core that pauses has its whole cache and its full speed
-//! to memory while it does not, and takes as much power then. What counts CPU time is stretched, so that rates per CPU time
-//! are those of the slow clock; cycles and instructions stay what they are.
+//! Jobs that are bound to chosen CPUs are frozen for a part of each 20 ms, so that they get as much done as on cores of
+//! a slower clock. Every report names the emulation, because it is not exact: while a job is not paused, its core has
+//! its whole cache, its full speed to memory and its full power. CPU time is stretched, so that rates per CPU time are
+//! those of the slow clock. Cycles and instructions are reported as counted.
 
 use cosched_core::{CoreType, CpuSet, Machine, Nanos};
 use std::str::FromStr;
 
-/// Time within which the paused and the running part follow each other: short against a quantum of 200 ms, long against
-/// the time that the kernel takes to freeze a group.
+/// Length of one running and one paused part together: short against a quantum of 200 ms, long against the time in
+/// which the kernel freezes a group.
 const PERIOD: Nanos = Nanos::from_ms(20);
 
 /// CPUs that stand for small cores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SmallCores {
-    /// The CPUs.
+    /// The CPUs to slow down.
     pub cpus: CpuSet,
-    /// Their speed as a share of what they have, between 0.05 and 0.95.
+    /// Their emulated speed as a share of their real speed, between 0.05 and 0.95.
     pub share: f64,
 }
 
-/// Small cores that can't be emulated.
+/// Why small cores can't be emulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmulationError {
     /// The text is not of the form `CPUS:SHARE`.
     #[error("`{0}` is not CPUS:SHARE with a share from 0.05 to 0.95, as in 2-3:0.25")]
     Form(String),
-    /// The machine has cores of several types already.
-    #[error("this machine has cores of {0} types of its own")]
+    /// The machine already has cores of several types.
+    #[error("this machine already has {0} types of core")]
     HasTypes(usize),
     /// Some of the CPUs can't be used.
     #[error("the CPUs {0} can't be used; {1} can")]
     Unusable(CpuSet, CpuSet),
-    /// No CPU is left to be big, or none is named.
+    /// All CPUs are named, so none stays big, or none is named.
     #[error("some CPUs must be small and some must stay big; {0} can be used")]
     OneSide(CpuSet),
 }
@@ -50,10 +50,10 @@ impl FromStr for SmallCores {
 }
 
 impl SmallCores {
-    /// The machine with these cores: of two types, and with a name that says that one is emulated.
+    /// The machine with these small cores: it has two types of core, and its name says that one is emulated.
     ///
     /// # Errors
-    /// It can't have them.
+    /// The machine can't have these small cores.
     pub fn on(&self, machine: &Machine) -> Result<Machine, EmulationError> {
         let all = machine.all_cpus();
         if machine.core_types.len() > 1 {
@@ -81,12 +81,12 @@ impl SmallCores {
         Ok(machine)
     }
 
-    /// Whether a job on these CPUs is slowed: it may run on no other.
+    /// Whether a job on these CPUs is slowed: if it may run on no others.
     pub(crate) fn slows(&self, cpus: &CpuSet) -> bool {
         !cpus.is_empty() && cpus.is_subset(&self.cpus)
     }
 
-    /// Whether slowed jobs run at that moment, and when that ends.
+    /// Whether slowed jobs run at this moment, and when the part that holds now ends.
     pub(crate) fn phase(&self, now: Nanos) -> (bool, Nanos) {
         let begin = now.0 - now.0 % PERIOD.0;
         let pause = begin + (PERIOD.0 as f64 * self.share) as u64;
@@ -102,7 +102,8 @@ pub(crate) struct SlowClock {
 }
 
 impl SlowClock {
-    /// The CPU time that stands for `real`, when what is new of it was used at this share of the speed.
+    /// The CPU time to report for `real`, when the CPU time added since the last call was used at this share of the
+    /// speed.
     pub(crate) fn stretch(&mut self, real: Nanos, share: f64) -> Nanos {
         let new = real - self.seen;
         self.seen = self.seen.max(real);

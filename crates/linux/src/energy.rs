@@ -1,8 +1,8 @@
 //! Energy of the processor packages, measured by the processors themselves.
 //!
-//! Two of the kernel's interfaces tell it: powercap's files (`intel-rapl`, AMD's processors included), and the perf
-//! events of the `power` PMU. Both are mostly for administrators only. A package counts all that runs on it, whoever
-//! started it.
+//! The kernel offers it through two interfaces: powercap's files (`intel-rapl`, AMD's processors included), and the
+//! perf events of the `power` PMU. Both are mostly for administrators only. A package's meter counts everything that
+//! runs on it, whoever started it.
 
 use crate::counters::{read_words, sys};
 use crate::events::Encoding;
@@ -16,7 +16,7 @@ const POWERCAP: &str = "/sys/class/powercap";
 const POWER_PMU: &str = "/sys/bus/event_source/devices/power";
 const ITEM: &str = "energy meter";
 
-/// Where joules come from.
+/// The interface that the joules come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnergySource {
     /// `energy_uj` under `/sys/class/powercap`.
@@ -28,9 +28,9 @@ pub enum EnergySource {
 /// Why there is no energy meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoEnergy {
-    /// The reason that reports carry.
+    /// The reason that reports show.
     pub reason: Absence,
-    /// The details, one line per interface that was tried.
+    /// The details, one line for each interface that was tried.
     pub details: Vec<String>,
 }
 
@@ -44,9 +44,9 @@ impl fmt::Display for NoEnergy {
     }
 }
 
-/// The energy that all packages used since it was opened.
+/// The energy that all packages have used since the meter was opened.
 ///
-/// Powercap's counters wrap, on a busy server after some minutes: read it at least once a minute.
+/// Powercap's counters wrap, on a busy server after some minutes, so the meter must be read at least once a minute.
 #[derive(Debug)]
 pub struct EnergyMeter {
     packages: Packages,
@@ -58,15 +58,15 @@ enum Packages {
     PowerPmu { scale: f64, events: Vec<OwnedFd> },
 }
 
-/// A package's zone of powercap.
+/// The powercap zone of a package.
 #[derive(Debug)]
 struct Zone {
-    /// Its file `energy_uj`.
+    /// Path of its file `energy_uj`.
     file: String,
     counter: Wrapping,
 }
 
-/// A counter that starts anew at 0 after its largest value.
+/// A counter that returns to 0 after its largest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wrapping {
     largest: u64,
@@ -79,11 +79,11 @@ impl Wrapping {
         Wrapping { largest, last: now, total: 0 }
     }
 
-    /// Adds what was counted since the last call; a smaller value than before means one wrap.
+    /// Adds what was counted since the last call. A value smaller than the last one means one wrap.
     fn update(&mut self, now: u64) -> Result<(), Absence> {
         let since = match now.checked_sub(self.last) {
             Some(since) => since.into(),
-            // The counter was set back while it was below its end, or the end is not the end.
+            // The file's largest value is wrong: the counter has been above it.
             None if self.last > self.largest => return Err(Absence::WentBackwards),
             None => u128::from(self.largest - self.last) + u128::from(now) + 1,
         };
@@ -97,7 +97,7 @@ impl EnergyMeter {
     /// Opens the meters of all packages: powercap where it can be read, else the `power` PMU.
     ///
     /// # Errors
-    /// [`NoEnergy`]: the machine has no meter, as most virtual machines, or it is for administrators only.
+    /// [`NoEnergy`]: the machine has no meter, like most virtual machines, or only administrators may read it.
     pub fn open(root: &Root) -> Result<EnergyMeter, NoEnergy> {
         let mut details = Vec::new();
         let mut reason = Absence::NoEnergyMeter;
@@ -127,7 +127,7 @@ impl EnergyMeter {
         Err(NoEnergy { reason, details })
     }
 
-    /// Joules used by all packages since the meter was opened, or why they are not known.
+    /// Joules that all packages have used since the meter was opened, or why they are not known.
     pub fn joules(&mut self) -> Reading<f64> {
         match &mut self.packages {
             Packages::Powercap { root, zones } => {
@@ -157,7 +157,7 @@ impl EnergyMeter {
         }
     }
 
-    /// Where the joules come from.
+    /// The interface that the joules come from.
     pub fn source(&self) -> EnergySource {
         match self.packages {
             Packages::Powercap { .. } => EnergySource::Powercap,
@@ -174,8 +174,8 @@ impl EnergyMeter {
     }
 }
 
-/// The zones of whole packages. `intel-rapl:0:0` and the like are parts of one, `psys` is the whole board, and
-/// `intel-rapl-mmio` shows the same packages again.
+/// The zones of whole packages. Others are left out: `intel-rapl:0:0` and the like are parts of a package, `psys` is
+/// the whole board, and `intel-rapl-mmio` shows the same packages again.
 fn powercap_zones(root: &Root) -> Result<Vec<Zone>, ReadError> {
     let mut zones = Vec::new();
     for name in root.names(POWERCAP, ITEM)? {
@@ -208,7 +208,7 @@ impl From<ReadError> for PowerError {
     }
 }
 
-/// The package event of the `power` PMU.
+/// The package's event of the `power` PMU.
 #[derive(Debug, PartialEq)]
 struct PackageEvent {
     type_id: u32,
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn chip_wide_events_are_read_and_scaled() {
-        // The kernel's clock of CPU 0 stands in for a meter: a billionth of a joule per nanosecond.
+        // The kernel's clock of CPU 0 stands in for a meter: a nanosecond is a billionth of a joule.
         let dir = tempfile::tempdir().unwrap();
         power_pmu(dir.path(), "1", "event=0x00", "1e-9", "0");
         match EnergyMeter::open(&Root::new(dir.path())) {
@@ -385,7 +385,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-        /// A counter of 0..=largest that is read before it comes round again tells every microjoule.
+        /// A counter of 0..=largest that is read before it wraps a second time gives every microjoule.
         #[test]
         fn wraps_are_counted_right(
             largest in 1u64..u64::MAX / 2,

@@ -1,13 +1,14 @@
-//! The guardian: a tiny process that sets everything free when its run dies, however it dies.
+//! The guardian: a small process that frees a run's jobs when the run dies, however it dies.
 //!
-//! It holds one end of a pipe; the run holds the other and writes a line for each job that starts or ends. When the run
-//! ends in good order it says so. When the pipe ends without that, the run has died: the guardian thaws the run's
-//! groups, continues its stopped processes, gives them their CPUs back, removes the groups, and ends. The jobs run on.
+//! It holds one end of a pipe. The run holds the other and writes a line for each job that starts or ends, and a last
+//! line when it ends in good order. If the pipe closes without that line, the run has died: the guardian thaws the
+//! run's groups, continues its stopped processes, gives them their CPUs back, removes the groups, and ends. The jobs
+//! run on.
 //!
-//! It lives in a session of its own and ignores all signals, so that what ends the run from the terminal does not end
-//! it as well. If somebody kills it, the run sees its child's end and makes another. If both are killed at once, each
-//! job's own process is continued by its parent-death signal; what remains is left to the next start and to
-//! `cosched thaw`.
+//! It lives in a session of its own and ignores all signals, so that a signal from the terminal that ends the run does
+//! not end the guardian. If somebody kills it, the run sees the end of its child and starts another. If both are killed
+//! at once, each job's own process is continued by its parent-death signal; the next start and `cosched thaw` free what
+//! remains.
 #![allow(unsafe_code)]
 
 use crate::cgroup;
@@ -24,7 +25,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-/// The run's end of the line to its guardian.
+/// The run's end of the pipe to its guardian.
 #[derive(Debug)]
 pub(crate) struct Guardian {
     /// The guardian's process.
@@ -36,25 +37,25 @@ pub(crate) struct Guardian {
 #[derive(Clone, Debug)]
 pub(crate) struct Charge {
     pub(crate) root: Root,
-    /// Marks the run's processes.
+    /// The token that marks the run's processes.
     pub(crate) token: String,
     /// The run's group, if it has one.
     pub(crate) group: Option<PathBuf>,
-    /// The CPUs that the run was given, for its jobs to have back.
+    /// The CPUs that the run was given; its jobs get them back.
     pub(crate) cpus: CpuSet,
 }
 
-/// The name under which the guardian shows in `ps`.
+/// The guardian's name in `ps`.
 const NAME: &std::ffi::CStr = c"cosched-guard";
 
 impl Guardian {
-    /// Starts a guardian for jobs that may be there already.
+    /// Starts a guardian for these jobs, which may be running already.
     ///
     /// # Errors
-    /// No process or pipe can be had.
+    /// No process or no pipe could be made.
     pub(crate) fn start<'a>(charge: &Charge, jobs: impl Iterator<Item = &'a Process>) -> io::Result<Guardian> {
         let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        // The run must never wait for its guardian.
+        // The pipe must not block: the run must never wait for its guardian.
         rustix::fs::fcntl_setfl(&write, rustix::fs::OFlags::NONBLOCK)?;
         // SAFETY: the run has one thread (the back-end checks that when it is made).
         match unsafe { sys::fork() }? {
@@ -73,15 +74,15 @@ impl Guardian {
         }
     }
 
-    /// Tells of a job before its program starts.
+    /// Tells the guardian of a job before the job's program starts.
     ///
     /// # Errors
-    /// The guardian has gone, or does not listen.
+    /// The guardian has ended, or does not read.
     pub(crate) fn job(&mut self, job: &Process) -> io::Result<()> {
         self.line.write_all(format!("job {} {}\n", job.pid, job.start).as_bytes())
     }
 
-    /// Tells that a job has ended.
+    /// Tells the guardian that a job has ended.
     ///
     /// # Errors
     /// As [`Guardian::job`].
@@ -89,11 +90,11 @@ impl Guardian {
         self.line.write_all(format!("gone {pid}\n").as_bytes())
     }
 
-    /// Tells that the run has ended in good order, and sees the guardian off.
+    /// Tells the guardian that the run has ended in good order, and reaps it.
     pub(crate) fn dismiss(mut self) {
         let _ = self.line.write_all(b"bye\n");
         drop(self.line);
-        // It has nothing left to do, and one that somebody has stopped would never hear.
+        // It has nothing left to do, and a guardian that somebody has stopped would never read the message.
         let _ = sys::kill(self.pid, libc::SIGKILL);
         if let Some(pid) = Pid::from_raw(self.pid) {
             let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
@@ -101,7 +102,7 @@ impl Guardian {
     }
 }
 
-/// The guardian's life; its exit code.
+/// The guardian's main function; returns its exit code.
 fn guard(charge: &Charge, line: OwnedFd) -> i32 {
     sys::ignore_signals();
     sys::set_name(NAME);
@@ -109,7 +110,7 @@ fn guard(charge: &Charge, line: OwnedFd) -> i32 {
     keep_only(&line);
     let mut jobs: BTreeMap<RawPid, (Process, Option<OwnedFd>)> = BTreeMap::new();
     for message in BufReader::new(File::from(line)).lines() {
-        // A line that can't be read is an end without a farewell.
+        // A line that can't be read counts as the run's death.
         let Ok(message) = message else { break };
         let mut words = message.split(' ');
         let number = |word: Option<&str>| word.and_then(|word| word.parse::<u64>().ok());
@@ -128,7 +129,7 @@ fn guard(charge: &Charge, line: OwnedFd) -> i32 {
             _ => {}
         }
     }
-    // First what is quick: every job's own process and its group.
+    // First the quick part: every job's own process and its group.
     for (pid, (process, handle)) in &jobs {
         let there = match handle {
             Some(handle) => pidfd_send_signal(handle, Signal::CONT).is_ok(),
@@ -141,7 +142,7 @@ fn guard(charge: &Charge, line: OwnedFd) -> i32 {
     if let Some(group) = &charge.group {
         cgroup::release(group);
     }
-    // Then what has gone its own way.
+    // Then the processes that left their group.
     mend::free_marked(&charge.root, &charge.token, &charge.cpus);
     if let Some(group) = &charge.group {
         cgroup::release(group);
@@ -149,8 +150,8 @@ fn guard(charge: &Charge, line: OwnedFd) -> i32 {
     0
 }
 
-/// Closes all descriptors but the line and the standard ones, which become `/dev/null`: a guardian that held the run's
-/// output open would keep those waiting who read it.
+/// Closes all descriptors but the line and the standard ones, which become `/dev/null`. A guardian that held the run's
+/// output open would keep its readers waiting.
 fn keep_only(line: &OwnedFd) {
     let keep = line.as_raw_fd().cast_unsigned();
     // SAFETY: nothing in this process uses the descriptors that are closed; `line` is not among them.

@@ -1,5 +1,5 @@
-//! The Linux back-end of cosched: this machine's topology, counters and energy, real processes that are started,
-//! frozen, bound to CPUs and waited for, and the guardian that sets them free.
+//! The Linux backend of cosched. It reads this machine's topology, counters and energy, starts real processes, freezes
+//! them, binds them to CPUs and waits for them. A guardian frees them if the run dies.
 //!
 //! All readers of `/proc`, `/sys` and cgroups take a [`root::Root`]. Unsafe code is in `sys`, `spawn`, `guardian` and
 //! `counters::sys`.

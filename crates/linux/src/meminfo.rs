@@ -1,20 +1,20 @@
-//! How much memory is left: of the machine, and of the cgroups that this process is in.
+//! How much memory is left: on the machine, and in the cgroups of this process.
 
 use crate::root::{ReadError, Root};
 
 /// Memory that can be used without swapping, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Memory of the machine.
+    /// Total memory of the machine.
     pub total: u64,
     /// What new work could use without swapping, by the kernel's estimate (`MemAvailable`).
     pub available: u64,
-    /// What is left below the tightest limit of the cgroups (version 2) of this process; `None` without any limit.
+    /// What is left below the tightest limit of this process's cgroups (version 2); `None` without any limit.
     pub cgroup_left: Option<u64>,
 }
 
 impl Memory {
-    /// What new work can use: the smaller of what the machine and the cgroups leave.
+    /// What new work can use: the lesser of what the machine and the cgroups have left.
     pub fn usable(&self) -> u64 {
         self.cgroup_left.map_or(self.available, |left| left.min(self.available))
     }
@@ -27,7 +27,8 @@ const BYTES: &str = "a whole number of bytes";
 /// Reads how much memory is left.
 ///
 /// # Errors
-/// [`ReadError`] when `/proc/meminfo` lacks what every kernel since 3.14 tells, or a cgroup's file says no number.
+/// [`ReadError`] when `/proc/meminfo` lacks a line that every kernel since 3.14 writes, or a cgroup's file holds no
+/// number.
 pub fn read(root: &Root) -> Result<Memory, ReadError> {
     const EXPECTED: &str = "lines `MemTotal:` and `MemAvailable:` in kB";
     let text = root.text(MEMINFO, ITEM)?.ok_or_else(|| root.missing(MEMINFO, ITEM, EXPECTED))?;
@@ -40,19 +41,19 @@ pub fn read(root: &Root) -> Result<Memory, ReadError> {
     Ok(Memory { total: value("MemTotal")?, available: value("MemAvailable")?, cgroup_left: cgroup_left(root)? })
 }
 
-/// How many processes the kernel has ended for want of memory since boot; `None` where it does not say.
+/// How many processes the kernel has killed since boot because memory ran out; `None` where it does not tell.
 pub fn oom_kills(root: &Root) -> Option<u64> {
     let text = root.text("/proc/vmstat", "out-of-memory kills").ok()??;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
-/// The least that is left below a limit of this process's cgroup or one above it.
+/// The least memory that is left below a limit of this process's cgroup or of one above it.
 ///
-/// Page cache that nobody uses counts as left: the kernel drops it before a limit is felt.
+/// Page cache that is not in use counts as left: the kernel drops it before the limit takes effect.
 fn cgroup_left(root: &Root) -> Result<Option<u64>, ReadError> {
     let Some(groups) = root.text("/proc/self/cgroup", "cgroup")? else { return Ok(None) };
     let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::")) else { return Ok(None) };
-    // Beside version 1 hierarchies, version 2 is mounted one level below.
+    // Beside version 1 hierarchies, version 2 is mounted one level deeper.
     let unified = "/sys/fs/cgroup/unified";
     let base = if root.exists(unified) { unified } else { "/sys/fs/cgroup" };
     let mut least: Option<u64> = None;

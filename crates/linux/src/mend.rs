@@ -1,5 +1,5 @@
-//! Setting free what a run left behind that could not do so itself: frozen groups and stopped processes whose run has
-//! died. Used by the guardian when its run dies, by every start, and by `cosched thaw`.
+//! Frees what a dead run left behind: frozen groups and stopped processes. Used by the guardian when its run dies, by
+//! every start, and by `cosched thaw`.
 
 use crate::cgroup;
 use crate::process::{self, Process, RUN_VARIABLE};
@@ -9,14 +9,14 @@ use cosched_core::CpuSet;
 use rustix::process::Signal;
 use std::path::PathBuf;
 
-/// What was set free.
+/// What was freed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
     /// Groups that were thawed and removed.
     pub groups: Vec<PathBuf>,
-    /// Processes that were in them; they run on in the group above.
+    /// Processes that were in these groups; they run on in the group above.
     pub released: Vec<RawPid>,
-    /// Processes that were stopped and were continued.
+    /// Stopped processes that were continued.
     pub continued: Vec<RawPid>,
 }
 
@@ -30,13 +30,13 @@ impl Mended {
 /// How far to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Groups beside that of the caller.
+    /// Groups beside the caller's own.
     Near,
     /// The whole hierarchy.
     Everywhere,
 }
 
-/// Sets free what dead runs left behind, as far as the caller may.
+/// Frees what dead runs left behind, as far as the caller may.
 pub fn mend(root: &Root, reach: Reach) -> Mended {
     let dir = match reach {
         Reach::Near => cgroup::own_directory(root).ok(),
@@ -62,7 +62,7 @@ pub fn mend(root: &Root, reach: Reach) -> Mended {
     mended
 }
 
-/// Stopped processes that carry a token which meets a condition.
+/// Stopped processes with a token that meets a condition.
 fn stopped(root: &Root, wanted: impl Fn(&str) -> bool) -> Vec<Process> {
     let stopped = process::all_pids(root).into_iter().filter_map(|pid| Process::read(root, pid));
     stopped
@@ -71,9 +71,9 @@ fn stopped(root: &Root, wanted: impl Fn(&str) -> bool) -> Vec<Process> {
         .collect()
 }
 
-/// Continues everything that carries a token and stands still, and gives all that carries it its CPUs back.
+/// Continues every stopped process with this token, and gives all processes with it their CPUs back.
 pub(crate) fn free_marked(root: &Root, token: &str, cpus: &CpuSet) {
-    // A process may be stopped between two looks by a signal that is still on its way.
+    // A signal that is still under way may stop a process between two looks.
     for _ in 0..3 {
         let marked: Vec<RawPid> = process::all_pids(root)
             .into_iter()

@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them: state, family, start time, and the mark of the run that they belong to.
+//! Processes as `/proc` shows them: state, family, start time, and the mark of their run.
 
 use crate::root::Root;
 use crate::sys::{self, RawPid};
@@ -13,7 +13,7 @@ pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
 /// Environment variable in every process of a job; its value is the job's name.
 pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
 
-/// One process, as `/proc/PID/stat` has it.
+/// One process, as read from `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: RawPid,
@@ -23,15 +23,15 @@ pub(crate) struct Process {
     pub(crate) group: RawPid,
     pub(crate) session: RawPid,
     pub(crate) threads: u32,
-    /// When it started, in clock ticks since boot; tells it from a later process of the same number.
+    /// When it started, in clock ticks since boot. It tells the process from a later one of the same number.
     pub(crate) start: u64,
 }
 
-/// More than the fields of `/proc/PID/stat` that are read here can take up.
+/// Space for the fields of `/proc/PID/stat` that are read here, and more.
 const STAT_BYTES: usize = 1024;
 
 impl Process {
-    /// Reads one process; `None` when there is none of that number.
+    /// Reads one process; `None` if there is none of this number.
     pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
         let stat = File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?;
         let mut bytes = [0u8; STAT_BYTES];
@@ -54,7 +54,7 @@ impl Process {
         Some(Process { pid, state, parent, group, session, threads, start })
     }
 
-    /// Whether it is still the process that was read, and not a later one with its number.
+    /// Whether the number still belongs to the process that was read, and not to a later one.
     pub(crate) fn is_same(&self, root: &Root) -> bool {
         Process::read(root, self.pid).is_some_and(|now| now.start == self.start)
     }
@@ -65,7 +65,7 @@ impl Process {
         self.is_same(root).then_some(fd)
     }
 
-    /// Sends a signal to this process alone; `false` when it has gone or may not be signalled.
+    /// Sends a signal to this process alone; `false` if it has gone or may not be signalled.
     pub(crate) fn signal(&self, root: &Root, signal: Signal) -> bool {
         self.handle(root).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
     }
@@ -92,10 +92,11 @@ pub(crate) fn numbers(text: &[u8]) -> Vec<RawPid> {
     words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).collect()
 }
 
-/// Appends all that a file of `/proc` holds. It is read from its beginning, so it can stay open and be read again.
+/// Appends the whole content of a file of `/proc`. Reading starts at its beginning, so the file can stay open and be
+/// read again.
 ///
 /// # Errors
-/// The kernel's own: the process has gone, say.
+/// An error of the kernel; for example, the process has gone.
 pub(crate) fn read_all(file: &File, text: &mut Vec<u8>) -> io::Result<()> {
     let mut part = [0u8; 4096];
     let mut at = 0;
@@ -121,18 +122,18 @@ fn open_children(root: &Root, pid: RawPid, tid: RawPid) -> Option<File> {
 
 /// The children of a process, whichever of its threads forked them.
 fn children(root: &Root, process: &Process) -> Vec<RawPid> {
-    // A thread that has come meanwhile is seen by the next look.
+    // The next look finds a thread that starts meanwhile.
     let threads = if process.threads == 1 { vec![process.pid] } else { threads(root, process.pid) };
     let mut text = Vec::new();
     for list in threads.into_iter().filter_map(|tid| open_children(root, process.pid, tid)) {
-        // What was read before an error is right as well.
+        // What was read before an error is valid too.
         let _ = read_all(&list, &mut text);
         text.push(b' ');
     }
     numbers(&text)
 }
 
-/// A process and all its descendants that can be reached from it, each once.
+/// A process and all descendants that are found from it, each once.
 pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
     let mut found: Vec<Process> = Process::read(root, of).into_iter().collect();
     let mut next = 0;
@@ -180,8 +181,8 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     })
 }
 
-/// The token of the run that a process leads: its number and its start time. A later process with the same number has
-/// another token.
+/// The token of the run that a process leads: its number and its start time. So a later process with the same number
+/// has another token.
 pub(crate) fn token(process: &Process) -> String {
     format!("{}-{}", process.pid, process.start)
 }
@@ -191,20 +192,20 @@ pub(crate) fn own_token(root: &Root) -> Option<String> {
     Process::read(root, std::process::id() as RawPid).map(|own| token(&own))
 }
 
-/// Whether the process that leads the run of a token is still there.
+/// Whether the process that leads the run of a token still exists.
 pub(crate) fn is_alive(root: &Root, token: &str) -> bool {
-    // Names of cgroups may have more after the token.
+    // Names of cgroups may continue after the token.
     let mut parts = token.split('-');
     let (Some(pid), Some(start)) = (parts.next(), parts.next()) else { return false };
     let (Ok(pid), Ok(start)) = (pid.parse::<RawPid>(), start.parse::<u64>()) else { return false };
     Process::read(root, pid).is_some_and(|process| process.start == start && process.state != 'Z')
 }
 
-/// Binds every thread of these processes to CPUs, also those that are created meanwhile.
+/// Binds every thread of these processes to CPUs, including those that start meanwhile.
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
     for &pid in pids {
         let mut done: Vec<RawPid> = Vec::new();
-        // A thread that is created meanwhile inherits the old mask: look again until there is no new one.
+        // A thread that starts meanwhile inherits the old mask, so look again until there is no new one.
         for _ in 0..8 {
             let mut new: Vec<RawPid> = threads(root, pid);
             new.retain(|tid| !done.contains(tid));
@@ -212,7 +213,8 @@ pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
                 break;
             }
             for tid in new {
-                // A thread that has gone needs no CPU. One that may not be bound stays where it is; `doctor` tells of that.
+                // A thread that has gone needs no CPU. A thread that may not be bound stays where it is; `doctor`
+                // reports that.
                 let _ = sys::set_affinity(tid, cpus);
                 done.push(tid);
             }
@@ -265,7 +267,7 @@ mod tests {
         let root = Root::default();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let process = Process::read(&root, child.id() as RawPid).unwrap();
-        // A stale record of an earlier process has the same number and another start time.
+        // An old record of an earlier process has the same number and another start time.
         let stale = Process { start: process.start + 1, ..process };
         assert!(stale.handle(&root).is_none());
         assert!(!stale.signal(&root, Signal::KILL));

@@ -1,24 +1,24 @@
-//! Which processors the machine has, as `/proc/cpuinfo` tells: the key to the event encodings.
+//! The machine's processors, as `/proc/cpuinfo` describes them: the key to the event encodings.
 
 use crate::root::{ReadError, Root};
 use cosched_core::{CpuId, CpuSet};
 use std::fmt;
 
-/// A kind of processor, as far as its counters depend on it.
+/// A kind of processor, as far as counters depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Processor {
-    /// An x86 processor by the numbers of its CPUID leaf 1.
+    /// An x86 processor, by the numbers of its CPUID leaf 1.
     X86 {
         /// Vendor, for example `GenuineIntel`.
         vendor: String,
-        /// Family, extended family included.
+        /// Family, including the extended family.
         family: u32,
-        /// Model, extended model included.
+        /// Model, including the extended model.
         model: u32,
-        /// Stepping; 0 if it is not told.
+        /// Stepping; 0 if the file does not tell it.
         stepping: u32,
     },
-    /// An Arm core by its MIDR register.
+    /// An Arm core, by its MIDR register.
     Arm {
         /// Implementer, 0x41 for Arm's own cores.
         implementer: u32,
@@ -38,14 +38,14 @@ impl fmt::Display for Processor {
     }
 }
 
-/// What `/proc/cpuinfo` says.
+/// The content of `/proc/cpuinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processors {
-    /// The model's name, if one is told.
+    /// The model's name, if the file tells it.
     pub model_name: Option<String>,
-    /// Each kind of processor with its CPUs, in the order of the first CPU.
+    /// Each kind of processor with its CPUs, in the order of their first CPUs.
     pub kinds: Vec<(Processor, CpuSet)>,
-    /// The processor says that a hypervisor is below it.
+    /// Whether the processor reports a hypervisor below it.
     pub virtual_machine: bool,
 }
 
@@ -53,10 +53,10 @@ const ITEM: &str = "processor";
 const CPUINFO: &str = "/proc/cpuinfo";
 
 impl Processors {
-    /// Reads `/proc/cpuinfo`; a machine without that file, or with one that tells nothing, has no kinds.
+    /// Reads `/proc/cpuinfo`. Without that file, or if it tells nothing, the machine has no kinds.
     ///
     /// # Errors
-    /// [`ReadError`] when the file can't be read or a number in it is none.
+    /// [`ReadError`] when the file can't be read or a number in it is malformed.
     pub fn read(root: &Root) -> Result<Processors, ReadError> {
         let Some(text) = root.text(CPUINFO, ITEM)? else { return Ok(Processors::default()) };
         let bad = |found: &str| root.malformed(CPUINFO, ITEM, "a number", found);
@@ -70,7 +70,7 @@ impl Processors {
             };
             let number = |name: &str| field(name).map(|text| parse_number(text).ok_or_else(|| bad(text))).transpose();
             if all.model_name.is_none() {
-                // 32-bit and older Arm kernels name the board in a block of its own.
+                // 32-bit and older Arm kernels name the board in a separate block.
                 let name = field("model name").or_else(|| field("Model")).or_else(|| field("Hardware"));
                 all.model_name = name.filter(|name| !name.is_empty()).map(str::to_owned);
             }

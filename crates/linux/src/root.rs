@@ -1,11 +1,11 @@
-//! Reading the kernel's files under a root, so that every reader can be tested on a small tree.
+//! Reads the kernel's files under a root, so that every reader can be tested on a small tree.
 
 use cosched_core::CpuSet;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where `/proc`, `/sys` and the cgroup file system are looked for: a path that all absolute paths are put under.
+/// The root of `/proc`, `/sys` and the cgroup file system: a path that is put before all absolute paths.
 ///
 /// ```
 /// use cosched_linux::root::Root;
@@ -25,31 +25,31 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What it was to tell.
+        /// What the file was to tell.
         item: &'static str,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The file says something else than expected.
+    /// The content is not as expected.
     #[error("{item}: {} says `{found}`; expected {expected}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What it was to tell.
+        /// What the file was to tell.
         item: &'static str,
-        /// The type of value that was expected.
+        /// The value that was expected, in words.
         expected: &'static str,
-        /// What it says.
+        /// What the file says.
         found: String,
     },
-    /// The file does not exist, and nothing can replace it.
+    /// The file does not exist, and nothing replaces it.
     #[error("{item}: {} does not exist; expected {expected}", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
-        /// What it was to tell.
+        /// What the file was to tell.
         item: &'static str,
-        /// The type of value that was expected.
+        /// The value that was expected, in words.
         expected: &'static str,
     },
 }
@@ -62,7 +62,7 @@ impl ReadError {
 }
 
 impl Default for Root {
-    /// The file system as it is.
+    /// The real file system.
     fn default() -> Root {
         Root::new("/")
     }
@@ -74,7 +74,7 @@ impl Root {
         Root { prefix: prefix.into() }
     }
 
-    /// Where the absolute path `absolute` lies under this root.
+    /// The path of the absolute path `absolute` under this root.
     pub fn path(&self, absolute: &str) -> PathBuf {
         self.prefix.join(absolute.trim_start_matches('/'))
     }
@@ -98,7 +98,7 @@ impl Root {
         }
     }
 
-    /// The file's text as a value of type `T`, called `expected` in an error; `None` when the file does not exist.
+    /// The file's text as a value of type `T`, which errors call `expected`; `None` when the file does not exist.
     ///
     /// # Errors
     /// As [`Root::text`], and [`ReadError::Malformed`] when the text is not such a value.
@@ -115,7 +115,7 @@ impl Root {
         }
     }
 
-    /// The file's text as a whole number that is not negative; `None` when the file does not exist.
+    /// The file's text as a non-negative whole number; `None` when the file does not exist.
     ///
     /// # Errors
     /// As [`Root::parse`].
@@ -131,7 +131,7 @@ impl Root {
         self.parse(absolute, item, "a list of CPUs, as in `0-3,8`")
     }
 
-    /// The names in a directory, sorted; empty when there is no such directory.
+    /// The names in a directory, sorted; empty if the directory does not exist.
     ///
     /// # Errors
     /// [`ReadError::Io`] when it exists and can't be listed.
@@ -145,7 +145,7 @@ impl Root {
         };
         let mut names = Vec::new();
         for entry in entries {
-            // The kernel's own names are ASCII; another one is not what anybody looks for here.
+            // The kernel's own names are ASCII, so no reader looks for any other name.
             names.extend(entry.map_err(io_error)?.file_name().into_string().ok());
         }
         names.sort();
@@ -168,13 +168,13 @@ impl Root {
         ReadError::Malformed { path: self.path(absolute), item, expected, found: found.into() }
     }
 
-    /// An error that says that the file should be there.
+    /// An error that says that the file is missing.
     pub fn missing(&self, absolute: &str, item: &'static str, expected: &'static str) -> ReadError {
         ReadError::Missing { path: self.path(absolute), item, expected }
     }
 }
 
-/// A value that the kernel lacks shows as a missing file or as a file whose reader says "no such device".
+/// Where the kernel lacks a value, its file is missing or fails with "no such device" when read.
 fn is_absent(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
         || matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::ENOTDIR | libc::EOPNOTSUPP))

@@ -1,5 +1,5 @@
-//! Starting a job: a process that waits, before it becomes the job's program, until its counters are attached, its
-//! group is joined and its CPUs are set.
+//! Starts a job. Its process waits until its counters are attached, it is in its group and its CPUs are set, and then
+//! becomes the job's program.
 #![allow(unsafe_code)]
 
 use crate::process::Process;
@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 /// What to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The program, found already, and its arguments, the first of which is its name.
+    /// Path of the program, found already.
     pub path: PathBuf,
-    /// Its arguments, the name by which it was called first.
+    /// Its arguments; the first is the name by which it was called.
     pub args: Vec<OsString>,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
     /// Its working directory; `None` for the caller's.
     pub cwd: Option<PathBuf>,
-    /// What it reads; `None` for nothing.
+    /// The file that it reads; `None` for nothing.
     pub stdin: Option<PathBuf>,
-    /// Where its output goes.
+    /// The file that its output goes to.
     pub stdout: PathBuf,
-    /// Where its error output goes; may be the same file.
+    /// The file that its error output goes to; may be the same file.
     pub stderr: PathBuf,
 }
 
@@ -39,14 +39,15 @@ pub(crate) struct Waiting {
     answer: File,
 }
 
-/// What a child needs of its surroundings.
+/// What a child needs from the run: the signal mask and the file limit to restore, and the root of `/proc`.
 pub(crate) struct Surroundings<'a> {
     pub(crate) mask: &'a SignalMask,
     pub(crate) files: Option<&'a FileLimit>,
     pub(crate) root: &'a Root,
 }
 
-/// Finds a program as a shell would: a name with a slash is a path, from `cwd`; another is looked up in `PATH`.
+/// Finds a program as a shell would: a name with a slash is a path relative to `cwd`; any other name is looked up in
+/// `PATH`.
 pub fn find_program(name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     let is_program = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -76,7 +77,7 @@ fn pipe() -> io::Result<(File, File)> {
     Ok((File::from(read), File::from(write)))
 }
 
-/// Opens a file for a job's output: appending, so that output and error output can share it.
+/// Opens a file for a job's output, for appending, so that output and error output can share it.
 fn open_output(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o644).open(path)
 }
@@ -89,9 +90,9 @@ fn named(path: &Path, error: io::Error) -> io::Error {
 /// Forks the process of a job.
 ///
 /// # Errors
-/// Anything that keeps it from being started, with the file that it is about.
+/// Whatever keeps it from being started, with the file concerned.
 pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Result<Waiting> {
-    // All that can fail or allocate is done before the fork.
+    // Everything that can fail or allocate is done before the fork.
     let path = c_string(program.path.as_os_str())?;
     let args: Vec<CString> = program.args.iter().map(|arg| c_string(arg)).collect::<io::Result<_>>()?;
     let env: Vec<CString> = program
@@ -105,7 +106,7 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
         })
         .collect::<io::Result<_>>()?;
     let shell = c"/bin/sh".to_owned();
-    // A script without a first line that names its interpreter is the shell's.
+    // A script without a first line that names its interpreter is run by the shell.
     let shell_args: Vec<CString> =
         [&shell, &path].into_iter().chain(args.iter().skip(1)).map(|arg| (*arg).clone()).collect();
     let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
@@ -121,8 +122,8 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
     let (answer, mut answer_write) = pipe()?;
     let own_pid = std::process::id() as RawPid;
 
-    // SAFETY: this process has one thread (the back-end checks that when it is made), and the child calls only
-    // functions that are safe after a fork, on data that was prepared before.
+    // SAFETY: this process has one thread (the backend checks that when it is made), and the child calls only functions
+    // that are safe after a fork, on data that was prepared before it.
     match unsafe { sys::fork() }? {
         Side::Parent(pid) => {
             let process = Process::read(around.root, pid)
@@ -155,12 +156,12 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
                     failed(b'c', &io::Error::last_os_error(), &mut answer_write);
                 }
             }
-            // A stopped job whose parent dies is continued by this, even if nothing else is left to do so.
+            // If the parent dies, this signal continues a stopped job, even if nothing else is left to do so.
             let _ = sys::signal_on_parent_death(libc::SIGCONT);
             if let Some(limit) = around.files {
                 sys::restore_file_limit(limit);
             }
-            // Nothing to read means that the parent has died, before or after the signal above was asked for.
+            // Reading nothing means that the parent has died, before or after the signal above was asked for.
             let mut byte = [0u8];
             if !matches!(go_read.read(&mut byte), Ok(1)) || parent_pid() != own_pid {
                 sys::exit_now(127);
@@ -184,7 +185,7 @@ fn parent_pid() -> RawPid {
 }
 
 impl Waiting {
-    /// Lets the process become its program; the process, and a pipe that tells if that failed.
+    /// Lets the process become its program. Returns the process, and a pipe that tells if that failed.
     ///
     /// # Errors
     /// The process has died meanwhile.
@@ -201,10 +202,10 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// Waits for the program to be in place.
+    /// Waits until the program is in place.
     ///
     /// # Errors
-    /// Why it could not be; the process then ends by itself.
+    /// The program could not be started; the process then ends by itself.
     pub(crate) fn wait(mut self, program: &Program) -> io::Result<Process> {
         let mut message = Vec::new();
         // The pipe closes when the program is in place.

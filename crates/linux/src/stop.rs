@@ -1,16 +1,16 @@
-//! Stopping and continuing the processes of one job by signals, without a cgroup.
+//! Stops and continues the processes of one job by signals, without a cgroup.
 //!
-//! The job's own process group is stopped by one signal, and none of its processes can fork out of it meanwhile: the
-//! kernel gives a signal for a group to a child that is just being made as well. Processes that left the group are looked
-//! for and stopped one by one. One of them may be in the middle of a fork, or one of the group in the middle of leaving,
-//! so a job of several processes is looked at again later, until all stand still and none is new.
+//! One signal stops the job's own process group. None of its processes can escape by forking: the kernel also delivers
+//! a signal for a group to a child that is just being made. Processes that have left the group are found and stopped
+//! one by one. Such a process may be in the middle of a fork, and a process of the group in the middle of leaving it.
+//! So a job of several processes is looked at again later, until all stand still and none is new.
 
 use crate::process::Process;
 use crate::sys;
 use crate::tree::Tree;
 use rustix::process::Signal;
 
-/// How often a look is repeated at once while it finds new processes.
+/// How often a look is repeated at once, as long as it finds new processes.
 const LOOKS: u32 = 16;
 
 /// What was stopped of one job.
@@ -20,11 +20,11 @@ pub(crate) struct SignalStop {
     stopped: Vec<Process>,
     /// Processes seen outside the group since the last stop began.
     strays: Vec<Process>,
-    /// The strays of the stop before.
+    /// The strays of the previous stop.
     strays_before: Vec<Process>,
-    /// No process can have escaped: there is only one, or a second look found all of them standing still.
+    /// No process can have escaped: there is only one, or a second look found that all stand still.
     complete: bool,
-    /// How many orphans the job had taken in at the last look.
+    /// How many orphans the job had adopted at the last look.
     adopted: u32,
 }
 
@@ -48,25 +48,25 @@ impl SignalStop {
         }
     }
 
-    /// Looks at a stopped job again if something may have escaped its stop, or if an orphan came back to it; says whether
-    /// everything is known to stand still.
+    /// Looks at a stopped job again if a process may have escaped its stop, or if an orphan came back to the job.
+    /// Returns whether everything is known to stand still.
     pub(crate) fn look_again(&mut self, tree: &Tree) -> bool {
         if !self.complete || self.adopted != tree.adopted() {
             let known = self.stopped.len();
             let members = self.stop_strays(tree);
-            // One in state D may be in the middle of a fork.
+            // A process in state D may be in the middle of a fork.
             let still = |process: &Process| matches!(process.state, 'T' | 't');
             self.complete = self.stopped.len() == known && members.iter().all(still);
         }
         self.complete
     }
 
-    /// Continues all that was stopped. With `but_main` the job's own process group stays as it is.
+    /// Continues everything that was stopped. With `but_main` the job's own process group stays as it is.
     pub(crate) fn go_on(&mut self, tree: &Tree, but_main: bool) {
-        // What left the group while its stop was on its way has to be known.
+        // Processes that left the group while its stop was under way must be known.
         self.look_again(tree);
         if tree.main_gone {
-            // The number of the group may belong to others by now: its former members are continued one by one.
+            // The group's number may belong to others by now, so its former members are continued one by one.
             for process in tree.members() {
                 if process.state == 'T' && process.group == tree.main.pid {
                     process.signal(tree.root(), Signal::CONT);
@@ -80,7 +80,8 @@ impl SignalStop {
         }
     }
 
-    /// Stops what is outside the job's process group; all processes that a last look found, which found nobody new.
+    /// Stops the processes outside the job's process group. Looks until it finds no new one; returns all processes of
+    /// the last look.
     fn stop_strays(&mut self, tree: &Tree) -> Vec<Process> {
         self.adopted = tree.adopted();
         let mut members = Vec::new();
@@ -102,10 +103,10 @@ impl SignalStop {
                         any_new = true;
                     }
                 } else if !has(&self.strays_before, process) {
-                    // It stands still and was in the group before: our signal reached it on its way out.
+                    // It stands still and was in the group before: our signal stopped it on its way out.
                     self.stopped.push(*process);
                 }
-                // Else it stood still before: somebody else stopped it, and will continue it.
+                // Otherwise it stood still before: somebody else stopped it, and will continue it.
             }
             if !any_new {
                 break;
@@ -130,7 +131,7 @@ mod tests {
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
 
-    /// A shell that leads a session of its own, as a job's own process does; killed with all that it started.
+    /// A shell that leads a session of its own, like a job's own process. It is killed with everything that it started.
     struct Shell {
         child: Child,
         tree: Tree,
@@ -157,14 +158,14 @@ mod tests {
             self.tree.members().iter().map(|process| process.state).collect()
         }
 
-        /// Processes outside the session of the job's own.
+        /// Processes outside the shell's session.
         fn strays(&self) -> Vec<Process> {
             let mut all = self.tree.members();
             all.retain(|process| process.session != self.tree.main.pid);
             all
         }
 
-        /// In state D, a parent waits for a child that shares its memory until it executes a program.
+        /// A parent in state D waits for a child that shares its memory until the child executes a program.
         fn stands_still(&self, stop: &mut SignalStop) {
             until("all stand still", || {
                 stop.look_again(&self.tree);
@@ -219,7 +220,7 @@ mod tests {
         let shell = Shell::start(LEAVES);
         shell.touch("go");
         until("a process leaves", || !shell.strays().is_empty());
-        // What is seen when the group's signal reached it and it left before it stood still.
+        // The case in which the group's signal reached a process, and the process left the group before it stood still.
         let stray = shell.strays()[0];
         stray.signal(&Root::default(), Signal::STOP);
         until("it stands still", || shell.strays()[0].state == 'T');
@@ -264,7 +265,7 @@ mod tests {
         shell.runs();
     }
 
-    /// A storm of forks outside the job's process group: whatever the moment, in the end nothing runs.
+    /// A storm of forks outside the job's process group: whatever the timing, in the end nothing runs.
     #[test]
     fn processes_that_fork_while_they_are_stopped_do_not_escape() {
         let shell = Shell::start("setsid sh -c 'while :; do /bin/true & /bin/true; done' & wait");

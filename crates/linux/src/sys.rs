@@ -10,11 +10,11 @@ use std::time::Duration;
 /// A process number of the kernel.
 pub(crate) type RawPid = i32;
 
-/// A set of blocked signals, as children are to have it.
+/// A set of blocked signals, as it was before the run changed it; children get it back.
 #[derive(Clone, Copy)]
 pub(crate) struct SignalMask(libc::sigset_t);
 
-/// What `wait_any` tells of a child.
+/// What `wait_any` reports of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// It exited with this code.
@@ -27,14 +27,14 @@ pub(crate) enum Status {
     Continued,
 }
 
-/// A child whose state changed.
+/// A child whose state has changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waited {
     /// The child.
     pub(crate) pid: RawPid,
     /// Its new state.
     pub(crate) status: Status,
-    /// CPU time of it and of the descendants that it waited for; for one that ended.
+    /// CPU time of it and of the descendants that it waited for; meaningful only if the child has ended.
     pub(crate) cpu_time: Nanos,
 }
 
@@ -54,10 +54,10 @@ fn sigset(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
-/// Blocks `signals`; returns a descriptor to read them from, and the mask as it was before.
+/// Blocks `signals`. Returns a descriptor to read them from, and the mask as it was before.
 ///
 /// # Errors
-/// The kernel's own.
+/// An error of the kernel.
 pub(crate) fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)> {
     let set = sigset(signals);
     // SAFETY: both sets are valid for the length of the calls; the descriptor is new and owned by nobody else.
@@ -77,7 +77,7 @@ pub(crate) fn restore_mask(mask: &SignalMask) {
     }
 }
 
-/// Unblocks and resets to their default the signals that a program expects to find so.
+/// Resets all signals to their default and puts the mask back in force, as a program expects at its start.
 pub(crate) fn default_signals(mask: &SignalMask) {
     // SAFETY: setting the default disposition runs no code of ours.
     unsafe {
@@ -90,7 +90,7 @@ pub(crate) fn default_signals(mask: &SignalMask) {
     restore_mask(mask);
 }
 
-/// Ignores every signal that can be ignored: for a process that must outlive all others.
+/// Ignores every signal that can be ignored, for a process that must outlive all others.
 pub(crate) fn ignore_signals() {
     // SAFETY: ignoring runs no code of ours.
     unsafe {
@@ -102,7 +102,7 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// Takes up to `MOST` of the signals that wait in a descriptor from [`take_signals`].
+/// Takes up to `MOST` of the signals that are waiting in a descriptor from [`take_signals`].
 pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
     // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
     unsafe {
@@ -113,7 +113,7 @@ pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32>
     }
 }
 
-/// The next child whose state changed; `None` when there is none now.
+/// The next child whose state has changed; `None` if there is none now.
 pub(crate) fn wait_any() -> Option<Waited> {
     let mut status = 0;
     // SAFETY: both pointers are valid, and the kernel fills the usage in when it returns a child.
@@ -142,7 +142,7 @@ pub(crate) fn wait_any() -> Option<Waited> {
 /// Makes orphaned descendants children of this process instead of the system's first process.
 ///
 /// # Errors
-/// The kernel's own.
+/// An error of the kernel.
 pub(crate) fn become_subreaper() -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
@@ -151,28 +151,28 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 /// Makes the kernel send `signal` to this process when its parent dies.
 ///
 /// # Errors
-/// The kernel's own.
+/// An error of the kernel.
 pub(crate) fn signal_on_parent_death(signal: i32) -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }).map(drop)
 }
 
-/// Sends a signal to a process, or with a negative number to a process group.
+/// Sends a signal to a process, or for a negative number to a process group.
 ///
 /// # Errors
-/// The kernel's own: no such process, or not permitted.
+/// An error of the kernel: no such process, or not permitted.
 pub(crate) fn kill(pid: RawPid, signal: i32) -> io::Result<()> {
     // SAFETY: takes numbers only.
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Words of a kernel CPU mask, wide enough for every CPU number that a [`CpuSet`] can hold.
+/// Number of words in a kernel CPU mask that holds every CPU number of a [`CpuSet`].
 const MASK_WORDS: usize = cosched_core::MAX_CPU as usize / 64 + 1;
 
 /// Binds a thread to CPUs.
 ///
 /// # Errors
-/// The kernel's own: no such thread, not permitted, or none of the CPUs may be used.
+/// An error of the kernel: no such thread, not permitted, or none of the CPUs may be used.
 pub(crate) fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
     let highest = cpus.iter().last().map_or(0, |cpu| cpu.0 as usize);
     let mut words = vec![0u64; highest / 64 + 1];
@@ -183,10 +183,10 @@ pub(crate) fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(tid, size_of_val(&words[..]), words.as_ptr().cast()) }).map(drop)
 }
 
-/// The CPUs that a thread may use; 0 is the calling one.
+/// The CPUs that a thread may use; `tid` 0 is the calling thread.
 ///
 /// # Errors
-/// The kernel's own.
+/// An error of the kernel.
 pub fn affinity(tid: RawPid) -> io::Result<CpuSet> {
     let mut words = vec![0u64; MASK_WORDS];
     // SAFETY: the length that is passed is that of the buffer.
@@ -201,10 +201,10 @@ pub fn affinity(tid: RawPid) -> io::Result<CpuSet> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileLimit(libc::rlimit);
 
-/// Raises the limit on open files as far as it goes; the limit as it was before.
+/// Raises the limit on open files as far as allowed; returns the limit as it was before.
 ///
 /// # Errors
-/// The kernel's own.
+/// An error of the kernel.
 pub(crate) fn raise_file_limit() -> io::Result<FileLimit> {
     // SAFETY: the structure is valid for the length of the calls.
     unsafe {
@@ -224,7 +224,7 @@ pub(crate) fn restore_file_limit(limit: &FileLimit) {
     }
 }
 
-/// Names the calling thread, for `ps` and `top`; at most 15 bytes count.
+/// Names the calling thread for `ps` and `top`; at most 15 bytes are used.
 pub(crate) fn set_name(name: &std::ffi::CStr) {
     // SAFETY: the kernel reads at most 16 bytes of a string that ends within them or is longer.
     unsafe {
@@ -236,14 +236,14 @@ pub(crate) fn set_name(name: &std::ffi::CStr) {
 pub(crate) enum Side {
     /// The new process.
     Child,
-    /// The old one, with the number of the new one.
+    /// The old process, with the number of the new one.
     Parent(RawPid),
 }
 
 /// Splits the process in two.
 ///
 /// # Errors
-/// The kernel's own.
+/// An error of the kernel.
 ///
 /// # Safety
 /// The process has one thread. (With more, the child might find a lock taken for ever.)
@@ -255,13 +255,13 @@ pub(crate) unsafe fn fork() -> io::Result<Side> {
     }
 }
 
-/// Ends the process at once, without running anything that was registered for its end.
+/// Ends the process at once, without running exit handlers.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: takes a number and does not return.
     unsafe { libc::_exit(code) }
 }
 
-/// Whether this process has a single thread, as [`fork`] wants it.
+/// Whether this process has a single thread, as [`fork`] requires.
 pub(crate) fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }

@@ -7,34 +7,34 @@ use cosched_core::{Absence, CoreType, Cpu, CpuId, CpuSet, Machine, MachineError,
 const CPU_DIR: &str = "/sys/devices/system/cpu";
 const NODE_DIR: &str = "/sys/devices/system/node";
 
-/// A machine as it is, and why some of its CPUs are left out.
+/// The machine, and why some of its CPUs are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// The CPUs that may be used, with all that belongs to them.
+    /// The CPUs that may be used, with the cores, caches and domains that they belong to.
     pub machine: Machine,
-    /// All CPUs, and what became of those that are not used.
+    /// All CPUs, including those that are not used.
     pub facts: CpuFacts,
 }
 
-/// What there is beside the CPUs that are used.
+/// Which CPUs there are, which are used, and why the others are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuFacts {
-    /// Every CPU that the machine has.
+    /// All CPUs of the machine.
     pub present: CpuSet,
-    /// Those of them that are switched off.
+    /// CPUs that are switched off.
     pub offline: CpuSet,
-    /// Online, but not in the affinity of this process (a container, `taskset`, a batch system).
+    /// CPUs that are online, but not in the affinity of this process (a container, `taskset`, a batch system).
     pub not_allowed: CpuSet,
-    /// Allowed, but not among the CPUs that were asked for.
+    /// CPUs that are allowed, but not among the CPUs that were asked for.
     pub not_asked_for: CpuSet,
     /// The CPUs that are used.
     pub used: CpuSet,
-    /// The processor says that a hypervisor is below it.
+    /// Whether the processor reports a hypervisor below it.
     pub virtual_machine: bool,
 }
 
 impl CpuFacts {
-    /// Each set of CPUs that is left out, with the reason in words; empty sets are not listed.
+    /// Each set of CPUs that is left out, with the reason in words; no empty sets.
     pub fn left_out(&self) -> Vec<(CpuSet, &'static str)> {
         let all = [
             (&self.offline, "offline"),
@@ -45,7 +45,7 @@ impl CpuFacts {
     }
 }
 
-/// A machine that can't be described or used.
+/// Why a machine can't be described or used.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
     /// A file of the kernel can't be used.
@@ -56,11 +56,11 @@ pub enum TopologyError {
     Unusable {
         /// The list that was asked for.
         asked: CpuSet,
-        /// Those that the machine does not have.
+        /// CPUs of the list that the machine does not have.
         absent: CpuSet,
-        /// Those that are switched off.
+        /// CPUs of the list that are switched off.
         offline: CpuSet,
-        /// Those that are not in the affinity of this process.
+        /// CPUs of the list that are not in the affinity of this process.
         not_allowed: CpuSet,
     },
     /// The list of CPUs that was asked for is empty.
@@ -74,7 +74,7 @@ pub enum TopologyError {
         /// The CPUs that are online.
         online: CpuSet,
     },
-    /// What the files say contradicts itself.
+    /// The files contradict each other.
     #[error(transparent)]
     Machine(#[from] MachineError),
 }
@@ -94,7 +94,7 @@ fn unusable_text(absent: &CpuSet, offline: &CpuSet, not_allowed: &CpuSet) -> Str
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// The CPUs that this process may run on, as the kernel tells in `/proc/self/status`.
+/// The CPUs that this process may run on, by `/proc/self/status`.
 ///
 /// # Errors
 /// [`ReadError`] when the file lacks that line or can't be read.
@@ -111,10 +111,10 @@ pub fn own_affinity(root: &Root) -> Result<CpuSet, ReadError> {
 /// Describes the machine under `root`, restricted to `affinity` and, if given, to the CPUs `asked`.
 ///
 /// Sets of siblings, cache sharers and node members keep only CPUs that are used. What sysfs does not tell falls back:
-/// a CPU without siblings is its own core; without cache files CPUs of one package share a last-level cache, whose size
-/// is absent; CPUs without a node are one memory domain. Cores differ in type only by what the kernel says: hybrid Intel
-/// parts by `cpu_core` and `cpu_atom`, others by `cpu_capacity`; a higher top frequency alone is a favoured core of the
-/// same type.
+/// a CPU without siblings is its own core; without cache files, the CPUs of one package share a last-level cache, whose
+/// size is absent; CPUs without a node form one memory domain. Only what the kernel says makes cores differ in type:
+/// `cpu_core` and `cpu_atom` on hybrid Intel parts, `cpu_capacity` on others. A core with only a higher top frequency
+/// is a favoured core of the same type.
 ///
 /// # Errors
 /// [`TopologyError`]: an unusable file, or a list or an affinity that leaves nothing to use.
@@ -139,7 +139,8 @@ pub fn read(root: &Root, affinity: &CpuSet, asked: Option<&CpuSet>) -> Result<To
     let (llc_of, llcs) = number(&used, &llc_sets);
     let (domain_of, memory_domains) = number(&used, &node_sets(root, &used)?);
     let (type_of, core_types) = core_types(root, &used)?;
-    // Caches of unequal size occur (a die with stacked cache beside one without); the smallest is safe to plan with.
+    // Caches of unequal size exist (a die with stacked cache beside one without). The smallest size is safe to plan
+    // with.
     let llc_bytes = llc_bytes.into_iter().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().min());
 
     let cpus = (0..used.len())
@@ -157,7 +158,7 @@ pub fn read(root: &Root, affinity: &CpuSet, asked: Option<&CpuSet>) -> Result<To
     Ok(Topology { machine, facts })
 }
 
-/// Which CPUs are used, and what became of the others.
+/// Which CPUs are used, and why the others are not.
 fn select(
     root: &Root,
     affinity: &CpuSet,
@@ -200,8 +201,8 @@ fn minus(all: &CpuSet, without: &CpuSet) -> CpuSet {
     all.iter().filter(|&cpu| !without.contains(cpu)).collect()
 }
 
-/// Numbers groups in the order of their first CPU. `sets[i]` says with whom `used[i]` shares; when two CPUs disagree,
-/// the lower-numbered one is believed, so that every CPU ends up in exactly one group.
+/// Numbers groups in the order of their first CPU. `sets[i]` says with whom `used[i]` shares. When two CPUs disagree,
+/// the lower-numbered one counts, so that every CPU is in exactly one group.
 fn number(used: &[CpuId], sets: &[CpuSet]) -> (Vec<usize>, Vec<CpuSet>) {
     let mut of = vec![usize::MAX; used.len()];
     let mut groups: Vec<CpuSet> = Vec::new();
@@ -269,7 +270,7 @@ fn last_level_cache(root: &Root, cpu: CpuId) -> Result<Option<Cache>, ReadError>
     Ok(best.map(|(_, cache)| cache))
 }
 
-/// `32768K`, `8M` or a plain number of bytes.
+/// Parses `32768K`, `8M` or a plain number of bytes.
 fn parse_size(text: &str) -> Option<u64> {
     let (digits, unit) = match text.strip_suffix(['K', 'k']) {
         Some(digits) => (digits, 1024),
@@ -281,7 +282,7 @@ fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// For each used CPU the members of its memory domain.
+/// The members of each used CPU's memory domain.
 fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
     let mut nodes = Vec::new();
     for name in root.names(NODE_DIR, "memory domains")? {
@@ -295,15 +296,15 @@ fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
     Ok(used.iter().map(|&cpu| listed(cpu).unwrap_or_else(|| homeless.clone())).collect())
 }
 
-/// What tells one CPU's core type from another's: the rank of its hybrid kind, and its capacity.
+/// What distinguishes core types: the rank of the hybrid kind, and the capacity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct TypeKey {
     hybrid_rank: usize,
-    /// Negated, so that the fastest sorts first.
+    /// Capacity, negated so that the fastest sorts first.
     slowness: i64,
 }
 
-/// Names from the fastest type to the slowest.
+/// Names of `count` types, from the fastest to the slowest.
 fn type_names(count: usize) -> Vec<String> {
     let names: &[&str] = match count {
         1 => &["core"],
@@ -315,7 +316,7 @@ fn type_names(count: usize) -> Vec<String> {
 }
 
 fn core_types(root: &Root, used: &[CpuId]) -> Result<(Vec<usize>, Vec<CoreType>), ReadError> {
-    // Fastest first. `cpu_lowpower` are the cores outside the shared cache of some hybrid parts.
+    // Fastest first. On some hybrid parts `cpu_lowpower` are the cores outside the shared cache.
     let mut hybrid = Vec::new();
     for pmu in ["cpu_core", "cpu_atom", "cpu_lowpower"] {
         hybrid.extend(root.cpus(&format!("/sys/devices/{pmu}/cpus"), "CPUs of a core type")?);
@@ -327,7 +328,7 @@ fn core_types(root: &Root, used: &[CpuId]) -> Result<(Vec<usize>, Vec<CoreType>)
         let file = |name: &str| format!("{CPU_DIR}/cpu{}/{name}", cpu.0);
         let capacity = root.parse::<u32>(&file("cpu_capacity"), "CPU capacity", "a whole number")?;
         frequencies.push(root.number(&file("cpufreq/cpuinfo_max_freq"), "highest frequency")?);
-        // Where hybrid kinds are told, capacities within a kind differ only by favoured cores.
+        // Where the kernel tells hybrid kinds, capacities within a kind differ only by favoured cores.
         let slowness = if hybrid.is_empty() { -capacity.map_or(0, i64::from) } else { 0 };
         let hybrid_rank = hybrid.iter().position(|kind| kind.contains(cpu)).unwrap_or(hybrid.len());
         keys.push(TypeKey { hybrid_rank, slowness });
@@ -367,7 +368,7 @@ mod tests {
         assert_eq!((of, groups), (vec![0, 1, 0], vec![cpus("1,3"), cpus("2")]));
         let (of, groups) = number(&used, &[cpus("1-2"), cpus("2-3"), cpus("2-3")]);
         assert_eq!((of, groups), (vec![0, 0, 1], vec![cpus("1-2"), cpus("3")]));
-        // A set that forgets its own CPU still holds it.
+        // A set that lacks its own CPU still holds it.
         let (of, groups) = number(&used, &[cpus(""), cpus("3"), cpus("3")]);
         assert_eq!((of, groups), (vec![0, 1, 1], vec![cpus("1"), cpus("2-3")]));
     }

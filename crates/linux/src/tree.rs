@@ -1,8 +1,8 @@
-//! The processes of one job: its own, all that it started, and those that left its session.
+//! The processes of one job: its own process, everything that it started, and those that left its session.
 //!
-//! With a cgroup the kernel knows them. Without one they are found by family: the descendants of the job's own
-//! process, and orphans. An orphan becomes a child of the run, which is a subreaper, and is given back to its job by
-//! the session that it was born in or by the mark in its environment.
+//! With a cgroup the kernel knows them. Without one they are found by family: the descendants of the job's own process,
+//! and orphans. An orphan becomes a child of the run, which is a subreaper. It is returned to its job by its session of
+//! birth or by the mark in its environment.
 
 use crate::cgroup::JobGroup;
 use crate::process::{self, JOB_VARIABLE, Loner, Process, RUN_VARIABLE};
@@ -10,16 +10,16 @@ use crate::root::Root;
 use crate::sys;
 use rustix::process::Signal;
 
-/// How often processes are looked for again while there are any left to kill.
+/// How often the job's processes are looked for again while there are any left to kill.
 const KILLS: u32 = 16;
 
 /// The processes of one job.
 #[derive(Debug)]
 pub(crate) struct Tree {
     root: Root,
-    /// The job's own process, a session and group leader.
+    /// The job's own process, which leads a session and a group.
     pub(crate) main: Process,
-    /// The job's own process has been reaped; its number may belong to another process.
+    /// Whether the job's own process has been reaped; its number may belong to another process then.
     pub(crate) main_gone: bool,
     /// Where there is no cgroup.
     loner: Option<Loner>,
@@ -77,7 +77,7 @@ impl Tree {
         !self.main_gone || !self.orphans.is_empty()
     }
 
-    /// Takes in an orphan, unless it has it already.
+    /// Adopts an orphan, unless it has been adopted already.
     pub(crate) fn adopt(&mut self, orphan: Process) {
         if !self.knows(&orphan) {
             self.orphans.push(orphan);
@@ -85,17 +85,17 @@ impl Tree {
         }
     }
 
-    /// How many orphans it has taken in so far.
+    /// How many orphans the job has adopted so far.
     pub(crate) fn adopted(&self) -> u32 {
         self.adopted
     }
 
-    /// Whether a process is an orphan that was taken in.
+    /// Whether a process is an orphan that the job has adopted.
     pub(crate) fn knows(&self, process: &Process) -> bool {
         self.orphans.iter().any(|known| known.pid == process.pid && known.start == process.start)
     }
 
-    /// Whether an orphan is one of this job's: by its session, or by its mark.
+    /// Whether an orphan belongs to this job: by its session, or by its mark.
     pub(crate) fn owns(&self, process: &Process, token: &str, name: &str) -> bool {
         let marked = |variable, value: &str| {
             process::variable(&self.root, process.pid, variable).is_some_and(|found| found == value)
@@ -103,8 +103,8 @@ impl Tree {
         process.session == self.main.pid || (marked(RUN_VARIABLE, token) && marked(JOB_VARIABLE, name))
     }
 
-    /// Sends a signal to all of its processes, first to those outside the job's own process group: when their parents have
-    /// ended they can't be found by family any more.
+    /// Sends a signal to all processes of the job, first to those outside the job's own process group: once their
+    /// parents have ended, they can no longer be found by family.
     pub(crate) fn signal(&self, signal: Signal) {
         for process in self.members() {
             if self.main_gone || process.group != self.main.pid {
@@ -116,12 +116,12 @@ impl Tree {
         }
     }
 
-    /// Ends all of its processes by one request to the kernel; `false` where that can't be done.
+    /// Kills all processes by one request to the kernel; `false` if that can't be done.
     pub(crate) fn kill_group(&self) -> bool {
         self.group.as_ref().is_some_and(JobGroup::kill)
     }
 
-    /// Ends all of its processes by signals. They must stand still, so that none can fork meanwhile.
+    /// Kills all processes by signals. They must stand still, so that none can fork meanwhile.
     pub(crate) fn kill_each(&self) {
         for _ in 0..KILLS {
             if self.members().iter().all(|process| process.state == 'Z') {

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 /// A loop that keeps a shell busy for some tenths of a second.
 const BURN: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done";
 
-/// A shell that burns, then waits for a line before it executes `script`; so counting can begin with `script`.
+/// A shell that burns, and then waits for a line before it executes `script`; so counting can begin with `script`.
 fn waiting(script: &str) -> Child {
     Command::new("sh")
         .args(["-c", &format!("{BURN}; echo ready; read go; exec sh -c \"$0\""), script])
@@ -39,7 +39,7 @@ fn waited_children() -> Nanos {
     Nanos(ns(usage.ru_utime) + ns(usage.ru_stime))
 }
 
-/// One test, since the CPU time of all children of this process is looked at.
+/// A single test, since it looks at the CPU time of all children of this process.
 #[test]
 fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
     // The job's shell only waits; its child burns, says so, waits for a line, and burns again.

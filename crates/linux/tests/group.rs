@@ -1,5 +1,5 @@
-//! Inherited group reads on real processes. The kernel's software events stand in for hardware counters, so that it
-//! works on any machine: the same calls, the same groups, other numbers.
+//! Inherited group reads on real processes. The kernel's software events stand in for hardware counters, so that the
+//! test works on any machine: same calls, same groups, other numbers.
 
 use cosched_core::{Counter, Nanos, Reading};
 use cosched_linux::counters::{JobCounters, Start};
@@ -15,7 +15,7 @@ fn software_events() -> MachineEvents {
     let pmu = dir.path().join("sys/bus/event_source/devices/cpu");
     std::fs::create_dir_all(&pmu).unwrap();
     std::fs::write(pmu.join("type"), "1\n").unwrap();
-    // Above the kernel's last software event: refused, as hardware refuses an event that it does not have.
+    // Above the kernel's last software event, so the kernel refuses it, as hardware refuses an event that it lacks.
     let unknown = "0xffff";
     let own = ["instructions=0x1", "cycles=0x2", "mm=0x5", &format!("llc={unknown}"), &format!("l1={unknown}")];
     let own: Vec<EventOverride> = own.iter().map(|text| text.parse().unwrap()).collect();
@@ -66,7 +66,7 @@ fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
     );
     assert!(value(during[Counter::Cycles]) > 0 && value(after[Counter::Cycles]) >= value(during[Counter::Cycles]));
     assert!(after[Counter::MmReads].is_value() && !counters.multiplexed());
-    // The refused ones are absent, each with a problem, and the others were not disturbed.
+    // The refused events are absent, each with a problem, and the others were not disturbed.
     for (counter, count) in after.iter() {
         let problem = problems.iter().find(|problem| problem.counter == counter);
         assert_eq!(count.absence(), problem.map(|problem| problem.reason), "{counter}");

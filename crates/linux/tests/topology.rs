@@ -1,4 +1,4 @@
-//! Machines of many kinds, built as small trees and read back.
+//! Machines of many kinds, built as small file trees and read back.
 
 use cosched_core::{Absence, CpuSet, Machine, Reading};
 use cosched_linux::root::Root;
@@ -25,7 +25,7 @@ impl Tree {
         self
     }
 
-    /// The same file for each CPU of a list.
+    /// Writes the same file for each CPU of a list.
     fn each(&self, list: &str, path: &str, text: &str) -> &Tree {
         for cpu in cpus(list).iter() {
             self.file(&format!("sys/devices/system/cpu/cpu{}/{path}", cpu.0), text);
@@ -144,7 +144,7 @@ fn hybrid_parts_have_two_types_whatever_their_favoured_cores() {
     assert_eq!((type_of(&machine, 0), type_of(&machine, 3), type_of(&machine, 4)), ("big", "big", "small"));
     assert_eq!((machine.core_types[0].capacity, machine.core_types[0].max_khz), (Some(1024), Some(5_200_000)));
     assert_eq!((machine.core_types[1].capacity, machine.core_types[1].max_khz), (Some(600), Some(3_900_000)));
-    // Only one type is left when only one is used.
+    // Where only one type is used, only that one is left.
     let machine = tree.read("0-7", Some("4-6")).unwrap().machine;
     assert_eq!((machine.core_types.len(), type_of(&machine, 0)), (1, "core"));
 }
@@ -190,7 +190,7 @@ fn without_cache_files_packages_share_and_the_size_is_absent() {
     let machine = tree.machine();
     assert_eq!(lists(&machine.llcs), ["0-1", "2-3"]);
     assert_eq!(machine.llc_bytes, Reading::Absent(Absence::NotTold));
-    // Nothing at all is told: every CPU a core of its own, one cache, one domain.
+    // The files tell nothing: every CPU is a core of its own, with one cache and one domain for all.
     let machine = Tree::new("0-2", "0-2").machine();
     assert_eq!(
         (lists(&machine.cores).len(), lists(&machine.llcs), machine.memory_domains.len()),
@@ -209,7 +209,7 @@ fn offline_and_forbidden_cpus_are_left_out_with_the_reason() {
     assert_eq!(found.facts.used, found.machine.all_cpus());
     assert_eq!(lists(&found.machine.cores), ["0,6", "1,7"]);
     assert_eq!(found.facts.left_out().len(), 3);
-    // The sibling of a CPU that may not be used is not part of the core.
+    // A sibling that may not be used is not part of the core.
     assert_eq!(lists(&tree.read("0-1", None).unwrap().machine.cores), ["0", "1"]);
 }
 

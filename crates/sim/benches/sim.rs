@@ -33,7 +33,7 @@ fn mix_of_24(bencher: Bencher<'_, '_>, policy: &str) {
     bencher.bench_local(|| run_on(&config, policy).0.turnaround);
 }
 
-/// 1,024 jobs of 2 s of solo work each on 256 CPUs; it prints how much faster than real time that was.
+/// 1,024 jobs of 2 s of solo work each on 256 CPUs; prints how much faster than real time that is.
 #[divan::bench(args = ["perf-fair", "linux"], sample_count = 3)]
 fn large_server(bencher: Bencher<'_, '_>, policy: &str) {
     let config = on("server-2x64", jobs(1_024, 2_000));
@@ -43,7 +43,7 @@ fn large_server(bencher: Bencher<'_, '_>, policy: &str) {
     bencher.bench_local(|| run_on(&config, policy).0.turnaround);
 }
 
-/// Growth with the jobs at fixed CPUs, the total of work being the same.
+/// Growth with the number of jobs, at the same CPUs and the same total of work.
 #[divan::bench(args = [24, 96, 384, 1_536], sample_count = 3)]
 fn jobs_on_twelve_cpus(bencher: Bencher<'_, '_>, count: usize) {
     let config = on("xeon-e5645", jobs(count, 480_000 / count as u64));

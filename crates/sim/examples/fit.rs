@@ -1,5 +1,5 @@
-//! The parameters of policies on a built-in machine, as the table `params` of its file. Without a name, of all machines:
-//! `cargo run --release -p cosched-sim --example fit -- server-2x64`.
+//! Prints the parameters of policies on a built-in machine, as the table `params` of its file; without a name, of all
+//! machines: `cargo run --release -p cosched-sim --example fit -- server-2x64`.
 
 use cosched_core::model::cross_core::RegressionFit;
 use cosched_sim::*;

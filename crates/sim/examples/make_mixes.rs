@@ -1,6 +1,6 @@
-//! Writes the folder `mixes`: which programs run together in the experiments of the papers, by a rule where the papers
-//! do not say. `cargo run --release -p cosched-sim --example make_mixes` in the repository's root writes the same files
-//! each time; mixes/README.md explains the rules.
+//! Writes the folder `mixes`: which programs run together in the experiments of the papers. A rule decides where the
+//! papers do not say. `cargo run --release -p cosched-sim --example make_mixes` in the repository's root writes the
+//! same files each time; mixes/README.md explains the rules.
 
 use cosched_core::*;
 use cosched_sim::data::{PROGRAMS, builtin_machine, builtin_program};
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn job(program: &Arc<ProgramSpec>) -> SimJob {
-    // A tenth of the papers' 100 s: the means are the same to a few per cent.
+    // A tenth of the papers' 100 s: the means agree to a few per cent.
     let work = Work::SoloTime(Nanos::from_ms(10_000));
     SimJob { program: program.clone(), work, cpus: 1, nice: 0 }
 }
@@ -51,7 +51,7 @@ fn mean_under_linux(machine: &Arc<MachineSpec>, programs: &Programs) -> Result<f
     Ok(reads as f64 / result.turnaround.as_us())
 }
 
-/// A random order of `copies` of each.
+/// A random order of `copies` of each program.
 fn shuffled(programs: &[Arc<ProgramSpec>], copies: usize, rng: &mut Rng) -> Programs {
     let mut all: Programs = (0..copies).flat_map(|_| programs.iter().cloned()).collect();
     for last in (1..all.len()).rev() {

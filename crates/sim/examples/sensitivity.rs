@@ -1,5 +1,5 @@
-//! How much the results depend on each assumed number: the mixes 3, 7 and 11 of `mixes/perf-fair` on `xeon-e5645`, with one
-//! number changed at a time. Prints the table of docs/simulator.md. `cargo run --release -p cosched-sim --example
+//! How much the results depend on each assumed number: the mixes 3, 7 and 11 of `mixes/perf-fair` on `xeon-e5645`, with
+//! one number changed at a time. Prints the table of docs/simulator.md. `cargo run --release -p cosched-sim --example
 //! sensitivity`, in the repository's root.
 
 use cosched_core::*;
@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What came of a run: seconds, lines read per microsecond, and per cent above 1.
+/// The result of a run: seconds, lines read per microsecond, and unfairness in per cent above 1.
 struct Outcome {
     turnaround: f64,
     reads: f64,

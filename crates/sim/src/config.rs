@@ -1,4 +1,4 @@
-//! What is simulated: a machine, its jobs, and how exactly.
+//! What a simulation is made from: a machine, its jobs, and how exact it is.
 
 use crate::fault::Fault;
 use crate::machine::MachineSpec;
@@ -6,34 +6,35 @@ use crate::program::ProgramSpec;
 use cosched_core::{CpuSet, Nanos};
 use std::sync::Arc;
 
-/// What is simulated.
+/// Everything that a simulation needs.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
-    /// The machine.
+    /// The machine to simulate.
     pub machine: Arc<MachineSpec>,
-    /// The jobs, in the order of the tasks' numbers.
+    /// The jobs; task i is the i-th of them.
     pub jobs: Vec<SimJob>,
     /// The CPUs that the run may use; `None` for all.
     pub usable: Option<CpuSet>,
-    /// Seed of what differs between instances of a program, and of the counters' noise.
+    /// Seed of the random numbers: how instances of a program differ, and the counters' noise.
     pub seed: u64,
-    /// Instances differ from their profile, in the core and in their use of memory, by up to this share.
+    /// Instances differ from their profile by up to this share: in the core, in their use of memory and in the length
+    /// of their phases.
     pub variation: f64,
-    /// Rates are solved anew when what a thread holds of a cache has changed its cycles per instruction by this share:
-    /// smaller is more exact and slower.
+    /// Rates are solved again when a thread's cycles per instruction have changed by this share because of what it
+    /// holds of a cache. A smaller step is more exact and slower.
     pub step: f64,
-    /// What goes wrong.
+    /// Faults to inject, in any order.
     pub faults: Vec<Fault>,
 }
 
-/// The step unless it is said otherwise; a twentieth of it changes turnarounds by less than 2 % (a test shows it).
+/// Default of [`SimConfig::step`]. A twentieth of it changes turnarounds by less than 2 % (a test shows it).
 pub const DEFAULT_STEP: f64 = 0.08;
 
-/// By how much instances of a program differ unless it is said otherwise: by the input, the layout of memory, and so on.
+/// Default of [`SimConfig::variation`]. Instances differ by their input, the layout of memory, and so on.
 pub const DEFAULT_VARIATION: f64 = 0.02;
 
 impl SimConfig {
-    /// Jobs on a machine, with nothing special.
+    /// These jobs on all CPUs of this machine, without faults, at the default step and variation.
     pub fn new(machine: Arc<MachineSpec>, jobs: Vec<SimJob>, seed: u64) -> SimConfig {
         SimConfig {
             machine,
@@ -50,11 +51,11 @@ impl SimConfig {
 /// A job of the simulation.
 #[derive(Clone, Debug)]
 pub struct SimJob {
-    /// What it does.
+    /// The program that it runs.
     pub program: Arc<ProgramSpec>,
-    /// How much of it.
+    /// How much work it has to do.
     pub work: Work,
-    /// Hardware threads that it needs; it shares its work evenly among them.
+    /// Hardware threads that it needs; its work is shared evenly among them.
     pub cpus: u32,
     /// Linux nice value.
     pub nice: i8,
@@ -63,8 +64,8 @@ pub struct SimJob {
 /// How much a job has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// So many instructions.
+    /// This many instructions.
     Instructions(u64),
-    /// What it executes alone in this time (the papers' rule: 100 s).
+    /// As many instructions as it executes alone in this time (the papers' rule: 100 s).
     SoloTime(Nanos),
 }

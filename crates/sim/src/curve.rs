@@ -1,10 +1,10 @@
 //! Loaded latency: how long a read takes when memory is busy.
 
-/// Latency against bandwidth, by the share of reads; both axes are relative, to the peak bandwidth and to the idle
-/// latency, so that one measured curve serves machines with other channels.
+/// Latency against bandwidth, by the share of reads. Both axes are relative, bandwidth to the peak and latency to the
+/// idle latency, so one measured curve serves machines with other channels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyCurve {
-    /// One line for each share of reads, in ascending order of it.
+    /// One line for each share of reads, in ascending order of the share.
     pub lines: Vec<LatencyLine>,
 }
 
@@ -17,13 +17,13 @@ pub struct LatencyLine {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Beyond the last point latency grows by this many idle latencies for a bandwidth as large as the peak: so steeply
-/// that the bandwidth is as good as capped there.
+/// Slope beyond the last point, in idle latencies for a bandwidth as large as the peak. It is so steep that it in
+/// effect caps the bandwidth there.
 const WALL: f64 = 1_000.0;
 
 impl LatencyCurve {
-    /// Latency relative to the idle latency, at least 1, with `bandwidth` of the peak in use, of which a share of
-    /// `reads` are reads. Straight between points and between lines.
+    /// Latency relative to the idle latency, at least 1. `bandwidth` is the share of the peak in use, `reads` the share
+    /// of reads in it. Interpolation is linear between points and between lines.
     pub fn latency(&self, bandwidth: f64, reads: f64) -> f64 {
         let above = self.lines.partition_point(|line| line.reads < reads);
         match (above.checked_sub(1).and_then(|below| self.lines.get(below)), self.lines.get(above)) {

@@ -1,42 +1,42 @@
-//! Things that go wrong in a simulation because a test asks for it.
+//! Faults that a test injects into a simulation.
 
 use cosched_core::{CpuId, Exit, Nanos, TaskId};
 
-/// Something goes wrong.
+/// One fault and its moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// When.
+    /// When it happens, in simulated time.
     pub at: Nanos,
-    /// What.
+    /// What goes wrong.
     pub what: FaultKind,
 }
 
-/// What goes wrong.
+/// The kinds of fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultKind {
-    /// The counters stop answering, for good.
+    /// No counter answers any more, for the rest of the run.
     CountersVanish,
-    /// The counters start again from zero.
+    /// All counters start again from zero.
     CountersWrap,
-    /// From now on the counters count this many times too much, or too little.
+    /// From now on the counters count too much or too little.
     CountersLie {
-        /// Counted for each that happened; not negative.
+        /// Events counted for each event that happened; a negative number counts as 0.
         factor: f64,
     },
-    /// A CPU goes offline; what ran on it goes elsewhere.
+    /// A CPU goes offline; the threads on it move to other CPUs.
     CpuOffline(CpuId),
-    /// A CPU comes back.
+    /// A CPU comes back online.
     CpuOnline(CpuId),
-    /// What carries out plans is removed; everybody who has begun may run everywhere.
+    /// The part that carries out plans is removed. Every task that has started may then run on every CPU.
     SchedulerEjected {
-        /// Why, in words.
+        /// The reason, in words.
         why: String,
     },
-    /// A job dies.
+    /// A task ends early.
     JobDies {
-        /// Which.
+        /// The task that ends.
         task: TaskId,
-        /// How.
+        /// How it ends.
         exit: Exit,
     },
 }

@@ -1,7 +1,7 @@
-//! What the policies' parameters are on a simulated machine, found as the papers found theirs: by running programs.
+//! Finds the policies' parameters for a simulated machine as the papers found theirs: by running programs.
 //!
-//! Nothing is taken from the machine's description but its topology and, for two types of core, the power of their
-//! cores, which the lucky paper has from elsewhere too. Instances are exactly as their profiles say.
+//! Of the machine's description the fit uses only the topology and, for two types of core, the power of their cores.
+//! The lucky paper takes that power from elsewhere too. Instances behave exactly as their profiles say.
 
 use crate::config::DEFAULT_STEP;
 use crate::machine::{CoreTypeSpec, MachineSpec};
@@ -14,38 +14,38 @@ use cosched_core::model::power::{self, PowerFit, PowerPoint};
 use cosched_core::{CpuId, Nanos};
 use std::sync::Arc;
 
-/// The most demanding of EFS's synthetic programs: it only misses.
+/// The most demanding of EFS's synthetic programs: it does nothing but miss.
 const MICRO_BENCHMARK: &str = "bus-100";
 
-/// For so long each program ran when the built-in machines were fitted: through some of its phases.
+/// Simulated time for which each program ran when the built-in machines were fitted; it covers some of the phases.
 pub const FIT_LENGTH: Nanos = Nanos::from_ms(20_000);
 
-/// What was found on a machine.
+/// The parameters that a fit found for a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineFit {
     /// The highest rate at which one memory domain moves lines, per microsecond (EFS, section 5.1).
     pub mu_trans_per_us: f64,
-    /// With how many copies of the micro-benchmark it was reached.
+    /// Copies of the micro-benchmark that reached this rate.
     pub copies: usize,
-    /// Power of one memory domain by its active cores (EFS, Eq. 25). Idle power is the machine's, shared evenly among
+    /// Power of one memory domain by its active cores (EFS, Eq. 25). The machine's idle power is shared evenly among
     /// its domains (ours).
     pub power: PowerFit,
-    /// Cores of one memory domain: so many steps were measured.
+    /// Cores of one memory domain, and so the number of steps that were measured.
     pub cores: usize,
-    /// What holds between the types of core, where there are two.
+    /// The models that relate the types of core, if there are exactly two.
     pub core_types: Option<CoreTypesFit>,
 }
 
-/// What was found of a machine's two types of core.
+/// The models of a machine's two types of core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoreTypesFit {
     /// The first, faster type.
     pub big: CoreTypeFit,
-    /// The second.
+    /// The second, slower type.
     pub small: CoreTypeFit,
-    /// From the small type to the big one (lucky, section 2.2).
+    /// Predicts the big type from the small one (lucky, section 2.2).
     pub to_big: RegressionFit,
-    /// From the big type to the small one.
+    /// Predicts the small type from the big one.
     pub to_small: RegressionFit,
 }
 
@@ -64,7 +64,7 @@ pub struct CoreTypeFit {
 /// `length` of simulated time.
 ///
 /// # Errors
-/// What the runs gave determines no power model or no regression: with a `length` of 0, or on a strange machine.
+/// The runs determine no power model or no regression, as with a `length` of 0 or on an unusual machine.
 pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, ModelError> {
     let spec: Vec<Arc<ProgramSpec>> = PROGRAMS
         .iter()
@@ -81,11 +81,11 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
 }
 
 impl MachineFit {
-    /// The parameters of policies that follow, in the order of their policies, rounded to four digits.
+    /// The policies' parameters that follow from the fit, in the order of the policies, rounded to four digits.
     pub fn params(&self) -> Vec<(&'static str, f64)> {
         let steps = self.power.model.steps_w();
         let last = steps.len() - 1;
-        // The steps from the third core on are alike. A machine without a third core never asks for theirs.
+        // From the third core on all steps are alike. A machine without a third core never uses them.
         let step = |k: usize| steps[k.min(last)];
         let mut params = vec![
             ("mu_trans_per_us", self.mu_trans_per_us),
@@ -116,7 +116,7 @@ impl MachineFit {
     }
 }
 
-/// Rounded to four digits.
+/// Rounds to four significant digits.
 fn four_digits(value: f64) -> f64 {
     let mut scale = 1.0;
     while (value * scale).abs() >= 9_999.5 {
@@ -128,12 +128,13 @@ fn four_digits(value: f64) -> f64 {
     (value * scale).round() / scale
 }
 
-/// The CPUs of the first memory domain: one of each core in order, then their siblings.
+/// The CPUs of the first memory domain: the first CPU of each core in order, then their siblings.
 fn cpus_of_a_domain(machine: &MachineSpec) -> Vec<CpuId> {
     machine.machine().cpus.iter().filter(|cpu| cpu.memory_domain == 0).map(|cpu| cpu.id).collect()
 }
 
-/// The highest rate of lines that copies of the micro-benchmark reach together on one memory domain, with how many.
+/// The highest rate of lines that copies of the micro-benchmark reach together on one memory domain, in lines per
+/// microsecond, and the number of copies.
 fn highest_rate(machine: &Arc<MachineSpec>, length: Nanos) -> (f64, usize) {
     let Some(program) = builtin_program(MICRO_BENCHMARK).map(Arc::new) else { return (0.0, 0) };
     let cpus = cpus_of_a_domain(machine);
@@ -153,8 +154,9 @@ fn highest_rate(machine: &Arc<MachineSpec>, length: Nanos) -> (f64, usize) {
     }
 }
 
-/// Power with 0, 1, 2 and all cores of one memory domain active, each number with copies of every program; what all add
-/// beyond the second is shared evenly among them. With the cores of a domain.
+/// Fits the power with 0, 1, 2 and all cores of one memory domain active. Each number is measured with copies of every
+/// program. What all cores add beyond the second is shared evenly among them. Also returns the number of cores of a
+/// domain.
 fn fit_power(
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
@@ -185,7 +187,7 @@ fn fit_power(
     Ok((power::fit(&points)?, cores))
 }
 
-/// Every program alone on a core of each type, the same work on both.
+/// Fits the models from runs of every program alone on a core of each type, with the same work on both.
 fn fit_core_types(
     machine: &Arc<MachineSpec>,
     (big, small): (&CoreTypeSpec, &CoreTypeSpec),
@@ -223,14 +225,14 @@ fn fit_core_types(
     })
 }
 
-/// What copies of a program did together.
+/// What the copies of a program did together.
 struct Together {
     time: Nanos,
     tallies: Vec<Tally>,
     energy_j: f64,
 }
 
-/// Runs a copy of a program on each of these CPUs until all have done their work, or for so long.
+/// Runs a copy of a program on each of these CPUs until all have done their work, at most until `limit`.
 fn together(
     machine: &Arc<MachineSpec>,
     program: &Arc<ProgramSpec>,

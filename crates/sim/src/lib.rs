@@ -1,8 +1,8 @@
-//! A simulated multicore behind the loop's seam: the same policies, mixes, records and reports as on a real machine,
-//! on one that you do not own.
+//! A simulated multicore behind the loop's seam: the same policies, mixes, records and reports as on a real machine, on
+//! a machine that you need not own.
 //!
-//! Deterministic: the same inputs and seed give the same bytes on every machine, in every build. For this nothing but
-//! `+ - * /` and `sqrt` is computed on floating-point numbers, and nothing is ordered by a hash.
+//! Deterministic: the same inputs and seed give the same bytes on every machine, in every build. To ensure this,
+//! floating-point code uses only `+ - * /` and `sqrt`, and no order depends on a hash.
 
 mod config;
 pub mod curve;

@@ -1,4 +1,4 @@
-//! A machine that is simulated: what it is made of, and what its parts can do.
+//! The description of a simulated machine: its parts, and what they can do.
 
 use crate::curve::LatencyCurve;
 use crate::source::Source;
@@ -7,34 +7,34 @@ use cosched_core::{
 };
 use std::sync::Arc;
 
-/// A simulated machine. Every group of figures says where it comes from.
+/// A simulated machine. Every group of figures names its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineSpec {
     /// Its name on the command line.
     pub name: String,
-    /// What it is, in a line.
+    /// What the machine is, in one line.
     pub title: String,
     /// Sockets; each is a memory domain.
     pub sockets: u32,
     /// Last-level caches per socket.
     pub llcs_per_socket: u32,
-    /// The types of core, the fastest first; each last-level cache has the same of each.
+    /// The types of core, the fastest first. All last-level caches have the same number of cores of each type.
     pub core_types: Vec<CoreTypeSpec>,
-    /// How the threads of a core get in each other's way.
+    /// How the threads of a core slow each other down.
     pub smt: SmtSpec,
     /// The last-level caches.
     pub llc: LlcSpec,
-    /// Memory, per socket.
+    /// Memory of each socket.
     pub memory: MemorySpec,
-    /// Power, beside that of the cores.
+    /// Power other than that of the cores.
     pub power: PowerSpec,
-    /// The kernel that runs on it.
+    /// The kernel's scheduler, and what its actions cost.
     pub kernel: KernelSpec,
     /// What its counters can count.
     pub counters: CountersSpec,
-    /// Parameters of policies that belong to the machine, by their names: what they are here instead of the defaults.
+    /// Values that replace the defaults of policies' parameters on this machine, by the parameter's name.
     pub params: Vec<(String, String)>,
-    /// Where each group of figures comes from, in the order of the file.
+    /// The source of each group of figures, in the order of the file.
     pub sources: Vec<(String, Source)>,
 }
 
@@ -47,21 +47,21 @@ pub struct CoreTypeSpec {
     pub cores_per_llc: u32,
     /// Hardware threads of each core.
     pub threads_per_core: u32,
-    /// Clock in GHz; it does not change.
+    /// Clock in GHz; it is constant.
     pub ghz: f64,
-    /// The kernel's relative capacity, 1024 for the fastest type, if there are several types.
+    /// The kernel's relative capacity, 1024 for the fastest type; required where there are several types.
     pub capacity: Option<u32>,
     /// Cycles per instruction without misses, relative to those of the profiles' machines.
     pub cpi_factor: f64,
-    /// Accesses to the first-level data cache that are served in a cycle.
+    /// Accesses that the first-level data cache serves in a cycle.
     pub l1_ports: f64,
-    /// Size of the private second-level cache in KB: what it holds does not reach the last level.
+    /// Size of the private second-level cache in KB. Accesses to what it holds do not reach the last level.
     pub l2_kb: f64,
     /// Power of a core that does nothing, in W.
     pub idle_w: f64,
-    /// Power of a core that runs something, beyond its idle power, in W, whatever it runs.
+    /// Power that a core takes beyond its idle power while it runs anything, in W.
     pub active_w: f64,
-    /// Energy of an instruction, in nJ: the part of a core's power that goes with its IPC.
+    /// Energy of an instruction, in nJ: the part of a core's power that grows with its IPC.
     pub nj_per_instruction: f64,
 }
 
@@ -78,31 +78,31 @@ pub struct SmtSpec {
 /// The last-level caches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LlcSpec {
-    /// Size of one, in MB of 2^20 bytes.
+    /// Size of each cache, in MB of 2^20 bytes.
     pub mb: f64,
 }
 
 /// Main memory of one socket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemorySpec {
-    /// Channels.
+    /// Number of channels.
     pub channels: u32,
     /// Peak bandwidth of a channel, in GB/s of 10^9 bytes.
     pub gb_per_s_per_channel: f64,
     /// Read latency of an idle system as a core sees it, in ns.
     pub idle_latency_ns: f64,
-    /// What a read from another socket's memory takes longer, in ns.
+    /// Additional latency of a read from another socket's memory, in ns.
     pub remote_ns: f64,
     /// How latency grows with bandwidth, relative to the peak and to the idle latency.
     pub curve: Arc<LatencyCurve>,
 }
 
-/// Power beside that of the cores.
+/// Power other than that of the cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerSpec {
-    /// What the machine takes when it is idle, in W.
+    /// Power of the idle machine without its cores, in W.
     pub static_w: f64,
-    /// What a socket takes more when any of its cores runs something, in W.
+    /// Power that a socket takes in addition while any of its cores runs something, in W.
     pub uncore_w: f64,
     /// Energy to move one line of 64 bytes from or to memory, in nJ.
     pub nj_per_line: f64,
@@ -111,28 +111,29 @@ pub struct PowerSpec {
 /// The kernel's scheduler, and what its actions cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelSpec {
-    /// In this time every task of a CPU runs once, as long as they are few, in ms (EFS, section 4.3: 18 ms).
+    /// Scheduling period in ms: every task of a CPU runs once in this time, as long as the tasks are few (EFS, section
+    /// 4.3: 18 ms).
     pub period_ms: f64,
-    /// The shortest slice, in ms: with more tasks the period grows (EFS, section 4.3: 4 ms).
+    /// The shortest slice, in ms; with many tasks the period grows (EFS, section 4.3: 4 ms).
     pub min_slice_ms: f64,
-    /// A task that wakes interrupts one that is ahead of it by more than this, in ms.
+    /// A task that wakes preempts the running one if that is ahead by more than this, in ms of weighted run time.
     pub wakeup_granularity_ms: f64,
     /// How often the loads of the CPUs are balanced, in ms.
     pub balance_ms: f64,
-    /// What a switch costs the CPU, in microseconds, in the kernel.
+    /// CPU time that a switch takes in the kernel, in microseconds.
     pub switch_us: f64,
-    /// What a thread loses to cold private caches when it starts on another core, in microseconds.
+    /// Time that a thread loses to cold private caches when it starts on another core, in microseconds.
     pub migration_us: f64,
 }
 
-/// What can be counted.
+/// What the machine's counters can count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountersSpec {
-    /// Whether each counter counts per task.
+    /// Whether each counter counts, per task.
     pub counts: PerCounter<bool>,
-    /// Whether policies can read a meter of energy.
+    /// Whether policies can read an energy meter.
     pub energy: bool,
-    /// Each interval's count is off by up to this share, up or down.
+    /// Error of each interval's count: at most this share, up or down.
     pub noise: f64,
 }
 
@@ -145,14 +146,14 @@ impl CountersSpec {
         }
     }
 
-    /// What a machine file says of counters: keys and values, each key once.
+    /// The counters' flags in a machine file, each key once.
     pub fn flags(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        // Cycles and instructions have a key in common.
+        // Cycles and instructions share a key.
         let others = Counter::ALL.into_iter().filter(|&counter| counter != Counter::Instructions);
         others.map(|counter| (CountersSpec::key(counter), self.counts[counter]))
     }
 
-    /// Why a counter does not count; `None` when it does.
+    /// Why a counter does not count; `None` if it does.
     pub fn absence(&self, counter: Counter) -> Option<Absence> {
         if self.counts[counter] {
             return None;
@@ -163,16 +164,17 @@ impl CountersSpec {
 }
 
 impl MachineSpec {
-    /// What of the machine's parameters a policy has: settings for [`Params::resolve`], before those of the user.
+    /// The machine's values for the parameters that this policy has. [`Params::resolve`] takes them before the user's
+    /// settings.
     pub fn settings_for(&self, entry: &PolicyEntry) -> Vec<(String, String)> {
         let has = |name: &str| entry.params.iter().any(|spec| spec.name == name);
         self.params.iter().filter(|(name, _)| has(name)).cloned().collect()
     }
 
-    /// A policy's parameters on this machine: its defaults, changed by what the machine's file says.
+    /// A policy's parameters on this machine: its defaults, replaced where the machine's file gives a value.
     ///
     /// # Errors
-    /// A value outside its range; a machine that was read from a file has none.
+    /// A value is outside its range. A machine that was read from a file has no such value.
     pub fn params_for(&self, entry: &PolicyEntry) -> Result<Params, ParamError> {
         Params::resolve(entry.name, entry.params, &self.settings_for(entry))
     }

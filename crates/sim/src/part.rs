@@ -1,12 +1,12 @@
-//! A part of a machine.
+//! Restricts a machine to some of its CPUs.
 
 use cosched_core::{CpuSet, Machine};
 
-/// The machine with some of its CPUs only: cores, caches, domains and types without any of them are left out.
+/// The machine with only some of its CPUs. Cores, caches, domains and types that keep no CPU are left out.
 pub(crate) fn restrict(whole: &Machine, usable: &CpuSet) -> Machine {
     let mut part = whole.clone();
     part.cpus.retain(|cpu| usable.contains(cpu.id));
-    // Cores, caches and domains without a usable CPU go; the others are numbered anew.
+    // Drops the sets without a usable CPU and numbers the others anew.
     fn keep(sets: &mut Vec<CpuSet>, usable: &CpuSet) -> Vec<Option<usize>> {
         let mut numbers = Vec::new();
         let mut kept = Vec::new();

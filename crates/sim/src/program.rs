@@ -2,26 +2,26 @@
 
 use crate::source::Source;
 
-/// What a program does, as it was measured. KI = 1,000 instructions; a line has 64 bytes.
+/// What a program does, as measured. KI = 1,000 instructions; a line has 64 bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramSpec {
     /// Its name in mix files.
     pub name: String,
-    /// What it is, in a line.
+    /// What the program is, in one line.
     pub title: String,
-    /// Its time in the core.
+    /// What it does in the core.
     pub core: ProgramCore,
-    /// Its use of caches.
+    /// What it asks of caches.
     pub cache: ProgramCache,
-    /// Its use of memory.
+    /// What it asks of memory.
     pub memory: ProgramMemory,
-    /// Its phases, again and again; a program without any has one that never ends.
+    /// Its phases, which repeat; empty for a program of one endless phase.
     pub phases: Vec<Phase>,
-    /// Where each group of figures comes from, in the order of the file.
+    /// The source of each group of figures, in the order of the file.
     pub sources: Vec<(String, Source)>,
 }
 
-/// Time in the core.
+/// What a program does in the core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProgramCore {
     /// Cycles per instruction without misses of the last-level cache.
@@ -30,51 +30,52 @@ pub struct ProgramCore {
     pub l1_accesses_per_ki: f64,
 }
 
-/// Use of caches.
+/// What a program asks of caches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramCache {
-    /// Misses of a first-level cache of 32 KB per KI: what would reach the last level without a second.
+    /// Misses of a first-level cache of 32 KB per KI: the accesses that would reach the last level if there were no
+    /// second.
     pub l1_misses_per_ki: f64,
     /// Accesses to the last-level cache per KI behind a second level of 1 MB.
     pub llc_accesses_per_ki: f64,
-    /// Misses of the last-level cache per KI by the MB of it that the program holds, in ascending order of size.
-    /// With nothing in the cache every access misses; beyond the last point nothing changes.
+    /// (MB of the last-level cache that the program holds, misses per KI), in ascending order of size. With nothing in
+    /// the cache every access misses; beyond the last point nothing changes.
     pub llc_misses_per_ki: Vec<(f64, f64)>,
 }
 
-/// Use of memory.
+/// What a program asks of memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProgramMemory {
     /// Lines read per KI with `at_mb` of the last-level cache, prefetches included.
     pub reads_per_ki: f64,
     /// Lines written per KI with `at_mb` of the last-level cache.
     pub writes_per_ki: f64,
-    /// The MB of last-level cache that the two figures were measured with.
+    /// The MB of last-level cache with which the two figures were measured.
     pub at_mb: f64,
-    /// How the latency of memory becomes time.
+    /// How the latency of memory becomes stall time.
     pub stall: Stall,
 }
 
-/// How the latency of memory becomes time.
+/// How the latency of memory becomes stall time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stall {
-    /// A straight line was fitted to the cycles per instruction at several latencies.
+    /// A line that was fitted to the cycles per instruction at several latencies.
     Fitted {
-        /// Cycles per instruction at latency 0 by the line (not a real machine's: it can be negative).
+        /// Cycles per instruction that the line gives at latency 0. No real machine reaches it, and it can be negative.
         cpi_fixed: f64,
-        /// Cycles per instruction for each 100 cycles of latency.
+        /// Additional cycles per instruction for each 100 cycles of latency.
         cpi_per_100_cycles: f64,
-        /// The least latency of the fit, in cycles; below, the line is not used.
+        /// The least latency of the fit, in cycles; the line does not hold below it.
         from_cycles: f64,
     },
-    /// So many misses are under way at once, on average.
+    /// Misses overlap: on average this many are under way at once.
     Overlap {
         /// Memory-level parallelism, at least 1.
         mlp: f64,
     },
 }
 
-/// A part of a program's life. Its factors apply to the program's own figures.
+/// A phase of a program. Its factors apply to the program's own figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phase {
     /// Its length in instructions.
@@ -83,6 +84,6 @@ pub struct Phase {
     pub cpi: f64,
     /// Factor on accesses to and misses of the last-level cache, and so on the use of memory.
     pub memory: f64,
-    /// After it the program sleeps for so long, in ms.
+    /// Sleep after the phase, in ms; 0 for none.
     pub then_sleep_ms: f64,
 }

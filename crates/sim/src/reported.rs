@@ -1,4 +1,4 @@
-//! What the simulated counters report, which is not quite what happened.
+//! What the simulated counters report: the true counts with noise and faults.
 
 use crate::machine::CountersSpec;
 use crate::world::Tally;
@@ -10,16 +10,16 @@ pub(crate) struct Reported {
     rng: Rng,
     seen: Tally,
     told: PerCounter<u64>,
-    /// What was counted beyond `told`, less than one event each: small intervals must not be rounded away.
+    /// What was counted beyond `told`, less than one event each. It keeps small intervals from being rounded away.
     rest: PerCounter<f64>,
 }
 
 /// A fault of all counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
-    /// They no longer answer.
+    /// No counter answers any more.
     pub(crate) vanished: bool,
-    /// They count so many times what happened; 1 when they are right.
+    /// Events reported for each event that happened; 1 when the counters are right.
     pub(crate) factor: f64,
 }
 
@@ -28,19 +28,20 @@ impl Reported {
         Reported { rng, seen: Tally::default(), told: PerCounter::default(), rest: PerCounter::default() }
     }
 
-    /// The task starts anew: nothing was seen of it yet.
+    /// The task starts again, so nothing has been counted yet.
     pub(crate) fn begin_anew(&mut self) {
         (self.seen, self.told, self.rest) = Default::default();
     }
 
-    /// The counters start again.
+    /// All counters start again from zero.
     pub(crate) fn wrap(&mut self) {
         (self.told, self.rest) = Default::default();
     }
 
-    /// Cumulative counts; what was added since the last reading is off by the counters' noise.
+    /// Reads the cumulative counts. What was added since the last reading is off by the counters' noise.
     pub(crate) fn read(&mut self, now: &Tally, spec: &CountersSpec, trouble: Trouble) -> Counts {
-        // Each counter draws, also one that the machine lacks: its noise must not depend on what others can count.
+        // Every counter draws a random number, even one that the machine lacks. So a counter's noise does not depend on
+        // which others the machine has.
         for counter in Counter::ALL {
             let error = (uniform(&mut self.rng) * 2.0 - 1.0) * spec.noise;
             let news = now.of(counter) - self.seen.of(counter);

@@ -1,4 +1,4 @@
-//! Where the time of each simulated task really goes.
+//! Where the time of each simulated task goes: alone on a CPU, beside others, or waiting.
 
 use crate::world::{State, World};
 use cosched_core::{Nanos, Residency, TaskId};
@@ -7,9 +7,9 @@ use cosched_core::{Nanos, Residency, TaskId};
 #[derive(Clone, Debug)]
 pub(crate) struct Residencies {
     tasks: Vec<Residency>,
-    /// Time that each pair of tasks had a CPU at once, in ns: row and column by task.
+    /// Time during which each pair of tasks had a CPU at once, in ns: row and column by task.
     together: Vec<Vec<u64>>,
-    /// Kept between calls: the tasks on CPUs, and for each core how many tasks are on it.
+    /// Kept between calls to save allocations: the tasks on CPUs, and the tasks on each core.
     running: Vec<usize>,
     on_core: Vec<Vec<usize>>,
 }
@@ -24,8 +24,8 @@ impl Residencies {
         }
     }
 
-    /// Counts the time until `to`, in which nothing changes in the world. `takes_part` tells the tasks that have begun and
-    /// have not ended.
+    /// Counts the time until `to`, during which nothing changes in the world. `takes_part` is true for tasks that have
+    /// started and not ended.
     pub(crate) fn pass(&mut self, world: &World, to: u64, takes_part: impl Fn(usize) -> bool) {
         let span = to - world.now;
         if span == 0 {
@@ -63,14 +63,14 @@ impl Residencies {
         }
     }
 
-    /// That of a task so far.
+    /// A task's residency so far.
     pub(crate) fn of(&self, task: TaskId) -> Residency {
         let row = self.together[task.0 as usize].iter().zip(0u32..);
         let beside = row.filter(|(time, _)| **time > 0).map(|(&time, other)| (TaskId(other), Nanos(time)));
         Residency { beside: beside.collect(), ..self.tasks[task.0 as usize].clone() }
     }
 
-    /// The task begins anew.
+    /// Clears a task's residency, because the task starts again.
     pub(crate) fn forget(&mut self, task: TaskId) {
         let ix = task.0 as usize;
         self.tasks[ix] = Residency::default();
@@ -78,7 +78,7 @@ impl Residencies {
     }
 }
 
-/// Whether some thread of a task neither sleeps nor has done its work.
+/// Whether some thread of a task is neither asleep nor done.
 pub(crate) fn is_awake(world: &World, task: usize) -> bool {
     let mut threads = world.tasks[task].clone();
     threads.any(|thread| !matches!(world.threads[thread].state, State::Asleep | State::Done))

@@ -1,4 +1,5 @@
-//! Carrying out a schedule: at every event empty seats go to fillers, and back when their own task wants them.
+//! Carries out a schedule: at every event it gives empty seats to fillers, and gives them back when their own task
+//! wants them.
 
 use crate::residency::is_awake;
 use crate::world::World;
@@ -7,13 +8,13 @@ use cosched_core::{Admission, Change, CpuId, CpuSet, Machine, Nanos, Placement, 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A schedule that was adopted.
+/// A schedule that was adopted, and its present state.
 pub(crate) struct InForce {
     pub(crate) plan: Schedule,
     machine: Arc<Machine>,
     /// CPUs of seats whose time is up.
     open: Vec<CpuId>,
-    /// Who fills in on which CPU.
+    /// The filler on each CPU that has one.
     filling: BTreeMap<CpuId, TaskId>,
     bus: Option<(AdmissionTable, Admission)>,
 }
@@ -35,13 +36,13 @@ impl InForce {
         ends.filter(|&until| until > now).min().unwrap_or(u64::MAX)
     }
 
-    /// What is to be done now, so that every seat is with its task or with a filler; nothing when all is well.
+    /// The changes that put every seat's own task or a filler on its CPUs now; empty when nothing has to change.
     pub(crate) fn changes(&mut self, world: &World, ended: impl Fn(TaskId) -> bool) -> Vec<Change> {
         let now = Nanos(world.now);
         let awake = |task: TaskId| !ended(task) && is_awake(world, task.0 as usize);
         let mut changes = Vec::new();
         let mut empty: Vec<CpuId> = Vec::new();
-        // Whose time is up waits, as those do who were not chosen.
+        // A task whose time is up waits, like the tasks that were not chosen.
         self.plan.seats.retain(|seat| {
             let over = seat.until.is_some_and(|until| until <= now);
             if over && !ended(seat.task) {
@@ -70,7 +71,7 @@ impl InForce {
             !goes
         });
         for cpu in free {
-            // In a schedule that contradicts itself a CPU can be wanted and free at once.
+            // A schedule that contradicts itself can make a CPU wanted and free at once.
             if self.filling.contains_key(&cpu) || wanted.contains(cpu) || self.machine.index_of(cpu).is_none() {
                 continue;
             }
@@ -88,7 +89,7 @@ impl InForce {
         changes
     }
 
-    /// Whether a task fits the memory bus beside those that run (EFS, Eq. 16).
+    /// Whether the memory bus has room for a task beside those that run (EFS, Eq. 16).
     fn fits(&self, task: TaskId, cpu: CpuId, awake: &impl Fn(TaskId) -> bool) -> bool {
         let Some((table, admission)) = &self.bus else { return true };
         let class = |task: TaskId| {
@@ -104,7 +105,7 @@ impl InForce {
         let seated = seated.flat_map(|seat| seat.placement.cpus().iter().map(|cpu| (cpu, seat.task)));
         for (cpu, other) in seated.chain(self.filling.iter().map(|(&cpu, &task)| (cpu, task))) {
             if let Some(there) = position(cpu).filter(|there| there.memory_domain == here.memory_domain) {
-                // Beyond the most tasks that the table can hold nothing more is counted.
+                // The table has a largest number of tasks; those beyond it are not counted.
                 let _ = load.add(table, class(other));
                 active[there.core] = true;
             }
@@ -113,7 +114,7 @@ impl InForce {
         let gain = if active[here.core] {
             Gain::NONE
         } else {
-            // With nothing running everything fits, whatever the gain.
+            // While no core is active every task fits, whatever the gain.
             let number = admission.gains.get(cores.saturating_sub(1)).or(admission.gains.last());
             number.map_or(Gain::NONE, |&number| Gain::from_number(number))
         };

@@ -18,17 +18,17 @@ use cosched_core::{Backend, Capabilities, Capability, Event, Kill};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// After so many waits in a row without anybody running, asleep, or about to come back, the simulation gives up: somebody
-/// asks again and again, and nothing will change.
+/// The simulation gives up after this many waits in a row in which no task runs, sleeps or is about to return: the
+/// caller keeps asking, and nothing will change.
 const PATIENCE: u32 = 100_000;
 
-/// Counters that lie by more than this are full at once anyway.
+/// A larger factor would fill every counter at once anyway.
 const MOST_LIED: f64 = 1e18;
 
 /// A simulated machine with jobs.
 pub struct Sim {
     config: SimConfig,
-    /// What of it may be used, as policies see it.
+    /// The part of the machine that may be used, as policies see it.
     machine: Arc<Machine>,
     world: World,
     tasks: Vec<TaskState>,
@@ -39,13 +39,13 @@ pub struct Sim {
     queued: Vec<Event>,
     idle_waits: u32,
     events: u64,
-    /// The schedule that is carried out; `None` where changes are applied one by one.
+    /// The schedule in force; `None` while changes are applied one by one.
     schedule: Option<InForce>,
-    /// The last plan that was adopted.
+    /// Number of the last plan that was adopted.
     generation: u64,
-    /// Why no further plan is adopted.
+    /// Why no further plan is adopted; set when the scheduler was ejected.
     ejected: Option<String>,
-    /// Watched from the first plan on.
+    /// Kept from the first plan on.
     residencies: Option<Residencies>,
 }
 
@@ -57,18 +57,19 @@ struct TaskState {
 }
 
 impl Sim {
-    /// A machine with jobs that have not started.
+    /// Simulates every job alone, and then makes a machine on which no job has started.
     ///
     /// # Errors
-    /// CPUs that are not there, or a job without work.
+    /// The CPUs that may be used are none or not the machine's, or a job has no work.
     pub fn new(config: SimConfig) -> Result<Sim, SimError> {
         Sim::watched(config, &mut |_| false)
     }
 
-    /// The same; `stop` is told now and then how many jobs have been simulated alone, and ends it by answering `true`.
+    /// Like [`Sim::new`]. `stop` is called now and then with the number of jobs that have been simulated alone; `true`
+    /// cancels.
     ///
     /// # Errors
-    /// CPUs that are not there, a job without work, or [`SimError::Interrupted`].
+    /// As [`Sim::new`], or [`SimError::Interrupted`].
     pub fn watched(config: SimConfig, stop: &mut dyn FnMut(usize) -> bool) -> Result<Sim, SimError> {
         let whole = config.machine.machine();
         let machine = match &config.usable {
@@ -99,7 +100,7 @@ impl Sim {
         let mut solo = Vec::new();
         let mut instances = Vec::new();
         for (ix, job) in config.jobs.iter().enumerate() {
-            // A stream of numbers of its own for each job, whatever the others are.
+            // Each job has its own random stream, whatever the other jobs are.
             let mut rng = Rng::new(config.seed ^ (ix as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut factor = || 1.0 + (uniform(&mut rng) * 2.0 - 1.0) * config.variation;
             let instance = Instance { cpi: factor(), memory: factor(), length: factor() };
@@ -131,13 +132,13 @@ impl Sim {
         })
     }
 
-    /// What every job does when it is alone on the machine, on the fastest type of core.
+    /// What each job does alone on the machine, on the fastest type of core.
     pub fn solo_runs(&self) -> &[SoloRun] {
         &self.solo
     }
 
-    /// Each job's IPC alone by the instructions done, a point for each stretch of `every`; costs its solo runs once more.
-    /// `stop` is as for [`Sim::watched`].
+    /// Each job's IPC alone by instructions executed, one point for each stretch of `every`. This repeats all solo
+    /// runs. `stop` is as for [`Sim::watched`].
     ///
     /// # Errors
     /// [`SimError::Interrupted`].
@@ -155,7 +156,7 @@ impl Sim {
         jobs.map(trace).collect()
     }
 
-    /// Events simulated so far: a measure of the simulation's own work.
+    /// Number of events simulated so far: a measure of the simulation's own work.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -172,7 +173,7 @@ impl Sim {
         ]
     }
 
-    /// Instructions that a task has really executed.
+    /// Instructions that a task has really executed, without the counters' noise.
     pub fn executed(&mut self, task: TaskId) -> f64 {
         self.world.sync_task(task.0);
         let threads = self.world.tasks[task.0 as usize].clone();
@@ -198,10 +199,11 @@ impl Sim {
         }
     }
 
-    /// Gives empty seats to fillers, and takes back those whose own task wants them.
+    /// Gives empty seats to fillers, and takes seats back when their own task wants them.
     fn fill(&mut self) {
         let Some(mut schedule) = self.schedule.take() else { return };
-        // A filler that ends or sleeps at once leaves its seat empty again: each pass fills at least one, or nothing changes.
+        // A filler that ends or sleeps at once leaves its seat empty again. Each pass fills at least one seat, or
+        // nothing changes.
         loop {
             let ended = |task: TaskId| self.tasks[task.0 as usize].ended;
             let changes = schedule.changes(&self.world, ended);
@@ -219,7 +221,7 @@ impl Sim {
         self.schedule = Some(schedule);
     }
 
-    /// Removes whatever carries out plans: everybody who has begun may run everywhere.
+    /// Removes the part that carries out plans. Every task that has started may then run on every CPU.
     fn eject(&mut self, why: String) {
         self.schedule = None;
         let mask = self.machine.all_cpus();
@@ -239,7 +241,7 @@ impl Sim {
         }
         state.started = true;
         state.placement = Some(placement.clone());
-        // Numbers of CPUs in the whole machine.
+        // Indices of CPUs in the whole machine.
         let all = &self.world.machine;
         let cpus: Vec<usize> = placement.cpus().iter().filter_map(|cpu| all.index_of(cpu)).collect();
         let threads = self.world.tasks[task.0 as usize].clone();
@@ -262,7 +264,7 @@ impl Sim {
         match fault {
             FaultKind::CountersVanish => self.trouble.vanished = true,
             FaultKind::CountersWrap => self.tasks.iter_mut().for_each(|task| task.reported.wrap()),
-            // Not a number counts as nothing.
+            // NaN and negative factors count as 0.
             FaultKind::CountersLie { factor } => {
                 self.trouble.factor = if factor > 0.0 { factor.min(MOST_LIED) } else { 0.0 };
             }

@@ -6,15 +6,15 @@ use crate::world::{Happening, Instance, Tally, World};
 use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
 
-/// Events of a solo run after which it is asked again whether it is to stop: some milliseconds.
+/// Events of a solo run between two calls of `stop`: some milliseconds.
 const LOOK_UP: u64 = 4096;
 
 /// What a job does when it has the machine, and its fastest cores, to itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoloRun {
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub time: Nanos,
-    /// What it executes.
+    /// Instructions that it executes.
     pub instructions: u64,
     /// Instructions per cycle, mean over its life and its threads.
     pub ipc: f64,
@@ -23,7 +23,7 @@ pub struct SoloRun {
 }
 
 impl SoloRun {
-    /// Runs a job alone; `None` if `stop` said so meanwhile.
+    /// Runs a job alone; `None` if `stop` answered `true` meanwhile.
     pub(crate) fn simulate(
         machine: &Arc<MachineSpec>,
         job: &SimJob,
@@ -34,11 +34,11 @@ impl SoloRun {
         SoloRun::watched(machine, job, instance, step, u64::MAX, |_| {}, stop)
     }
 
-    /// Runs a job alone, once more, and notes its IPC for each stretch of `every`; `Some(None)` for a job that does
-    /// nothing, `None` if `stop` said so meanwhile.
+    /// Runs a job alone again, and notes its IPC for each stretch of `every`. `Some(None)` for a job that does nothing,
+    /// `None` if `stop` answered `true` meanwhile.
     ///
-    /// Looking at a run cuts its steps, which changes the last digits of it: so it is not the run that the job's work and
-    /// time come from.
+    /// The notes split the run's steps, which changes the last digits of its figures. So the job's work and time do not
+    /// come from this run.
     pub(crate) fn trace(
         machine: &Arc<MachineSpec>,
         job: &SimJob,
@@ -77,7 +77,7 @@ impl SoloRun {
         };
         let mut world = World::new(machine.clone(), std::slice::from_ref(&job.program), step);
         world.add_task(0, instance, job.cpus, work, 0);
-        // CPUs are numbered with one of each core first, and the fastest type is the first at each cache.
+        // CPUs are numbered with one of each core first, and the fastest type comes first at each cache.
         let mut order: Vec<usize> = (0..world.cpus.len()).collect();
         order.sort_by_key(|&cpu| world.machine.cpus[cpu].core_type);
         for thread in 0..job.cpus as usize {
@@ -100,7 +100,7 @@ impl SoloRun {
             if world.now == mark {
                 look(&tally(&mut world));
             }
-            // Nobody asks for its sleeps, of which there may be millions.
+            // A job may sleep millions of times, and its sleeps do not matter here.
             done = world.happened.drain(..).any(|happening| happening == Happening::Finished(0));
         }
         let all = tally(&mut world);

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// Where a group of figures comes from.
+/// The source of a group of figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A publication, or a measurement.
     Cited(String),
-    /// Nobody measured it: we chose it, for this reason.
+    /// Not measured: we chose it, for this reason.
     Assumed(String),
 }
 

@@ -1,4 +1,4 @@
-//! Jobs of the simulated world that run for another time, and what they do alone, instruction by instruction.
+//! Jobs of the simulation that run again, and what they do alone, by instructions executed.
 
 mod support;
 
@@ -24,16 +24,16 @@ fn what_ends_begins_anew_with_all_its_work() {
     for policy in ["linux", "fifo", "round-robin"] {
         let (result, _) = until_last(&config, policy);
         let runs: Vec<u32> = result.tasks.iter().map(|task| task.runs).collect();
-        // On a core each: 400 ms fit 4 times and a bit into the longest.
+        // Each job has a core to itself. The longest one takes a little more than 4 times 400 ms.
         assert_eq!(runs, [5, 1, 3], "{policy}");
         assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
         assert_eq!(result.tasks[1].finished, Some(result.turnaround));
-        // The first run is told of, whatever came later.
+        // The result tells of the first run, whatever came later.
         let first = result.tasks[0].finished.unwrap();
         assert!(first < Nanos::from_ms(420), "{policy}: {first:?}");
         let (once, _) = run_on(&config, policy);
         assert_eq!(result.tasks[0].counts[Counter::Instructions], once.tasks[0].counts[Counter::Instructions]);
-        // Those that go on take power as long as the longest runs.
+        // Jobs that start again take power as long as the longest runs.
         assert!(result.energy_j.value().unwrap() > once.energy_j.value().unwrap());
     }
 }
@@ -82,7 +82,7 @@ fn with_traces_the_oracle_knows_how_far_everybody_is() {
     let result = run(&mut sim, &mut *policy, &mut NullRecorder, tasks, &RunConfig::default()).unwrap();
     for task in &result.tasks {
         assert_eq!(task.progress_basis, ProgressBasis::Trace);
-        // A second alone is 5 quanta, however long it took; switches cost cycles that do no work.
+        // One second alone is 5 quanta, however long it took here. Switches cost cycles that do no work.
         let progress = task.progress.value().unwrap();
         assert!((progress - 5.0).abs() < 0.1, "{}: {progress}", task.spec.name);
     }
@@ -91,7 +91,7 @@ fn with_traces_the_oracle_knows_how_far_everybody_is() {
 #[test]
 fn solo_runs_can_be_broken_off() {
     let machine = machine(2, 1);
-    // Far more phases than anybody waits for.
+    // Far more phases than anybody would wait for.
     let phase = |cpi: f64| Phase { instructions: 1e3, cpi, memory: 1.0, then_sleep_ms: 0.0 };
     let restless = ProgramSpec { phases: vec![phase(1.0), phase(2.0)], ..compute() };
     let endless = SimJob { work: Work::Instructions(u64::MAX / 4), ..job(&restless, 1) };

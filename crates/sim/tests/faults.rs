@@ -1,4 +1,4 @@
-//! What goes wrong in the world must not end the loop.
+//! Faults in the simulated world must not end the loop.
 
 mod support;
 
@@ -62,7 +62,7 @@ fn every_policy_survives_cpus_that_go_and_come_back() {
             let wanted = sim.solo_runs()[task.spec.id.0 as usize].instructions as f64;
             assert!((sim.executed(task.spec.id) - wanted).abs() <= 1e-9 * wanted);
         }
-        // The last of all CPUs stays.
+        // The last of all CPUs stays online.
         let all = [0, 1, 2, 3].map(|cpu| (600, FaultKind::CpuOffline(CpuId(cpu))));
         let config = SimConfig {
             faults: all.iter().map(|(ms, what)| Fault { at: Nanos::from_ms(*ms), what: what.clone() }).collect(),

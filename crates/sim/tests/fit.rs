@@ -1,4 +1,4 @@
-//! The built-in machines' parameters are those that a fit finds, and policies do with them what they are for.
+//! The built-in machines' parameters match a fit, and policies make the intended use of them.
 
 mod support;
 
@@ -36,20 +36,20 @@ fn the_memory_s_rate_is_close_to_its_peak() {
         let fitted = fit(&machine, Nanos::from_ms(100)).unwrap();
         let peak = f64::from(machine.memory.channels) * machine.memory.gb_per_s_per_channel / 64.0 * 1e3;
         let share = fitted.mu_trans_per_us / peak;
-        // Two CPUs can't wait for as many lines at once as would fill this one.
+        // Two CPUs can't wait for enough lines at once to fill this machine's memory.
         let least = if file.name == "epyc-2cpu" { 0.6 } else { 0.9 };
         assert!(share > least && share <= 1.0, "{}: {share}", file.name);
     }
 }
 
-/// The planes explain most of what differs between programs, if not as much as in the lucky paper (0.98^2).
+/// The planes explain most of what differs between programs, though less than in the lucky paper (0.98^2).
 #[test]
 fn performance_on_one_type_of_core_tells_that_on_the_other() {
     let fitted = fit(&Arc::new(built_in("big1-small3")), FIT_LENGTH).unwrap();
     let types = fitted.core_types.unwrap();
     let r2 = (types.to_big.r2.unwrap(), types.to_small.r2.unwrap());
     assert!(r2.0 > 0.75 && r2.1 > 0.65, "{r2:?}");
-    // More misses, less gain from the faster clock.
+    // Programs with more misses gain less from the faster clock.
     assert!(types.to_big.regression.beta < 0.0 && types.to_small.regression.beta > 0.0);
     assert!(types.big.capacity_mips > 2.0 * types.small.capacity_mips);
     assert_eq!(fit(&Arc::new(built_in("i5-2500")), Nanos::from_ms(100)).unwrap().core_types, None);
@@ -60,18 +60,18 @@ fn nothing_is_found_in_no_time() {
     assert!(fit(&Arc::new(machine(2, 1)), Nanos::ZERO).is_err());
 }
 
-/// How many jobs ran at once, on the mean of the run.
+/// Mean number of jobs that ran at once over the run.
 fn at_once(result: &RunResult) -> f64 {
     result.tasks.iter().map(|task| task.ran.as_s()).sum::<f64>() / result.turnaround.as_s()
 }
 
-/// EFS, Figure 7: who only misses runs alone. It takes little more time, and less energy.
+/// EFS, Figure 7: programs that only miss run alone. That takes little more time, and less energy.
 #[test]
 fn four_copies_that_fill_the_bus_run_one_at_a_time_under_efs() {
     for machine in ["i5-2500", "i5-2500-1.6ghz"] {
         let config = config(&built_in(machine), vec![job(&named("bus-100"), 5_000); 4]);
         let (efs, _) = run_on(&config, "efs");
-        // At first nobody knows what they ask for.
+        // At first the programs' demand is not known.
         assert!(at_once(&efs) < 1.2, "{machine}: {}", at_once(&efs));
         let (together, _) = run_on(&config, "round-robin");
         assert!(at_once(&together) > 3.9);
@@ -80,7 +80,7 @@ fn four_copies_that_fill_the_bus_run_one_at_a_time_under_efs() {
     }
 }
 
-/// With the figures of EFS's own machine, a desktop's memory, hardly anything would be admitted here.
+/// With the figures of EFS's own machine, which has a desktop's memory, hardly any task would be admitted here.
 #[test]
 fn efs_uses_a_large_server() {
     let names = ["mcf", "libquantum", "gamess", "gcc", "lbm", "sphinx3", "hmmer", "milc", "bzip2", "astar"];

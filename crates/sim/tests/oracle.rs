@@ -1,7 +1,8 @@
-//! The simulation against a slow reference: the same equations, by fixed steps of a microsecond and nothing clever.
+//! Compares the simulation with a slow reference: the same equations in fixed steps of a microsecond, without
+//! shortcuts.
 //!
-//! Each thread has a core to itself. What it holds of the cache follows `reads - all reads x held / size`; the latency of
-//! memory is where what all ask for at it meets the curve, by bisection in every step.
+//! Each thread has a core to itself. What it holds of the cache follows `reads - all reads x held / size`. The latency
+//! of memory is the one at which memory delivers what all threads ask for at it, found by bisection in every step.
 
 mod support;
 
@@ -29,8 +30,8 @@ impl Walker {
     fn of(program: &ProgramSpec, machine: &MachineSpec, starts: f64) -> Walker {
         let Stall::Overlap { mlp } = program.memory.stall else { panic!("a fit") };
         let lines = |mb: f64| mb * 16_384.0;
-        // Without misses beyond those of the private cache the curve begins at its size; the last level was measured
-        // behind 1 MB. The programs here have their reads from this curve unscaled.
+        // The curve begins at the size of the private cache. The last level was measured behind 1 MB. The reads of
+        // these programs follow the curve unscaled.
         let mut reads = vec![(lines(machine.core_types[0].l2_kb / 1_024.0), program.cache.l1_misses_per_ki / 1e3)];
         reads.push((lines(1.0), program.cache.llc_accesses_per_ki / 1e3));
         let last = program.cache.llc_misses_per_ki.iter().map(|&(mb, misses)| (lines(mb + 1.0), misses / 1e3));
@@ -99,7 +100,7 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
     walkers
 }
 
-/// Jobs that start at different times on CPUs of their own, compared after some ms.
+/// Compares jobs that start at different times on CPUs of their own, after `at_ms`.
 fn compare(machine: &MachineSpec, jobs: &[(ProgramSpec, u64)], at_ms: u64, tolerance: f64) {
     let mut machine = machine.clone();
     (machine.kernel.switch_us, machine.kernel.migration_us) = (0.0, 0.0);

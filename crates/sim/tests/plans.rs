@@ -1,4 +1,5 @@
-//! Plans in the simulation: what filling in brings, when it is refused, and what becomes of a run whose scheduler is ejected.
+//! Plans in the simulation: what filling in gains, when it is refused, and what happens to a run whose scheduler is
+//! ejected.
 
 mod support;
 
@@ -107,14 +108,14 @@ fn a_filler_must_fit_the_memory_bus() {
         until: None,
     };
     let demand = |task: u32, class: DemandClass| Demand { task: TaskId(task), class: class.number() };
-    // Task 0 uses all of the bus, task 1 sleeps now and then, task 2 would fill in.
+    // Task 0 uses all of the bus, task 1 sleeps now and then, and task 2 is to fill in.
     let filled = |class: DemandClass| {
         let jobs = vec![job(&stream(), 1_000), job(&sleepy(), 1_000), job(&stream(), 1_000)];
         let mut sim = Sim::new(config(&machine(2, 1), jobs)).unwrap();
         let install = |sim: &mut Sim, generation, schedule| {
             sim.install(&Plan { generation, payload: Payload::Schedule(schedule) }).unwrap();
         };
-        // It has begun, or it could not fill in.
+        // A task can fill in only after it has started.
         install(&mut sim, 1, Schedule { seats: vec![seat(2, 1)], ..Schedule::default() });
         sim.wait(Some(Nanos::from_ms(1)), &mut Vec::new()).unwrap();
         let demands = vec![demand(0, DemandClass::HIGHEST), demand(1, DemandClass::ZERO), demand(2, class)];

@@ -1,5 +1,5 @@
-//! Random runs in the simulated world under every policy of the table: what each decision leads to, how long anybody
-//! waits, and that the same seed gives the same run. Nothing here asks the loop's own check of decisions.
+//! Random runs in the simulated world under every policy of the table: where each decision leads, how long tasks wait,
+//! and that the same seed gives the same run. Nothing here uses the loop's own check of decisions.
 
 mod support;
 
@@ -12,10 +12,10 @@ use support::*;
 
 const QUANTUM: Nanos = Nanos::from_ms(200);
 
-/// Policies that stop nobody; the kernel shares out the CPUs that they allow.
+/// Policies that stop no task: the kernel schedules on the CPUs that they allow.
 const KERNEL_SHARES: [&str; 4] = ["linux", "bias", "big-fair", "lucky"];
 
-/// A job: its program, its work in ms, its CPUs, a mask by the bits of a number, and when it arrives.
+/// A job: its program, its work in ms, its CPUs, a mask as the bits of a number, and its arrival.
 type Job = (u8, u64, u32, Option<u32>, u64);
 
 fn any_job() -> impl Strategy<Value = Job> {
@@ -37,7 +37,7 @@ fn program_of(number: u8) -> ProgramSpec {
     }
 }
 
-/// Looks at every decision.
+/// Checks every decision.
 #[derive(Default)]
 struct Watch {
     started: Vec<TaskId>,
@@ -101,7 +101,7 @@ impl Recorder for Watch {
     }
 }
 
-/// A machine, whose cores are of two types for the policies that want that.
+/// A machine; its cores are of two types for the policies that need two.
 fn machine_for(entry: &PolicyEntry, cores: u32, threads: u32) -> MachineSpec {
     let mut spec = machine(cores, threads);
     if KERNEL_SHARES[1..].contains(&entry.name) {
@@ -113,7 +113,7 @@ fn machine_for(entry: &PolicyEntry, cores: u32, threads: u32) -> MachineSpec {
     spec
 }
 
-/// A run of these jobs, with faults, and what was seen.
+/// Runs these jobs with faults; returns what was seen.
 fn watched(
     entry: &'static PolicyEntry,
     (cores, threads): (u32, u32),
@@ -135,7 +135,7 @@ fn watched(
         task.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };
         task.allowed = of.3.map(|bits| {
             let some = all.iter().enumerate().filter(|(n, _)| bits >> n & 1 != 0).map(|(_, &cpu)| cpu);
-            // CPU 0 never goes, and a mask has room for its gang.
+            // CPU 0 never goes offline, and a mask has room for its gang.
             some.chain(all.iter().copied().take(task.cpus as usize)).collect()
         });
     }
@@ -161,7 +161,7 @@ proptest! {
         gone in (1u32..8, 100u64..2_000, 100u64..1_000),
         seed in any::<u64>(),
     ) {
-        // A CPU goes offline and comes back; not where a gang or a mask might need all of a small machine.
+        // A CPU goes offline and comes back, unless a gang or a mask might need all of a small machine.
         let fits = jobs.iter().all(|job| job.2 == 1 && job.3.is_none());
         let cpu = CpuId(gone.0);
         let at = |ms: u64, what: FaultKind| Fault { at: Nanos::from_ms(ms), what };

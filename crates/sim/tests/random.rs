@@ -23,7 +23,7 @@ fn run_scene(scene: &Scene, entry: &PolicyEntry, actuation: Actuation) -> Option
     if shortfalls.iter().any(|shortfall| shortfall.importance == Importance::Required) {
         return None;
     }
-    // Shorter quanta than the papers', so that much happens in little time.
+    // Shorter quanta than the papers', so that much happens in little simulated time.
     let quick = [("quantum_s".to_owned(), "0.02".to_owned())];
     if let Ok(resolved) = Params::resolve(entry.name, entry.params, &quick) {
         params = resolved;
@@ -40,7 +40,7 @@ fn holds(scene: &Scene, entry: &PolicyEntry, actuation: Actuation) -> Result<(),
     prop_assert!(world.wrong.is_empty(), "{}: {:?}", name, world.wrong);
     let result = match result {
         Ok(result) => result,
-        // What needs more CPUs than are left can't go on, which the simulation says.
+        // Jobs that need more CPUs than are left can't go on, and the simulation says so.
         Err(error) if scene.config.faults.iter().any(|fault| matches!(fault.what, FaultKind::CpuOffline(_))) => {
             prop_assert!(error.contains("nothing runs") || error.contains("CPUs at once"), "{}: {}", name, error);
             return Ok(());

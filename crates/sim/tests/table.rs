@@ -1,4 +1,4 @@
-//! Every policy on every machine that suits it, and what comes out of the world that did not go into it.
+//! Every policy on every machine that suits it, and results of the world that are not among its inputs.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn every_policy_runs_on_every_machine_that_suits_it() {
             let params = machine.params_for(entry).unwrap();
             let needs = entry.shortfalls(&params, &capabilities);
             if let Some(missing) = needs.iter().find(|need| need.importance == Importance::Required) {
-                // A machine whose counters count and whose jobs are known lacks nothing but a second type of core.
+                // Here all counters count and all jobs are known, so only a second type of core can be missing.
                 assert_eq!(missing.capability, Capability::CoreTypes, "{} on {}", entry.name, machine.name);
                 assert_eq!(machine.core_types.len(), 1);
                 continue;
@@ -50,13 +50,14 @@ fn every_policy_runs_on_every_machine_that_suits_it() {
             ran.insert(entry.name);
         }
     }
-    // None was left out everywhere.
+    // Every policy ran on some machine.
     assert_eq!(ran.len(), POLICIES.len());
 }
 
 /// EFS, Figure 4: the throughput of four identical tasks against their solo utilisation of the bus. The figure follows
-/// the paper's model within 10 %. The world has a measured latency curve in place of the model's queue: up to half of the
-/// peak it hardly queues, so it lets more through there, by less than a quarter; towards saturation both meet.
+/// the paper's model within 10 %. The world has a measured latency curve in place of the model's queue. Up to half of
+/// the peak the curve hardly queues, so the world lets more through there, by less than a quarter. Towards saturation
+/// both agree.
 #[test]
 fn four_identical_tasks_share_the_bus_as_in_efs_figure_4() {
     let machine = built_in("i5-2500-1.6ghz");
@@ -74,7 +75,7 @@ fn four_identical_tasks_share_the_bus_as_in_efs_figure_4() {
     assert!(last < 1.1, "{last}");
 }
 
-/// Programs that use the cache fall below the model, which knows only the bus: they destroy each other's contents.
+/// Programs that use the cache fall below the model, which knows only the bus: they evict each other's lines.
 #[test]
 fn programs_that_share_a_cache_fall_below_the_model() {
     let machine = built_in("i5-2500-1.6ghz");
@@ -92,8 +93,8 @@ fn programs_that_share_a_cache_fall_below_the_model() {
     assert!(below >= 6, "{below} of 8");
 }
 
-/// Four walkers of 8 MB and four loops on two CPUs: slices of a few ms make the walkers read their working set again and
-/// again, quanta of 200 ms do not. Seen on a real machine of this kind as 34 to 45 s against 18 to 23 s.
+/// Four walkers of 8 MB and four loops on two CPUs. With slices of a few ms the walkers read their working set again
+/// and again; with quanta of 200 ms they do not. A real machine of this kind took 34 to 45 s against 18 to 23 s.
 #[test]
 fn on_the_small_virtual_machine_slices_cost_more_than_quanta() {
     let machine = built_in("epyc-2cpu");
@@ -105,8 +106,8 @@ fn on_the_small_virtual_machine_slices_cost_more_than_quanta() {
     assert!(linux > 1.3 * quanta, "{linux} {quanta}");
 }
 
-/// The power of k cores comes out of the world's parts; EFS measured P_0 = 26.6 W, and 22.6, 12, 12.3 and 12.3 W for each
-/// further core. The first costs more than the others, since it wakes what they share.
+/// The power of k cores follows from the world's parts. EFS measured P_0 = 26.6 W, and 22.6, 12, 12.3 and 12.3 W for
+/// each further core. The first core costs more than the others, because it wakes what they share.
 #[test]
 fn power_grows_with_the_first_core_most() {
     let machine = built_in("i5-2500");

@@ -1,4 +1,4 @@
-//! The simulated world by itself: what it must conserve, and what it must not do.
+//! The simulated world by itself: what it must conserve, and what it must never do.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn no_instruction_is_lost_or_made() {
             let wanted = sim.solo_runs()[task.spec.id.0 as usize].instructions as f64;
             let executed = sim.executed(task.spec.id);
             assert!((executed - wanted).abs() <= 1e-9 * wanted, "{policy}: {executed} {wanted}");
-            // Nobody is faster than alone, but for what the solo run's own rounding leaves.
+            // No task is faster than alone, except by the rounding of the solo run.
             let solo = sim.solo_runs()[task.spec.id.0 as usize].time;
             let took = task.turnaround().unwrap();
             assert!(took.0 as f64 >= 0.999 * solo.0 as f64, "{policy}: {took:?} {solo:?}");
@@ -112,7 +112,7 @@ fn siblings_share_a_core_and_streams_share_memory() {
     let smt = slowdown(&machine(1, 2), &compute(), 2);
     assert!(smt > 1.2 && smt < 1.9, "{smt}");
     assert!(slowdown(&machine(2, 1), &compute(), 2) < 1.001);
-    // Four streams ask for more than one channel has.
+    // Four streams together ask for more than one channel has.
     let streams = slowdown(&machine(4, 1), &stream(), 4);
     assert!(streams > 1.5 && streams < 4.0, "{streams}");
 }
@@ -125,7 +125,7 @@ fn short_slices_cost_a_cache_hungry_task_its_cache() {
     let quanta = run_on(&config(&machine, jobs.clone()), "round-robin").0.turnaround.as_s();
     let slices = run_on(&config(&machine, jobs.clone()), "linux").0.turnaround.as_s();
     assert!(slices > 1.15 * quanta && quanta > 4.0, "{slices} {quanta}");
-    // With room for both there is nothing to lose.
+    // With room for both they lose nothing.
     machine.llc.mb = 64.0;
     let roomy = run_on(&config(&machine, jobs), "linux").0.turnaround.as_s();
     assert!(roomy < 1.05 * quanta, "{roomy} {quanta}");
@@ -172,7 +172,7 @@ fn smaller_steps_change_little() {
         .take(8)
         .map(|program| job(program, 1_500))
         .collect();
-    // Not perf-fair: it may choose otherwise, and go another way altogether.
+    // Without perf-fair: a small difference may change its choices and so the whole run.
     for policy in ["linux", "fifo", "round-robin"] {
         let with = |step| {
             let (result, _) = run_on(&SimConfig { step, ..config(&machine, jobs.clone()) }, policy);
@@ -186,7 +186,7 @@ fn smaller_steps_change_little() {
 
 #[test]
 fn nothing_that_could_run_is_an_error_and_not_an_endless_run() {
-    // A policy that never places anybody: the loop's stand-in does, so the world goes on.
+    // A policy that never places a task: the loop's stand-in does, so the world goes on.
     struct Lazy;
     impl Policy for Lazy {
         fn decide(&mut self, _: &Snapshot, _: &mut Rng) -> Decision {
@@ -204,7 +204,7 @@ fn nothing_that_could_run_is_an_error_and_not_an_endless_run() {
     let result = run(&mut sim, &mut Lazy, &mut NullRecorder, specs(&config), &RunConfig::default()).unwrap();
     assert!(result.policy_faults > 0);
     assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
-    // Nobody ever placed anything, and nothing is asked for: the world says so.
+    // No task was placed and no event is due: the simulation says that it is stuck.
     let mut sim = Sim::new(config).unwrap();
     assert!(matches!(sim.wait(None, &mut Vec::new()), Err(SimError::Stuck(_))));
 }
@@ -253,7 +253,7 @@ fn a_gang_sleeps_again_when_its_last_awake_thread_ends() {
     let set = |cpus: &[u32]| cpus.iter().map(|&cpu| CpuId(cpu)).collect::<CpuSet>();
     let place =
         |task, placement| Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run };
-    // Its second thread shares its CPU, and so falls asleep later, and wakes when the first has done its work.
+    // Its second thread shares its CPU, so it falls asleep later. It wakes when the first has done its work.
     let gang = place(0, Placement::Exclusive { cpus: set(&[0, 1]), whole_core: false });
     sim.apply(&[gang, place(1, Placement::Shared { mask: set(&[1]) })]).unwrap();
     let mut events = Vec::new();

@@ -1,20 +1,20 @@
-//! What a read of counters means: decoding, scaling and adding up. Pure, so that it is tested without counters.
+//! What a read of counters means: decoding, scaling and adding up. It is pure, so tests need no counters.
 
 use cosched_core::{Absence, Reading};
 
-/// One event's reading: how long it was wanted, how long it was on the hardware, and what it counted then.
+/// One event's reading: how long it was requested, how long the hardware counted it, and the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// Nanoseconds enabled.
     pub(crate) enabled: u64,
-    /// Nanoseconds on a hardware counter; less than enabled when the kernel shares counters out in time.
+    /// Nanoseconds on a hardware counter; less than `enabled` when the kernel shares counters out in time.
     pub(crate) running: u64,
     /// Events counted while running.
     pub(crate) value: u64,
 }
 
-/// Decodes a group read, `{ u64 nr, time_enabled, time_running, value[nr] }`, of `members` events in the order of their
-/// opening; `None` when the kernel gave something else, as it does for a group that fell apart.
+/// Decodes a group read, `{ u64 nr, time_enabled, time_running, value[nr] }`, of `members` events in the order in which
+/// they were opened. `None` when the kernel returns something else, as it does for a group that fell apart.
 pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>> {
     let [nr, enabled, running, values @ ..] = words else { return None };
     if *nr != members as u64 || values.len() != members {
@@ -31,15 +31,15 @@ pub(crate) fn decode_single(words: &[u64]) -> Option<Counted> {
 
 /// The running total of one kind of event over all PMUs that count it.
 ///
-/// A core belongs to one PMU only, so on a hybrid machine each PMU runs for a part of the time, and together they run
-/// all the time: the interval is the longest that any was enabled, and what they ran adds up. With one PMU this is
-/// the usual scaling by enabled / running (perf_event_open(2)). Each interval is scaled by itself, so that the total
-/// never falls.
+/// A core belongs to one PMU only. So on a hybrid machine each PMU runs for a part of the time, and together they run
+/// all the time: the interval is the longest time that any was enabled, and their running times add up. With one PMU
+/// this is the usual scaling by enabled / running (perf_event_open(2)). Each interval is scaled by itself, so that the
+/// total never falls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Total {
     last: Vec<Counted>,
     total: u64,
-    /// Some interval was scaled by more than a hundredth.
+    /// Whether some interval was scaled by more than a hundredth.
     pub(crate) multiplexed: bool,
 }
 
@@ -60,7 +60,7 @@ impl Total {
             value += v;
         }
         if running == 0 && enabled > 0 {
-            // It never got a counter. The baseline stays, so that the next interval makes up for this one.
+            // It never got a counter. The baseline stays, so that the next interval covers this one too.
             return Reading::Absent(Absence::CountersLost);
         }
         self.last.copy_from_slice(now);
@@ -125,13 +125,13 @@ mod tests {
     #[test]
     fn the_pmus_of_a_hybrid_machine_share_the_time() {
         let mut total = Total::default();
-        // 60 on a big core, 40 on a small one: nothing was missed, nothing is scaled.
+        // 60 on a big core, 40 on a small one: nothing was missed, so nothing is scaled.
         assert_eq!(total.update(&[counted(100, 60, 600), counted(100, 40, 200)]), Reading::Value(800));
         assert!(!total.multiplexed);
-        // Then only on small ones, half of the time without counter.
+        // Then only on small cores, and half of the time without a counter.
         assert_eq!(total.update(&[counted(200, 60, 600), counted(200, 90, 450)]), Reading::Value(800 + 500));
         assert!(total.multiplexed);
-        // A kernel that stops a PMU's clock away from its cores scales nothing either.
+        // A kernel that stops a PMU's clock while the job is on other cores scales nothing either.
         let mut total = Total::default();
         assert_eq!(total.update(&[counted(60, 60, 600), counted(40, 40, 200)]), Reading::Value(800));
         assert!(!total.multiplexed);
@@ -156,7 +156,7 @@ mod tests {
                 match total.update(&[now]) {
                     Reading::Value(value) => {
                         prop_assert!(value >= before);
-                        // Each scaled interval rounds down by less than one.
+                        // Each scaled interval is rounded down by less than one.
                         prop_assert!(value <= now.enabled * rate && now.enabled * rate - value <= 20);
                         before = value;
                         missed = false;

@@ -1,9 +1,9 @@
-//! Counting what a job does: hardware events and CPU time, over all its processes.
+//! Counts what a job does: hardware events and CPU time, over all its processes.
 //!
-//! Each job gets one group of events, inherited by what it forks, in user mode only, so that an ordinary user may count
-//! at `perf_event_paranoid` 2. CPU time is the kernel's task clock, an event too: it needs no hardware counters, counts
-//! user and system time (a clock excludes nothing), and counts children while they run as well as after they ended.
-//! Whatever can't be counted is absent with its reason, and never stops a run.
+//! Each job gets one group of events, which its children inherit. It counts in user mode only, so that an ordinary user
+//! may count at `perf_event_paranoid` 2. CPU time is the kernel's task clock, also an event: it needs no hardware
+//! counters, includes user and system time (a clock excludes nothing), and includes children while they run and after
+//! they ended. Whatever can't be counted is absent with its reason, and never stops a run.
 
 mod group;
 mod open;
@@ -30,7 +30,7 @@ pub struct JobCounters {
     /// Each counter's events, or why it is absent.
     counted: PerCounter<Result<CountedEvents, Absence>>,
     cpu_time: Result<OwnedFd, Absence>,
-    /// Kept between reads, so that the kernel's answers need no memory of their own.
+    /// Kept between reads, so that a read allocates no memory.
     words: Vec<u64>,
 }
 
@@ -53,11 +53,11 @@ impl Opener for KernelOpener {
 }
 
 impl JobCounters {
-    /// Opens the machine's `events` and the CPU time of process `pid`, and says what can't be counted.
+    /// Opens the machine's `events` and the CPU time of process `pid`, and reports what can't be counted.
     ///
-    /// With [`Start::OnExec`] the process must not have executed its program yet: what it does before is not counted,
-    /// and neither are children that it already has. It takes one file descriptor per counter and core PMU, and one for
-    /// CPU time.
+    /// With [`Start::OnExec`] the process must not have executed its program yet. What it does before is not counted,
+    /// and neither are children that it has already. This takes one file descriptor per counter and core PMU, and one
+    /// for CPU time.
     pub fn open(pid: Pid, events: &MachineEvents, start: Start) -> (JobCounters, Vec<CounterProblem>) {
         JobCounters::open_target(Target::Process(pid), events, start)
     }
@@ -73,7 +73,7 @@ impl JobCounters {
 
     /// Everything counted since the start, scaled where the kernel shared counters out in time.
     ///
-    /// Reading a running job interrupts its CPUs; read it after freezing it where that is possible. It costs one system
+    /// Reading a running job interrupts its CPUs, so freeze it first where that is possible. A read costs one system
     /// call per group. An event that got no counter at all since the last read is [`Absence::CountersLost`] this time.
     pub fn read(&mut self) -> Counts {
         let words = &mut self.words;
@@ -103,12 +103,12 @@ impl JobCounters {
         }
     }
 
-    /// Whether the kernel shared counters out in time at some read so far, so that counts are scaled estimates.
+    /// Whether the kernel has shared counters out in time at any read so far, so that counts are scaled estimates.
     pub fn multiplexed(&self) -> bool {
         self.counted.iter().any(|(_, events)| events.as_ref().is_ok_and(|events| events.total.multiplexed))
     }
 
-    /// Why a counter is not counted; `None` when it is.
+    /// Why a counter is not counted; `None` if it is.
     pub fn absence(&self, counter: Counter) -> Option<Absence> {
         self.counted[counter].as_ref().err().copied()
     }
@@ -119,7 +119,8 @@ impl JobCounters {
     }
 }
 
-/// The kernel's clock of the CPU time of a task and, inherited, its descendants; `PERF_COUNT_SW_TASK_CLOCK`.
+/// Opens the kernel's clock of the CPU time of a task and of its descendants, by inheritance;
+/// `PERF_COUNT_SW_TASK_CLOCK`.
 fn open_task_clock(target: Target, start: Start) -> Result<OwnedFd, Absence> {
     const TYPE_SOFTWARE: u32 = 1;
     const TASK_CLOCK: u64 = 1;
@@ -134,13 +135,13 @@ fn open_task_clock(target: Target, start: Start) -> Result<OwnedFd, Absence> {
     };
     sys::open(&attributes, target, None).map_err(|error| match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => Absence::NoPermission,
-        // A kernel without perf events; the clock itself exists wherever they do.
+        // This kernel has no perf events: where they exist, the clock does too.
         Some(libc::ENOSYS | libc::ENOENT) => Absence::NoCounters,
         _ => Absence::CountersLost,
     })
 }
 
-/// Reads a group; `None` when it does not answer as it should.
+/// Reads a group; `None` if the answer is not a valid one.
 fn read_group(group: &Group<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<Counted>> {
     let (_, leader) = group.members.first()?;
     match group.read {
@@ -152,10 +153,10 @@ fn read_group(group: &Group<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<Counte
     }
 }
 
-/// Reads up to `count` words of 64 bits. An event in an error state answers with none.
+/// Reads up to `count` words of 64 bits. An event in an error state returns none.
 pub(crate) fn read_words<'a>(fd: BorrowedFd<'_>, count: usize, words: &'a mut Vec<u64>) -> io::Result<&'a [u64]> {
     const WORD: usize = size_of::<u64>();
-    /// A group's number of events and its two times, and every event.
+    /// Words of a group's number of events, its two times, and every event.
     const MOST: usize = 3 + Counter::COUNT;
     let mut bytes = [0u8; MOST * WORD];
     let length = rustix::io::read(fd, &mut bytes[..count.min(MOST) * WORD])?;

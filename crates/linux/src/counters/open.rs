@@ -1,4 +1,4 @@
-//! Which events are opened, in which order, and which are given up when hardware or kernel can't count all of them.
+//! Which events are opened, in which order, and which are given up when the hardware or the kernel can't count all.
 
 use super::sys::{Attributes, ReadFormat, Start};
 use crate::events::{CorePmu, Encoding, Event, MachineEvents, PmuEvents};
@@ -11,11 +11,11 @@ use std::io;
 pub enum ProblemCause {
     /// The machine exposes no counters of its cores.
     NoPmu,
-    /// There is no event for it to open, for this reason.
+    /// It has no event to open; the reason in words.
     NotInTable(String),
-    /// The hardware can't count it beside the more needed events.
+    /// The hardware can't count it beside the events that are needed more.
     DoesNotFit,
-    /// The kernel refuses its event with this error number.
+    /// The kernel refuses its event; the error number.
     Refused(i32),
 }
 
@@ -24,13 +24,13 @@ pub enum ProblemCause {
 pub struct CounterProblem {
     /// The counter that is not counted.
     pub counter: Counter,
-    /// The PMU that does not count it, if there is one.
+    /// The PMU that does not count it; `None` if there is no PMU.
     pub pmu: Option<String>,
-    /// The event as it was asked for, if there is one.
+    /// The event that was requested; `None` if there is none.
     pub event: Option<String>,
-    /// The reason that the counter's readings carry.
+    /// The reason in the counter's readings.
     pub reason: Absence,
-    /// What stood in its way.
+    /// What prevented it.
     pub cause: ProblemCause,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for CounterProblem {
         match &self.cause {
             ProblemCause::NoPmu => write!(f, ": {}", self.reason),
             ProblemCause::NotInTable(why) => write!(f, ": {why}"),
-            ProblemCause::DoesNotFit => f.write_str(": the counters do not hold it beside the other events"),
+            ProblemCause::DoesNotFit => f.write_str(": no hardware counter is left for it beside the other events"),
             ProblemCause::Refused(errno) => {
                 write!(f, ": {} ({})", self.reason, io::Error::from_raw_os_error(*errno))
             }
@@ -54,12 +54,12 @@ impl fmt::Display for CounterProblem {
     }
 }
 
-/// The reason of absence that stands for an error of `perf_event_open` on an event for `counter`.
+/// The reason of absence for an error of `perf_event_open` on an event for `counter`.
 pub(crate) fn absence_of(errno: i32, counter: Counter) -> Absence {
     match errno {
         libc::EACCES | libc::EPERM => Absence::NoPermission,
         libc::ENOSYS => Absence::NoCounters,
-        // Every processor counts cycles and instructions: one that can't has no counters.
+        // Every processor counts cycles and instructions, so a processor that can't count them has no counters.
         libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP
             if matches!(counter, Counter::Cycles | Counter::Instructions) =>
         {
@@ -70,8 +70,8 @@ pub(crate) fn absence_of(errno: i32, counter: Counter) -> Absence {
     }
 }
 
-/// What `perf_event_open` is asked for an event. On a machine with several core PMUs a kernel event must say which one
-/// it means, in the upper half of `config` (since Linux 5.13; `PERF_PMU_TYPE_SHIFT` in `linux/perf_event.h`).
+/// What `perf_event_open` is asked for an event. On a machine with several core PMUs a kernel event must name its PMU
+/// in the upper half of `config` (since Linux 5.13; `PERF_PMU_TYPE_SHIFT` in `linux/perf_event.h`).
 pub(crate) fn attributes(
     event: &Event,
     pmu: &CorePmu,
@@ -102,7 +102,7 @@ pub(crate) trait Opener {
 pub(crate) struct Group<H> {
     /// The events, the leader first.
     pub(crate) members: Vec<(Counter, H)>,
-    /// How the leader is read; [`ReadFormat::Group`] tells all members at once.
+    /// How the leader is read; [`ReadFormat::Group`] returns all members at once.
     pub(crate) read: ReadFormat,
 }
 
@@ -126,7 +126,7 @@ impl<H> Opened<H> {
                 Some((g, group.members.iter().position(|(member, _)| *member == counter)?))
             };
             let places: Vec<Place> = self.groups.iter().enumerate().filter_map(of_group).collect();
-            // Counted on some of the PMUs only, a job would lose the time that it spends on the others.
+            // If only some PMUs counted it, the time that a job spends on the others would be lost.
             if places.len() == self.pmus && !places.is_empty() {
                 return Ok(places);
             }
@@ -138,9 +138,9 @@ impl<H> Opened<H> {
 
 /// Opens every event of `events`, one group per PMU.
 ///
-/// The events come in the order of [`Counter::BY_NEED`]; each joins the group if the kernel finds room for it and is
-/// left out otherwise. So a group that does not fit loses the least needed ones. Inherited group reads exist since Linux 4.13 (commit ba5213ae6b88; before it, `EINVAL`); older
-/// kernels get one event per read.
+/// The events come in the order of [`Counter::BY_NEED`]. Each joins the group if the kernel has room for it, and is
+/// left out otherwise. So a group that does not fit loses the events that are needed least. Inherited group reads exist
+/// since Linux 4.13 (commit ba5213ae6b88; before it, `EINVAL`); older kernels get one event per read.
 pub(crate) fn open_all<O: Opener>(opener: &mut O, events: &MachineEvents, start: Start) -> Opened<O::Handle> {
     let mut opened = Opened { groups: Vec::new(), problems: Vec::new(), pmus: events.pmus.len() };
     if events.pmus.is_empty() {
@@ -197,7 +197,8 @@ fn open_pmu<O: Opener>(
         };
         let errno = error.raw_os_error().unwrap_or(0);
         if errno == libc::EINVAL && group_read {
-            // Either the bits are wrong, or they do not fit beside the others, or the kernel knows no such read.
+            // Either the bits are wrong, or the event does not fit beside the others, or the kernel lacks this kind of
+            // read.
             match (opener.open(&ask(true, ReadFormat::CountAndTimes), None), leader.is_some()) {
                 (Ok(_), true) => problem(counter, Some(event), Absence::DoesNotFit, ProblemCause::DoesNotFit),
                 (Ok(handle), false) => {
@@ -224,7 +225,7 @@ mod tests {
     use crate::events::table_for;
     use crate::processor::Processor;
 
-    /// A kernel with so many counters per group, which knows group reads or not, and refuses some events.
+    /// A kernel that takes this many counters per group, knows group reads or not, and refuses some events.
     struct Fake {
         counters: usize,
         group_reads: bool,
@@ -280,7 +281,7 @@ mod tests {
         machine(&[("cpu", 4, 0x2c)])
     }
 
-    /// How many counters the table has no event for.
+    /// Number of counters without an event in the table.
     fn without_event(events: &MachineEvents) -> usize {
         events.pmus[0].table.absent.len()
     }

@@ -11,10 +11,10 @@ use cosched_core::{Absence, Counter, Nanos, PerCounter, Reading};
 /// What can be counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterSupport {
-    /// `/proc/sys/kernel/perf_event_paranoid`; `None` on a kernel without perf events. An ordinary user may count its
-    /// own processes in user mode up to 2; some distributions have 3 and 4, which forbid it altogether.
+    /// The value in `/proc/sys/kernel/perf_event_paranoid`; `None` on a kernel without perf events. Up to 2 an ordinary
+    /// user may count its own processes in user mode; some distributions have 3 and 4, which forbid it altogether.
     pub paranoid: Option<i64>,
-    /// The core PMUs, with the name of the table that is used for each.
+    /// The core PMUs, each with the name of its event table.
     pub pmus: Vec<(String, String)>,
     /// Whether each counter can be counted, or why not.
     pub events: PerCounter<Reading<()>>,
@@ -22,7 +22,7 @@ pub struct CounterSupport {
     pub cpu_time: Reading<()>,
     /// The details of what can't be counted.
     pub problems: Vec<CounterProblem>,
-    /// The events that can be counted together without sharing counters out: what a run should open.
+    /// The events that can be counted together without sharing counters out: those that a run should open.
     pub usable: MachineEvents,
 }
 
@@ -33,10 +33,10 @@ impl CounterSupport {
     }
 }
 
-/// Tries out `events` on this very thread.
+/// Tries out `events` on the calling thread.
 ///
 /// # Errors
-/// [`ReadError`] when `/proc/sys/kernel/perf_event_paranoid` exists and can't be understood.
+/// [`ReadError`] when `/proc/sys/kernel/perf_event_paranoid` exists and is malformed.
 pub fn probe(root: &Root, events: &MachineEvents) -> Result<CounterSupport, ReadError> {
     let paranoid = root.parse("/proc/sys/kernel/perf_event_paranoid", "perf_event_paranoid", "a whole number")?;
     let Tried { states, problems, usable } = try_out(&mut KernelOpener(Target::Itself), events);
@@ -46,11 +46,11 @@ pub fn probe(root: &Root, events: &MachineEvents) -> Result<CounterSupport, Read
     Ok(CounterSupport { paranoid, pmus, events: states, cpu_time, problems, usable })
 }
 
-/// Events that are tried out by letting them count for a while: the kernel's, or a test's stand-in.
+/// Tries out events by letting them count for a while; the kernel, or a test's stand-in.
 trait Trial: Opener {
     /// Does work that the events count, for some hundred microseconds.
     fn work(&mut self);
-    /// Reads every member of a group; `None` when the group does not answer.
+    /// Reads every member of a group; `None` if the group does not answer.
     fn read(&mut self, group: &Group<Self::Handle>) -> Option<Vec<Counted>>;
 }
 
@@ -67,7 +67,7 @@ impl Trial for KernelOpener {
     }
 }
 
-/// What a trial has shown.
+/// The result of a trial.
 struct Tried {
     states: PerCounter<Reading<()>>,
     problems: Vec<CounterProblem>,
@@ -77,7 +77,7 @@ struct Tried {
 /// Finds the events that can be counted together.
 ///
 /// The kernel accepts a group as if all counters were free, though a watchdog or another user may hold some. So the
-/// group is also run for a moment, and as long as it gets no counter, the least needed event is given up.
+/// group also runs for a moment. As long as it gets no counter, the least needed event is given up.
 fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
     let mut usable = events.clone();
     let mut given_up: Vec<Counter> = Vec::new();
@@ -102,7 +102,7 @@ fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
     }
 }
 
-/// The least needed event, if the events were wanted for a while and none of them ever got onto the hardware.
+/// The least needed event, if the events were requested for a while and none of them was ever on the hardware.
 fn starved<T: Trial>(trial: &mut T, groups: &[Group<T::Handle>]) -> Option<Counter> {
     if groups.is_empty() {
         return None;
@@ -127,11 +127,11 @@ mod tests {
     use crate::events::{CorePmu, PmuEvents, tables};
     use std::io;
 
-    /// A kernel that accepts groups of any size, and hardware on which others have left `free` counters: a group that
-    /// needs more never runs.
+    /// A kernel that accepts groups of any size, on hardware where others have left `free` counters. A group that needs
+    /// more never runs.
     struct Shared {
         free: usize,
-        /// An event that the kernel refuses, with its error.
+        /// An event that the kernel refuses, and the error number.
         refused: Option<(u64, i32)>,
         answers: bool,
         worked: usize,
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Machines with one or two PMUs and an event for each counter.
+    /// A machine with these PMUs, each with an event for each counter.
     fn machine(pmus: &[&str]) -> MachineEvents {
         let mut table = tables().iter().find(|table| table.name == "zen5").unwrap().clone();
         for counter in Counter::ALL {
@@ -199,7 +199,7 @@ mod tests {
                 let told = problem.map(|problem| (problem.reason, &problem.cause));
                 assert_eq!(told, (!fits).then_some((Absence::DoesNotFit, &ProblemCause::DoesNotFit)), "{counter}");
             }
-            // One trial for each event that is given up, and one that succeeds, if anything is left to try.
+            // One trial for each event that is given up, and one that succeeds if any event is left.
             assert_eq!(trial.worked, Counter::COUNT - kept + usize::from(kept > 0));
         }
     }
@@ -220,7 +220,7 @@ mod tests {
         let tried = try_out(&mut trial, &events);
         assert_eq!(tried.states[Counter::MmReads], Reading::Absent(Absence::NoPermission));
         assert!(matches!(tried.problems[..], [CounterProblem { cause: ProblemCause::Refused(libc::EACCES), .. }]));
-        // A run that opens what is usable gives the same reason, though it asks for nothing that is refused.
+        // A run that opens the usable events gives the same reason, though it requests no refused event.
         let again = open_all(&mut trial, &tried.usable, Start::OnExec);
         assert_eq!(again.places()[Counter::MmReads], Err(Absence::NoPermission));
         assert!(again.places()[Counter::MmWrites].is_ok());

@@ -11,32 +11,32 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// When an event begins to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With the process's next `execve`, so that nothing before the job's own program is counted.
+    /// At the process's next `execve`, so that nothing before the job's own program is counted.
     OnExec,
     /// At once.
     Now,
 }
 
-/// An event as it is asked for; what is not named here stays zero.
+/// An event to request; registers that are not named here stay zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attributes {
-    /// Number of the PMU or class of events.
+    /// Number of the PMU or of the class of events.
     pub(crate) type_id: u32,
-    /// Which of its events.
+    /// The event's number within it.
     pub(crate) config: u64,
-    /// A further register.
+    /// A further register, for example Intel's off-core response.
     pub(crate) config1: u64,
-    /// A second one.
+    /// A second further register.
     pub(crate) config2: u64,
-    /// Count children, too, and only user mode: what an ordinary user may ask for at `perf_event_paranoid` 2.
+    /// Count children too, and only user mode: what an ordinary user may request at `perf_event_paranoid` 2.
     pub(crate) of_job: bool,
-    /// When to begin; the members of a group follow their leader, so it matters to leaders only.
+    /// When to begin. The members of a group follow their leader, so only a leader needs it.
     pub(crate) start: Option<Start>,
-    /// How a read answers.
+    /// What a read returns.
     pub(crate) read: ReadFormat,
 }
 
-/// How a read answers.
+/// What a read returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFormat {
     /// The count alone.
@@ -48,7 +48,7 @@ pub(crate) enum ReadFormat {
 }
 
 impl Attributes {
-    /// The kernel's own structure.
+    /// Converts it into the kernel's structure.
     pub(crate) fn to_kernel(&self) -> perf_event_attr {
         let times = bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING;
         let read_format = match self.read {
@@ -78,10 +78,10 @@ impl Attributes {
     }
 }
 
-/// Of whom an event is counted.
+/// What an event is counted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// This thread; its threads and processes to come, if inherited.
+    /// The calling thread, and if inherited its future threads and processes.
     Itself,
     /// A process, likewise.
     Process(Pid),
@@ -96,7 +96,7 @@ pub(crate) enum Target {
 /// ```
 ///
 /// # Errors
-/// The kernel's, see perf_event_open(2).
+/// An error of the kernel, see perf_event_open(2).
 pub(crate) fn open(attributes: &Attributes, target: Target, leader: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
     let (pid, cpu) = match target {
         Target::Itself => (0, -1),

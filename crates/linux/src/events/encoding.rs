@@ -1,10 +1,10 @@
-//! How an event is told to the kernel, and how a user writes it.
+//! How an event is described to the kernel, and how a user writes it.
 
 use cosched_core::Counter;
 use std::fmt;
 use std::str::FromStr;
 
-/// The name that `--event` takes for a counter beside [`Counter::name`], shorter where there is a shorter one.
+/// The name that `--event` takes for a counter besides [`Counter::name`]; shorter where a shorter one exists.
 pub fn short_name(counter: Counter) -> &'static str {
     match counter {
         Counter::MmReads => "mm",
@@ -15,7 +15,7 @@ pub fn short_name(counter: Counter) -> &'static str {
     }
 }
 
-/// An event that the kernel knows by a name of its own, on every processor that has something like it.
+/// An event that the kernel knows by a name of its own, on every processor that has a similar event.
 ///
 /// Numbers: Linux, `include/uapi/linux/perf_event.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl KernelEvent {
         }
     }
 
-    /// `type` and `config` of `perf_event_attr`.
+    /// `type` and `config` in `perf_event_attr`.
     pub fn type_and_config(self) -> (u32, u64) {
         // A cache event is cache | operation << 8 | result << 16; loads are operation 0, accesses result 0.
         const MISS: u64 = 1 << 16;
@@ -86,7 +86,7 @@ impl KernelEvent {
     }
 }
 
-/// How an event is told to the kernel.
+/// How an event is described to the kernel.
 ///
 /// ```
 /// use cosched_linux::events::Encoding;
@@ -101,13 +101,13 @@ pub enum Encoding {
     Kernel(KernelEvent),
     /// By the bits of the core's event-select register.
     Raw {
-        /// The PMU that it is meant for; `None` for every core PMU of the machine.
+        /// The PMU that it is for; `None` for every core PMU of the machine.
         pmu: Option<String>,
         /// The event select: on x86 event number | unit mask << 8, on Arm the event number.
         config: u64,
         /// A further register, for example Intel's off-core response.
         config1: u64,
-        /// A second one.
+        /// A second further register.
         config2: u64,
     },
 }
@@ -147,7 +147,7 @@ pub enum EventError {
         text: String,
     },
     /// An override names no counter.
-    #[error("`{name}` is not an event that is counted; one of {} is, as in `mm=0x4844`", names())]
+    #[error("`{name}` is not an event that is counted; give one of {}, as in `mm=0x4844`", names())]
     UnknownCounter {
         /// What was given.
         name: String,
@@ -167,9 +167,9 @@ pub enum EventError {
     /// An override is for a PMU that does not belong to the machine's cores.
     #[error("`{pmu}` is not a core PMU of this machine; it has {known}")]
     UnknownPmu {
-        /// What was given.
+        /// The PMU that was given.
         pmu: String,
-        /// Those that there are, or `none`.
+        /// The machine's core PMUs, or `none`.
         known: String,
     },
 }
@@ -199,7 +199,7 @@ impl FromStr for Encoding {
     }
 }
 
-/// `from_str_radix` alone would let a sign pass.
+/// Without this check `from_str_radix` would accept a sign.
 fn parse_hex(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
@@ -226,13 +226,13 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
             _ => return Err(format!("`{name}` is none of config, config1, config2, event, umask, offcore_rsp")),
         };
         if slot.replace(value).is_some() {
-            return Err(format!("`{name}` is there twice"));
+            return Err(format!("`{name}` occurs twice"));
         }
     }
     let config = match (config, event, umask) {
         (Some(config), None, None) => config,
         (None, Some(event), None) if event <= 0xffff => event,
-        // Only x86 has unit masks; there larger event numbers lie elsewhere in the register.
+        // Only x86 has unit masks, and there larger event numbers lie elsewhere in the register.
         (None, Some(event), Some(umask)) if event <= 0xff && umask <= 0xff => event | umask << 8,
         (None, Some(_), _) => return Err("event or umask is too large; give the bits as config".to_owned()),
         _ => return Err("it takes either config, or event with or without umask".to_owned()),

@@ -1,8 +1,8 @@
-//! Event encodings as data, and which of them are this machine's.
+//! Event encodings as data, and which of them this machine uses.
 //!
 //! A processor counts what its event-select registers name, and each microarchitecture has its own numbers. They are
-//! data: one file per microarchitecture in `tables/`, with its source. Where none fits, the kernel's own generic events
-//! stand in. Hybrid machines have one PMU per core type, each with a table of its own.
+//! data: `tables/` has one file per microarchitecture, with its source. Where none fits, the kernel's own generic
+//! events are used instead. Hybrid machines have one PMU per core type, each with its own table.
 
 mod encoding;
 mod table;
@@ -23,7 +23,7 @@ pub struct CorePmu {
     pub name: String,
     /// The kernel's number, the `type` of `perf_event_attr`.
     pub type_id: u32,
-    /// The CPUs that it is for; `None` for all.
+    /// The CPUs that it belongs to; `None` for all.
     pub cpus: Option<CpuSet>,
 }
 
@@ -32,35 +32,35 @@ pub struct CorePmu {
 pub struct PmuEvents {
     /// The PMU that counts.
     pub pmu: CorePmu,
-    /// Its events, the user's own in place of the table's.
+    /// Its events; the user's own replace the table's.
     pub table: EventTable,
 }
 
-/// The events of this machine: one entry per core PMU, none when it exposes no counters.
+/// The events of this machine: one entry per core PMU; empty if the machine exposes no counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineEvents {
     /// The core PMUs.
     pub pmus: Vec<PmuEvents>,
 }
 
-/// The machine's events can't be told.
+/// Why the machine's events can't be found.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineEventsError {
     /// A file of the kernel can't be used.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A user's own event is for a PMU that the machine lacks.
+    /// A user's own event names a PMU that the machine lacks.
     #[error(transparent)]
     Event(#[from] EventError),
 }
 
 impl MachineEvents {
-    /// Finds the core PMUs and their tables, and puts the user's own events in place of the tables'.
+    /// Finds the core PMUs and their tables, and replaces the tables' events by the user's own.
     ///
     /// A later override of the same event wins.
     ///
     /// # Errors
-    /// [`MachineEventsError`]: an unusable file, or an override for a PMU that is not there.
+    /// [`MachineEventsError`]: an unusable file, or an override for a PMU that the machine lacks.
     pub fn detect(root: &Root, overrides: &[EventOverride]) -> Result<MachineEvents, MachineEventsError> {
         let processors = Processors::read(root)?;
         let mut pmus: Vec<PmuEvents> = core_pmus(root)?
@@ -94,7 +94,7 @@ impl MachineEvents {
         self.pmus.len() > 1
     }
 
-    /// Takes the counter's event away, on every PMU that has one.
+    /// Removes the counter's event on every PMU that has one.
     pub(crate) fn give_up(&mut self, counter: Counter, reason: Absence, why: &str) {
         for entry in &mut self.pmus {
             let before = entry.table.events.len();
@@ -110,7 +110,7 @@ impl MachineEvents {
 fn core_pmus(root: &Root) -> Result<Vec<CorePmu>, ReadError> {
     let mut found = Vec::new();
     for name in root.names(PMU_DIR, "performance counters")? {
-        // Others count for a whole chip, or trace. `cpum_cf` is s390's; Arm's are named after architecture or core.
+        // Other PMUs count for a whole chip, or trace. `cpum_cf` is s390's; Arm's are named after architecture or core.
         let is_core = matches!(name.as_str(), "cpu" | "cpu_core" | "cpu_atom" | "cpu_lowpower" | "cpum_cf")
             || ["armv", "apple_"].iter().any(|start| name.starts_with(start));
         if !is_core {
@@ -144,10 +144,11 @@ pub struct EventListing {
     pub this_machine: bool,
 }
 
-/// Every event of every table, and which tables are this machine's by its processors, even if it exposes no counters.
+/// Every event of every table. A table is marked if this machine's processors use it, even if the machine exposes no
+/// counters.
 ///
 /// # Errors
-/// [`ReadError`] when the files that tell the processors and PMUs can't be used.
+/// [`ReadError`] when the files that describe the processors and PMUs can't be used.
 pub fn listing(root: &Root) -> Result<Vec<EventListing>, ReadError> {
     let processors = Processors::read(root)?;
     let mut own: Vec<&EventTable> =

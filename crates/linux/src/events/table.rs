@@ -1,10 +1,10 @@
 //! The event tables: one file of data per microarchitecture, in `tables/`.
 //!
-//! A file has `name`, `title` and `source`; any number of `[[match]]`, each with `vendor`, `family`, `models` and
-//! perhaps `steppings` (numbers or ranges as text) for x86, or `implementer` and `parts` for Arm, and perhaps `pmus`, the
-//! kernel's names of the PMUs that it is for; and for each counter either `[events.COUNTER]` with an `encoding`, the
-//! vendor's `name` and a `note` on what it counts beside or short of what is meant, or a reason under `[absent]`. An
-//! event that no public source gives is absent: it is never guessed.
+//! A file has `name`, `title` and `source`, any number of `[[match]]`, and something for each counter. A `[[match]]`
+//! has `vendor`, `family`, `models` and perhaps `steppings` (numbers or ranges as text) for x86, or `implementer` and
+//! `parts` for Arm; it may have `pmus`, the kernel's names of the PMUs that it is for. A counter has either
+//! `[events.COUNTER]` with an `encoding`, the vendor's `name` and a `note` on what the event counts in addition or
+//! leaves out, or a reason under `[absent]`. An event that no public source gives is absent: it is never guessed.
 
 use super::encoding::Encoding;
 use crate::processor::Processor;
@@ -18,11 +18,11 @@ use std::sync::OnceLock;
 pub struct Event {
     /// The counter that it is for.
     pub counter: Counter,
-    /// The vendor's name; the kernel's, where its own encoding is used.
+    /// The vendor's name, or the kernel's where its own encoding is used.
     pub name: String,
-    /// How it is told to the kernel.
+    /// How it is described to the kernel.
     pub encoding: Encoding,
-    /// What it counts beside or short of what is meant, if anything.
+    /// What it counts in addition to what is meant, or leaves out; `None` if nothing.
     pub note: Option<String>,
 }
 
@@ -31,9 +31,9 @@ pub struct Event {
 pub struct AbsentEvent {
     /// The counter that has no event.
     pub counter: Counter,
-    /// The reason that its readings carry.
+    /// The reason in its readings.
     pub reason: Absence,
-    /// The reason in words, with its details.
+    /// The reason in words, with details.
     pub why: String,
 }
 
@@ -53,11 +53,11 @@ pub struct EventTable {
     matches: Vec<Match>,
 }
 
-/// Which processors, and which of their PMUs, a table is for.
+/// The processors, and their PMUs, that a table is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Match {
     id: MatchId,
-    /// Empty: whatever the PMU is called.
+    /// Empty for a PMU of any name.
     pmus: Vec<String>,
 }
 
@@ -71,13 +71,13 @@ enum MatchId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range(u32, u32);
 
-/// A table can't be read.
+/// Why a table can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// The text is not TOML, or not of the table's form.
     #[error("event table: {0}")]
     Toml(#[from] toml::de::Error),
-    /// A value means nothing.
+    /// A value has no meaning.
     #[error("event table `{table}`: {what}")]
     Value {
         /// The table's name.
@@ -91,7 +91,7 @@ impl EventTable {
     /// Reads a table from its file's text.
     ///
     /// # Errors
-    /// [`TableError`] when the text is not a table, or says nothing of some event.
+    /// [`TableError`] when the text is not a table, or lacks an entry for some counter.
     pub fn parse(text: &str) -> Result<EventTable, TableError> {
         let file: File = toml::from_str(text)?;
         let bad = |what: String| TableError::Value { table: file.name.clone(), what };
@@ -114,7 +114,7 @@ impl EventTable {
         Ok(EventTable { name: file.name.clone(), title: file.title, source: file.source, events, absent, matches })
     }
 
-    /// Whether the table is for the PMU called `pmu` of such a processor.
+    /// Whether the table is for the PMU called `pmu` of this processor.
     pub fn is_for(&self, processor: &Processor, pmu: &str) -> bool {
         self.matches.iter().any(|m| (m.pmus.is_empty() || m.pmus.iter().any(|name| name == pmu)) && m.fits(processor))
     }
@@ -124,7 +124,7 @@ impl EventTable {
         self.events.iter().find(|event| event.counter == counter)
     }
 
-    /// Replaces, or adds, an event by a user's own encoding.
+    /// Replaces or adds an event with a user's own encoding.
     pub(crate) fn replace(&mut self, counter: Counter, encoding: Encoding) {
         self.absent.retain(|absent| absent.counter != counter);
         self.events.retain(|event| event.counter != counter);
@@ -214,7 +214,7 @@ impl FileMatch {
     }
 }
 
-/// `0x1a`, `5` or `0x10-0x1f`.
+/// Parses `0x1a`, `5` or `0x10-0x1f`.
 fn parse_range(text: &str) -> Option<Range> {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
@@ -259,14 +259,14 @@ const FILES: [&str; 30] = [
     include_str!("tables/generic.toml"),
 ];
 
-/// All event tables; the last one, `generic`, is for processors that no other one knows.
+/// All event tables. The last one, `generic`, is for processors that no other table knows.
 pub fn tables() -> &'static [EventTable] {
     static TABLES: OnceLock<Vec<EventTable>> = OnceLock::new();
-    // The files are part of the program and a test reads each of them, so this can't fail in a tested build.
+    // The files are part of the program, and a test reads each of them. So this can't fail in a tested build.
     TABLES.get_or_init(|| FILES.iter().map(|text| EventTable::parse(text).expect("a bundled table is valid")).collect())
 }
 
-/// The table for the PMU called `pmu` of a processor, `generic` if no other one is for it.
+/// The table for the PMU called `pmu` of a processor; `generic` if no other table is for it.
 pub fn table_for(processor: Option<&Processor>, pmu: &str) -> &'static EventTable {
     let all = tables();
     processor.and_then(|processor| all.iter().find(|table| table.is_for(processor, pmu))).unwrap_or(&all[all.len() - 1])
@@ -320,7 +320,7 @@ mod tests {
             (x86("GenuineIntel", 6, 0x8f, 8), "cpu", "sapphirerapids"),
             (x86("GenuineIntel", 6, 0x97, 2), "cpu_core", "goldencove"),
             (x86("GenuineIntel", 6, 0x97, 2), "cpu_atom", "gracemont"),
-            // A guest of a hybrid machine sees one plain PMU, made of P-cores.
+            // A guest of a hybrid machine sees one plain PMU, that of the P-cores.
             (x86("GenuineIntel", 6, 0x97, 2), "cpu", "goldencove"),
             (x86("GenuineIntel", 6, 0xaf, 3), "cpu", "gracemont"),
             (x86("GenuineIntel", 6, 0xf0, 0), "cpu", "generic"),

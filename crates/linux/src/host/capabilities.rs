@@ -6,8 +6,8 @@ use crate::energy::EnergyMeter;
 use crate::root::Root;
 use cosched_core::{Absence, Capabilities, Capability, Counter, Machine, Reading};
 
-/// The capabilities that this machine lacks, and why. Solo bandwidths and traces come from elsewhere and
-/// count as missing.
+/// The capabilities that this machine lacks, and why. Solo bandwidths and traces come from elsewhere, so they count as
+/// missing.
 pub fn capabilities(root: &Root, machine: &Machine, counters: &CounterSupport, freezing: Freezing) -> Capabilities {
     let mut capabilities = Capabilities::default();
     let grouped = freezing == Freezing::Cgroup;

@@ -35,8 +35,8 @@ impl OwnChildren {
         Some(process::numbers(&self.seen))
     }
 
-    /// Makes the next look news whatever it shows: a number in the list may stand for another process, or somebody has
-    /// to be looked at again.
+    /// Makes the next look count as news whatever it shows: a number in the list may stand for another process now, or
+    /// an orphan must be looked at again.
     pub(crate) fn forget(&mut self) {
         self.seen.clear();
     }

@@ -40,7 +40,7 @@ pub struct HostConfig {
     pub freezing: Freezing,
     /// What can be counted, and by which events.
     pub counters: CounterSupport,
-    /// Start no further job while less memory than this is available, in bytes.
+    /// Starts no further job while less memory than this is available, in bytes.
     pub mem_keep: Option<u64>,
     /// A job that stopped itself is continued after this time.
     pub max_pause: Nanos,

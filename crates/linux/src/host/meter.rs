@@ -85,7 +85,7 @@ impl Meter {
         self.jobs[task.0 as usize] = Metered::Ended(last);
     }
 
-    /// Forgets a job: it has not started, or is to start anew.
+    /// Forgets a job that has not started or is to start again.
     pub(crate) fn reset(&mut self, task: TaskId) {
         self.jobs[task.0 as usize] = Metered::NotStarted;
     }

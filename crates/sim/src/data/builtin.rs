@@ -17,7 +17,7 @@ pub struct BuiltIn {
     pub file: &'static str,
 }
 
-/// Lists files of a folder at the root of the repository, all of one kind, by their names.
+/// Lists the files of one kind in a folder at the root of the repository, by name.
 macro_rules! built_in {
     ($($folder:literal: $($name:literal)+;)+) => {
         &[$($(BuiltIn {
@@ -52,24 +52,24 @@ pub static CURVES: &[BuiltIn] = built_in! {
     "machines/latency": "ddr3-1333";
 };
 
-/// What is wrong with a file that comes with the simulator is found by its tests.
+/// Tests check every file that comes with the simulator.
 const SOUND: &str = "a file that comes with the simulator is sound";
 
 fn find(files: &'static [BuiltIn], name: &str) -> Option<&'static BuiltIn> {
     files.iter().find(|file| file.name == name)
 }
 
-/// The machine of that name, if it comes with the simulator.
+/// The machine of this name, if one comes with the simulator.
 pub fn builtin_machine(name: &str) -> Option<MachineSpec> {
     find(MACHINES, name).map(|file| parse_machine(file.text, file.file).expect(SOUND))
 }
 
-/// The program of that name, if it comes with the simulator.
+/// The program of this name, if one comes with the simulator.
 pub fn builtin_program(name: &str) -> Option<ProgramSpec> {
     find(PROGRAMS, name).map(|file| parse_program(file.text, file.file).expect(SOUND))
 }
 
-/// The latency curve of that name, if it comes with the simulator, and where it comes from.
+/// The latency curve of this name and its source, if one comes with the simulator.
 pub fn builtin_curve(name: &str) -> Option<(LatencyCurve, Source)> {
     find(CURVES, name).map(|file| {
         let (_, curve, source) = parse_curve(file.text, file.file).expect(SOUND);

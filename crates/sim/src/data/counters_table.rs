@@ -1,4 +1,4 @@
-//! The table `[counters]` of a machine file: a flag for each counter, and what is wrong with all of them.
+//! The table `[counters]` of a machine file: a flag for each counter and for the energy meter, and the noise of all.
 
 use super::error::SpecError;
 use super::text::{Flag, Group, Limits, Number, Sources, Words};
@@ -15,14 +15,14 @@ const NOISE: Limits = Limits::new("noise", 0.0, 0.5, "0.01");
 pub(super) struct Counters {
     source: Words,
     assumed: Words,
-    /// By [`CountersSpec::key`].
+    /// Keyed by [`CountersSpec::key`].
     counts: BTreeMap<&'static str, bool>,
     energy: Flag,
     noise: Number,
 }
 
 impl Counters {
-    /// Checks the values and keeps their source. A counter of which the file says nothing does not count.
+    /// Checks the values and records their source. A counter that the file does not name does not count.
     pub(super) fn check(self, group: &Group<'_>, sources: &mut Sources) -> Result<CountersSpec, SpecError> {
         sources.add(group, self.source, self.assumed)?;
         let counts = |counter| self.counts.get(CountersSpec::key(counter)).copied().unwrap_or(false);
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for Counters {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counters, A::Error> {
                 let mut table = Counters::default();
-                // TOML itself refuses a key that is there twice.
+                // TOML itself refuses a key that occurs twice.
                 while let Some(key) = map.next_key()? {
                     match key {
                         Key::Source => table.source = Some(map.next_value()?),

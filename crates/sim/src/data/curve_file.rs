@@ -11,7 +11,7 @@ use toml::Spanned;
 pub(super) const SCHEMA: &str = "cosched.latency/1";
 
 const READS: Limits = Limits::new("reads", 0.01, 1.0, "0.5");
-/// Latency after the last point can't be told, so the last point should be above what the memory can do.
+/// Latency beyond the last point is not known, so the last point should be above what the memory can do.
 const BANDWIDTH: Limits = Limits::new("points", 0.0, 1.0, "bandwidth by peak");
 const LATENCY: Limits = Limits::new("points", 1.0, 1000.0, "latency by idle latency");
 
@@ -34,10 +34,10 @@ struct Line {
     points: Pairs,
 }
 
-/// Reads a latency file's text: its name, the curve, and where it comes from.
+/// Reads a latency file's text: its name, the curve, and its source.
 ///
 /// # Errors
-/// [`SpecError`]: what is wrong, with file, line and key, and what would be right.
+/// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Source), SpecError> {
     let text = Text { text, file, page: "docs/machine-file.md" };
     let parsed: File = text.read()?;
@@ -58,7 +58,7 @@ pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Sour
             && reads <= before.reads
         {
             let found = format!("{reads} after {}", before.reads);
-            return Err(group.wrong(span, "reads", found, "lines in ascending order of it", "reads = 0.5, then 1.0"));
+            return Err(group.wrong(span, "reads", found, "lines with ascending reads", "reads = 0.5, then 1.0"));
         }
         let example = "[[0, 1], [0.6, 1.2], [0.9, 3]]";
         let pairs = group.pairs(line.points, (&BANDWIDTH, &LATENCY), example)?;

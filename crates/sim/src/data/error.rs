@@ -1,32 +1,32 @@
 //! What can be wrong with a machine, program or latency file.
 
-/// What is wrong with a file, where, and what would be right.
+/// A problem in a file: what is wrong, where, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// Not TOML, a key that the format does not have, or a value of another kind.
+    /// The text is not TOML, or it has an unknown key or a value of the wrong type.
     #[error("{file}:{line}: {message}; the keys are in {page}")]
     Form {
-        /// The file.
+        /// The file's name or path.
         file: Box<str>,
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What the reader of TOML says.
+        /// What the TOML parser says.
         message: Box<str>,
         /// The page that documents the format.
         page: &'static str,
     },
-    /// A value that is missing, or that can't be.
+    /// A value is missing or not allowed.
     #[error("{file}:{line}: {key} is {found}; expected {expected}, as in {example}")]
     Value {
-        /// The file.
+        /// The file's name or path.
         file: Box<str>,
-        /// The line of the value, or of the table that lacks it, from 1.
+        /// The line of the value, or of the table that lacks it, counted from 1.
         line: usize,
-        /// The key, after its table.
+        /// The key, with its table before it.
         key: Box<str>,
-        /// The value, or `missing`.
+        /// The value that was found, or `missing`.
         found: Box<str>,
-        /// What may be there: a range, or in words.
+        /// What is allowed: a range, or a description.
         expected: Box<str>,
         /// A line that would be right.
         example: Box<str>,

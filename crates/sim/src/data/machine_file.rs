@@ -13,7 +13,7 @@ use toml::Spanned;
 /// The version of the format.
 pub(super) const SCHEMA: &str = "cosched.machine/1";
 
-/// More than any machine has; a guard against a slip of the keyboard that would fill the memory.
+/// More CPUs than any machine has, so that a typing error can't fill the memory.
 const MOST_CPUS: u32 = 8192;
 
 const SOCKETS: Limits = Limits::new("sockets", 1.0, 64.0, "1");
@@ -175,10 +175,10 @@ struct Switching {
     migration_us: Number,
 }
 
-/// Reads a machine file's text. A latency curve is one of the [`CURVES`](super::CURVES), by name.
+/// Reads a machine file's text. It names one of the [`CURVES`](super::CURVES) as its latency curve.
 ///
 /// # Errors
-/// [`SpecError`]: what is wrong, with file, line and key, and what would be right.
+/// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let text = Text { text, file, page: "docs/machine-file.md" };
     let parsed: File = text.read()?;
@@ -214,7 +214,7 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
                 l1_wait_cycles: group.number(smt.l1_wait_cycles, &L1_WAIT)?,
             }
         }
-        // Without siblings nobody asks.
+        // Without siblings nothing uses these figures.
         None if core_types.iter().all(|kind| kind.threads_per_core == 1) => {
             SmtSpec { issue_share: 0.0, l1_wait_cycles: 0.0 }
         }
@@ -301,7 +301,7 @@ fn read_core_types(
         let capacity_span = table.capacity.as_ref().map_or(0..0, Spanned::span);
         let capacity = match table.capacity {
             None if !several => None,
-            // With several types the kernel tells them apart by it.
+            // The kernel tells several types apart by their capacity, so they need one.
             capacity => Some(group.whole(capacity, &CAPACITY)?),
         };
         let fastest = 1024;
@@ -309,7 +309,7 @@ fn read_core_types(
         if let (Some(ours), Some(most)) = (capacity, most)
             && (ours > most || types.is_empty() && ours != fastest)
         {
-            let expected = "1024 for the first core type, and no more than that of the type before for the others";
+            let expected = "1024 for the first core type, and for each other one at most that of the type before it";
             return Err(group.wrong(capacity_span, "capacity", ours, expected, "capacity = 1024"));
         }
         let cores_per_llc = group.whole(table.cores_per_llc, &CORES)?;

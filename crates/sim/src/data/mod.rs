@@ -1,7 +1,7 @@
-//! Machines, programs and latency curves as files: their formats, and those that come with the simulator.
+//! Machines, programs and latency curves as files: the formats, and the files that come with the simulator.
 //!
-//! Nothing here opens a file: readers take text, and a name for messages. Each format refuses keys that it does not have,
-//! numbers out of their range, and groups of figures without a source.
+//! Nothing here opens a file: readers take a text, and a name for messages. Each format refuses unknown keys, numbers
+//! out of range, and groups of figures without a source.
 
 mod builtin;
 mod counters_table;

@@ -1,4 +1,4 @@
-//! The table `params` of a machine file: parameters of policies that belong to the machine.
+//! The table `params` of a machine file: policies' parameters that depend on the machine.
 
 use super::error::SpecError;
 use super::text::{Group, Short, Sources, Words};
@@ -6,10 +6,10 @@ use cosched_core::{POLICIES, ParamError, ParamKind, ParamSpec, Params};
 use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
-/// The keys are those of all policies, and the two that say where figures come from.
+/// The keys: the parameters of all policies, `source` and `assumed`.
 pub(super) type ParamTable = BTreeMap<String, Spanned<Value>>;
 
-/// A good line.
+/// Shown in errors.
 const EXAMPLE: &str = "mu_trans_per_us = 150";
 
 /// Reads the table: each key must be a parameter of some policy, in the range of every policy that has it.
@@ -59,7 +59,7 @@ fn read_param(group: &Group<'_>, name: String, value: Spanned<Value>) -> Result<
     Ok(setting)
 }
 
-/// What a parameter may be, and a value that it may have.
+/// The allowed values of a parameter, in words, and one of them.
 fn range(spec: &ParamSpec) -> (String, String) {
     match spec.kind {
         ParamKind::Number { default, min, max } => (format!("{} to {}", Short(min), Short(max)), default.to_string()),

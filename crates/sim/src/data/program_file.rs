@@ -11,7 +11,7 @@ use toml::Spanned;
 pub(super) const SCHEMA: &str = "cosched.program/1";
 
 const CPI: Limits = Limits::new("cpi", 0.05, 100.0, "0.6");
-// An instruction may load and store more than once; more than two lines at an instruction are beyond any program.
+// An instruction may load and store more than once. No program accesses more than two lines per instruction.
 const L1_ACCESSES: Limits = Limits::new("l1_accesses_per_ki", 0.0, 2000.0, "380");
 const L1_MISSES: Limits = Limits::new("l1_misses_per_ki", 0.0, 2000.0, "24.1");
 const LLC_ACCESSES: Limits = Limits::new("llc_accesses_per_ki", 0.0, 2000.0, "6.4");
@@ -98,7 +98,7 @@ struct Part {
 /// Reads a program file's text.
 ///
 /// # Errors
-/// [`SpecError`]: what is wrong, with file, line and key, and what would be right.
+/// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
     let text = Text { text, file, page: "docs/program-file.md" };
     let parsed: File = text.read()?;
@@ -177,7 +177,7 @@ fn read_memory(
     let reads_per_ki = group.number(memory.reads_per_ki, &READS)?;
     let writes_per_ki = group.number(memory.writes_per_ki, &WRITES)?;
     let at_mb = group.number(memory.at_mb, &AT_MB)?;
-    // The use of memory follows the misses as the cache grows and shrinks, so it can't come out of none.
+    // The use of memory is scaled with the misses, so it must be 0 where there are no misses.
     for (key, span, lines) in [(READS.key, reads_span, reads_per_ki), (WRITES.key, writes_span, writes_per_ki)] {
         if lines > 0.0 && misses_at(cache, at_mb) <= 0.0 {
             let expected = format!("0, since with {at_mb} MB (at_mb) the program has no misses by llc_misses_per_ki");
@@ -197,7 +197,7 @@ fn read_memory(
             let cpi_per_100_cycles = group.number(memory.cpi_per_100_cycles, &CPI_SLOPE)?;
             let from_cycles = group.number(memory.from_cycles, &FROM_CYCLES)?;
             let least = core.cpi - cpi_per_100_cycles * from_cycles / 100.0;
-            // Exact in numbers, not in floating point: a fit may begin at the core's own figure.
+            // The tolerance is for rounding: a fit may begin exactly at the core's own figure.
             if cpi_fixed < least - 1e-9 {
                 let expected = format!(
                     "at least {}, so that at from_cycles the program is not faster than without any miss ([core] cpi)",
@@ -211,7 +211,7 @@ fn read_memory(
     Ok(ProgramMemory { reads_per_ki, writes_per_ki, at_mb, stall })
 }
 
-/// Misses per KI with so much of the cache: straight lines from every access at 0 MB through the points.
+/// Misses per KI with this much of the cache: linear from every access at 0 MB through the points.
 fn misses_at(cache: &ProgramCache, mb: f64) -> f64 {
     let mut before = (0.0, cache.llc_accesses_per_ki);
     for &point in &cache.llc_misses_per_ki {

@@ -1,4 +1,4 @@
-//! What comes with the simulator is sound, and what is wrong with a file is said where and how.
+//! The files that come with the simulator are valid, and errors in a file name the place and what would be right.
 
 use super::*;
 use crate::program::{Phase, ProgramSpec, Stall};
@@ -21,13 +21,13 @@ const READ_MACHINE: Reader = |text, file| parse_machine(text, file).map(drop);
 const READ_PROGRAM: Reader = |text, file| parse_program(text, file).map(drop);
 const READ_CURVE: Reader = |text, file| parse_curve(text, file).map(drop);
 
-/// The line of the first place where the text has it.
+/// The number of the first line that has this part.
 fn line_of(text: &str, part: &str) -> usize {
     let at = text.find(part).unwrap_or_else(|| panic!("`{part}` is not in the text"));
     text[..at].matches('\n').count() + 1
 }
 
-/// Replaces `from` by `to` in a good file, and looks for the parts in what the reader then says of the line that has `at`.
+/// Replaces `from` by `to` in a valid file. The reader's error must name the line of `at` and contain the parts.
 fn check(read: Reader, good: &str, (from, to): (&str, &str), at: &str, parts: &[&str]) {
     assert!(good.contains(from), "`{from}` is not in the file");
     let bad = good.replacen(from, to, 1);
@@ -73,7 +73,7 @@ fn the_machines_with_fewer_channels_differ_in_nothing_else() {
         assert_eq!(fewer.memory.channels, channels);
         fewer.memory.channels = three.memory.channels;
         (fewer.name, fewer.title, fewer.sources) = (three.name.clone(), three.title.clone(), three.sources.clone());
-        // These were fitted to each.
+        // The parameters were fitted to each machine.
         fewer.params = three.params.clone();
         assert_eq!(fewer, three);
     }
@@ -164,7 +164,7 @@ fn curves_ascend_from_idle_to_the_cap() {
             assert_eq!(line.points[0], (0.0, 1.0));
             let ascends = |pair: &[(f64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1;
             assert!(line.points.windows(2).all(ascends), "{line:?}");
-            // 82 of 85.3 GB/s and 1,500 of 228 cycles.
+            // The authors' cap: 82 of 85.3 GB/s and 1,500 of 228 cycles.
             assert_eq!(line.points[line.points.len() - 1], (0.9613, 6.579));
         }
     }
@@ -338,12 +338,12 @@ fn a_file_with_any_line_missing_is_read_or_refused_at_a_line() {
     assert!(refused > 100, "{refused}");
 }
 
-/// A row of a page's tables that begins with the key and has the text.
+/// Whether a table of the page has a row that begins with the key and contains the text.
 fn has_row(page: &str, key: &str, text: &str) -> bool {
     page.lines().any(|line| line.starts_with(&format!("| `{key}` |")) && line.contains(text))
 }
 
-/// Replaces each number of a good file by one that can't be; returns the key and the range that the error names.
+/// Replaces each number of a valid file by an impossible one; returns each key and the range that the error names.
 fn ranges(read: Reader, good: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (ix, line) in good.lines().enumerate() {
@@ -380,7 +380,7 @@ fn every_number_has_a_documented_range() {
     }
 }
 
-/// The keys that the reader expects where it finds another one.
+/// The keys that the reader expects in place of an unknown one.
 fn expected_keys(read: Reader, text: &str) -> Vec<String> {
     let error = read(text, "my.toml").expect_err(text).to_string();
     let (_, keys) = error.split_once("expected ").unwrap_or_else(|| panic!("no keys in: {error}"));
@@ -433,7 +433,7 @@ fn machines_are_listed_in_the_page() {
     }
 }
 
-/// Files with pieces cut out, doubled, moved and replaced: each is read, or refused at one of its lines.
+/// Pieces of files are cut out, doubled, moved and replaced. Each result is read, or refused at one of its lines.
 #[test]
 fn mutilated_files_are_read_or_refused_at_a_line() {
     let mut rng = cosched_core::Rng::new(1);

@@ -1,4 +1,4 @@
-//! What the readers of all formats share: a file's text, its tables, and ranges of numbers.
+//! What the readers of all formats share: a file's text, its tables, and the ranges of numbers.
 
 use super::error::SpecError;
 use crate::source::Source;
@@ -21,21 +21,17 @@ pub(super) type Pairs = Option<Spanned<Vec<Spanned<Vec<f64>>>>>;
 /// A pair of numbers, and where it is in the file.
 pub(super) type Placed = (Range<usize>, (f64, f64));
 
-/// What a number may be, both ends included.
+/// The range of a number, both ends included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Its key.
     pub(super) key: &'static str,
-    /// The least.
     pub(super) least: f64,
-    /// The greatest.
     pub(super) greatest: f64,
-    /// A good value.
+    /// An allowed value, shown in errors.
     pub(super) example: &'static str,
 }
 
 impl Limits {
-    /// The limits of a key.
     pub(super) const fn new(key: &'static str, least: f64, greatest: f64, example: &'static str) -> Limits {
         Limits { key, least, greatest, example }
     }
@@ -51,7 +47,7 @@ impl fmt::Display for Limits {
     }
 }
 
-/// A number as people write it: 1e15, not fifteen zeros.
+/// Prints large numbers as people write them: 1e15, not fifteen zeros.
 pub(super) struct Short(pub(super) f64);
 
 impl fmt::Display for Short {
@@ -63,9 +59,8 @@ impl fmt::Display for Short {
 /// A file's text.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
-    /// What is in the file.
     pub(super) text: &'a str,
-    /// What the file is called.
+    /// The file's name in messages.
     pub(super) file: &'a str,
     /// The page that documents its format.
     pub(super) page: &'static str,
@@ -77,7 +72,7 @@ impl<'a> Text<'a> {
         before.iter().filter(|&&byte| byte == b'\n').count() + 1
     }
 
-    /// Reads the text as TOML of this form.
+    /// Parses the text as TOML of type `T`.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
         toml::from_str(self.text).map_err(|error| SpecError::Form {
             file: self.file.into(),
@@ -87,12 +82,12 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// The whole file as a group of keys.
+    /// The top of the file as a group of keys.
     pub(super) fn top(&self) -> Group<'a> {
         Group { text: *self, title: String::new(), at: 0 }
     }
 
-    /// A table, which must be there.
+    /// A table that must be there.
     pub(super) fn table<T>(&self, title: &str, table: Table<T>) -> Result<(Group<'a>, T), SpecError> {
         match table {
             Some(table) => Ok(self.group(title, table)),
@@ -109,7 +104,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A table of a file: its keys have a common source.
+/// A table of a file. Its keys share a source.
 pub(super) struct Group<'a> {
     text: Text<'a>,
     /// Its name in messages; empty for the top of the file.
@@ -141,12 +136,12 @@ impl Group<'_> {
         self.value(span.start, key, found, expected.into(), example.into())
     }
 
-    /// An error about a value that isn't there.
+    /// An error about a value that is missing.
     pub(super) fn missing(&self, key: &str, expected: impl Into<String>, example: impl Into<String>) -> SpecError {
         self.value(self.at, key, "missing", expected.into(), example.into())
     }
 
-    /// The schema's line, which must be this one.
+    /// Checks the schema's line.
     pub(super) fn schema(&self, schema: &Words, ours: &str) -> Result<(), SpecError> {
         let (expected, example) = (format!("`{ours}`"), format!("schema = \"{ours}\""));
         match schema {
@@ -200,7 +195,7 @@ impl Group<'_> {
         }
     }
 
-    /// A number within its limits, or what stands for it when it is not there.
+    /// A number within its limits, or `absent` if it is missing.
     pub(super) fn number_or(&self, number: Number, limits: &Limits, absent: f64) -> Result<f64, SpecError> {
         if number.is_none() { Ok(absent) } else { self.number(number, limits) }
     }
@@ -216,8 +211,8 @@ impl Group<'_> {
         Err(self.wrong(span, limits.key, value, expected, format!("{} = {}", limits.key, limits.example)))
     }
 
-    /// Pairs of numbers, each within its limits, the first of each greater than the one before. They come with where
-    /// they are, for further checks.
+    /// Pairs of numbers, each within its limits and in ascending order of the first. Each pair comes with its place in
+    /// the file, for further checks.
     pub(super) fn pairs(
         &self,
         pairs: Pairs,
@@ -248,7 +243,7 @@ impl Group<'_> {
         Ok(found)
     }
 
-    /// Where the group's figures come from: one of the two keys must be there.
+    /// The source of the group's figures: exactly one of the two keys must be there.
     pub(super) fn source(&self, source: Words, assumed: Words) -> Result<Source, SpecError> {
         let expected =
             "exactly one of `source` (who measured or published the figures) and `assumed` (why they were chosen)";
@@ -264,17 +259,17 @@ impl Group<'_> {
     }
 }
 
-/// The sources of a file's groups, to be put into the order of the file.
+/// Collects the sources of a file's groups.
 #[derive(Default)]
 pub(super) struct Sources(Vec<(usize, String, Source)>);
 
 impl Sources {
-    /// Checks and keeps the source of a group.
+    /// Checks and records the source of a group.
     pub(super) fn add(&mut self, group: &Group<'_>, source: Words, assumed: Words) -> Result<(), SpecError> {
         self.add_named(group, "", source, assumed)
     }
 
-    /// The same for one of several tables of a kind; `which` tells them apart.
+    /// As `add`, for one of several tables of a kind; `which` tells them apart.
     pub(super) fn add_named(
         &mut self,
         group: &Group<'_>,
@@ -287,7 +282,7 @@ impl Sources {
         Ok(())
     }
 
-    /// All of them, in the order of the file.
+    /// All sources, in the order of the file.
     pub(super) fn in_order(mut self) -> Vec<(String, Source)> {
         self.0.sort_by_key(|(at, _, _)| *at);
         self.0.into_iter().map(|(_, title, source)| (title, source)).collect()

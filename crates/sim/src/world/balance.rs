@@ -1,15 +1,16 @@
-//! The kernel's scheduler across CPUs: where a thread is put that wakes or starts, and how load is evened out.
+//! The kernel's scheduler across CPUs: it chooses a CPU for threads that start or wake, and evens out the load.
 //!
-//! A thread that starts or wakes goes to an idle CPU, rather one of an idle core; among these to the cache that it was at
-//! if it has run before, else to the cache with the least to do. A CPU that runs out of work takes a waiting thread
-//! from another at once, from its own cache first. Every balancing interval CPUs with two threads less than another take
-//! one over, and an idle core takes one of two threads that share a core.
+//! A thread that starts or wakes goes to the CPU with the least to do, and among several idle ones to one of an idle
+//! core. Of these it prefers the cache that it was at before; a thread that has not run yet goes to the cache with the
+//! least to do. A CPU that runs out of work takes a waiting thread from another at once, from its own cache first.
+//! Every balancing interval each CPU with at least two threads less than another takes one over, and an idle core takes
+//! one of two threads that share a core.
 
 use super::World;
 use super::thread::State;
 
 impl World {
-    /// The CPU for a thread that starts, wakes or must move.
+    /// Chooses the CPU for a thread that starts, wakes or must move.
     pub(crate) fn choose_cpu(&self, thread_ix: usize) -> Option<usize> {
         let thread = &self.threads[thread_ix];
         let llc_of = |cpu: usize| self.cores[self.cpus[cpu].core].llc;
@@ -33,7 +34,7 @@ impl World {
         usable.min_by_key(|&cpu| score(cpu))
     }
 
-    /// A CPU without work takes a waiting thread from the longest queue, of its own cache first.
+    /// Gives a CPU without work a waiting thread from the longest queue, of its own cache first.
     pub(crate) fn pull_when_idle(&mut self, cpu: usize) {
         if self.shared == 0 || !self.cpus[cpu].online {
             return;
@@ -46,7 +47,8 @@ impl World {
         }
     }
 
-    /// The CPU with the most to do that has a waiting thread which may use `cpu`; with at least `least` threads.
+    /// The CPU with the most to do that has at least `least` threads and a waiting thread which may use `cpu`; and that
+    /// thread.
     fn busiest(&self, cpu: usize, least: usize, which: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
         let mut best: Option<(usize, usize, usize)> = None;
         for (other, state) in self.cpus.iter().enumerate() {
@@ -54,7 +56,7 @@ impl World {
             if other == cpu || load < least || !which(other) || best.is_some_and(|(most, ..)| most >= load) {
                 continue;
             }
-            // From the end of the queue: the last to run again loses least.
+            // From the end of the queue: the thread that runs last loses least.
             let may = |&&(_, thread): &&(u64, usize)| self.may_use(thread, cpu);
             if let Some(&(_, thread)) = state.queue.iter().rev().find(may) {
                 best = Some((load, other, thread));
@@ -72,7 +74,7 @@ impl World {
         self.enqueue(thread, to);
     }
 
-    /// The periodic balancing of all CPUs.
+    /// Balances all CPUs; called once per balancing interval.
     pub(crate) fn balance(&mut self) {
         let loads = |world: &World| {
             let online = world.cpus.iter().filter(|cpu| cpu.online).map(|cpu| cpu.runnable());
@@ -97,7 +99,7 @@ impl World {
         self.spread_over_cores();
     }
 
-    /// Idle cores take one of two threads that run on one core.
+    /// Lets idle cores take one of two threads that run on the same core.
     fn spread_over_cores(&mut self) {
         let running = |world: &World, core: usize| {
             world.cores[core].cpus.iter().filter(|&&cpu| world.cpus[cpu].current.is_some()).count()

@@ -1,8 +1,9 @@
-//! What a program does on a core of a certain type: its profile, turned into what the world computes with.
+//! What a program does on a core of a certain type: its profile, converted into the figures that the world computes
+//! with.
 //!
 //! Cycles per instruction = core part + misses x penalty. The shape of the misses comes from one measurement (misses by
-//! cache size, prefetcher off), their level from another (lines read from memory, prefetches included); the penalty of a
-//! miss grows with the latency as the profile's own fit says.
+//! cache size, prefetcher off), their level from another (lines read from memory, prefetches included). The penalty of
+//! a miss grows with the latency as the profile's own fit says.
 
 use crate::machine::CoreTypeSpec;
 use crate::program::{Phase, ProgramSpec, Stall};
@@ -10,10 +11,10 @@ use crate::program::{Phase, ProgramSpec, Stall};
 /// Lines of 64 bytes in a MB of 2^20 bytes.
 pub(crate) const LINES_PER_MB: f64 = 16_384.0;
 
-/// The second-level cache, in MB, behind which the profiles' last-level cache was measured.
+/// Size in MB of the second-level cache behind which the profiles' last-level cache was measured.
 const MEASURED_L2_MB: f64 = 1.0;
 
-/// Misses per instruction below which a fit says nothing about what one of them costs.
+/// With fewer misses per instruction than this a fit does not tell what one of them costs.
 const LEAST_FITTED: f64 = 1e-9;
 
 /// A program on a type of core. Counts are per instruction.
@@ -27,16 +28,16 @@ pub(crate) struct Behaviour {
     pub(crate) llc: f64,
     /// Lines written for each line read.
     pub(crate) writes: f64,
-    /// What a miss costs.
+    /// Cycles that a miss costs.
     pub(crate) penalty: Penalty,
-    /// (lines held, lines read per instruction), straight in between; before the first, as at it. The lines held of the
-    /// last-level cache include those that the private caches hold.
+    /// (lines held, lines read per instruction), linear in between, constant before the first and after the last. Lines
+    /// in the private caches count as held in the last level.
     reads: Vec<(f64, f64)>,
     /// Its phases; never empty.
     pub(crate) phases: Vec<Phase>,
 }
 
-/// Cycles that a miss costs: a straight line through 0 up to a knee, another from there.
+/// Cycles that a miss costs by latency: a line through 0 up to a knee, and another line from there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Penalty {
     knee: f64,
@@ -46,7 +47,7 @@ pub(crate) struct Penalty {
 }
 
 impl Penalty {
-    /// Cycles at a latency in cycles, and how they grow with it.
+    /// The cycles at a latency in cycles, and their slope.
     pub(crate) fn at(&self, latency: f64) -> (f64, f64) {
         if latency < self.knee { (self.low * latency, self.low) } else { (self.fixed + self.high * latency, self.high) }
     }
@@ -55,7 +56,7 @@ impl Penalty {
         match program.memory.stall {
             Stall::Overlap { mlp } => Penalty { knee: f64::INFINITY, low: 1.0 / mlp, fixed: 0.0, high: 1.0 / mlp },
             Stall::Fitted { cpi_fixed, cpi_per_100_cycles, from_cycles } => {
-                // The fit holds for all the misses that it was made with; what is not in the core is theirs.
+                // The fit holds for all the misses that it was made with: they cause all cycles outside the core.
                 let misses = program.memory.reads_per_ki / 1_000.0;
                 if misses < LEAST_FITTED {
                     return Penalty { knee: f64::INFINITY, low: 0.0, fixed: 0.0, high: 0.0 };
@@ -72,7 +73,8 @@ impl Penalty {
     }
 }
 
-/// Binary logarithm, straight between powers of two: enough to interpolate between cache sizes, and the same anywhere.
+/// Binary logarithm, linear between powers of two: exact enough to interpolate between cache sizes, and the same on
+/// every machine.
 fn log2(x: f64) -> f64 {
     let (mut rest, mut whole) = (x, 0.0);
     while rest >= 2.0 {
@@ -89,11 +91,12 @@ fn log2(x: f64) -> f64 {
 impl Behaviour {
     pub(crate) fn new(program: &ProgramSpec, core: &CoreTypeSpec) -> Behaviour {
         let cache = &program.cache;
-        // Misses of all private and shared cache together, in MB. The last level was measured behind a second level of
-        // 1 MB that holds other lines than it; what gets through the second level is what misses in 1 MB.
+        // Misses of all private and shared cache together, by size in MB. The last level was measured behind a second
+        // level of 1 MB that holds other lines than it. So the misses of that second level are those with 1 MB in all.
         let mut misses = vec![(MEASURED_L2_MB, cache.llc_accesses_per_ki)];
         misses.extend(cache.llc_misses_per_ki.iter().map(|&(mb, misses)| (mb + MEASURED_L2_MB, misses)));
-        // What gets through a smaller one lies between that and what misses in the first level, by the doublings.
+        // The misses of a smaller second level lie between these and the misses of the first level, linear in the
+        // doublings.
         let first_level = 32.0;
         let doublings = log2(MEASURED_L2_MB * 1_024.0) - log2(first_level);
         let part = ((log2(core.l2_kb) - log2(first_level)) / doublings).clamp(0.0, 1.0);
@@ -101,7 +104,7 @@ impl Behaviour {
         if core.l2_kb / 1_024.0 < MEASURED_L2_MB {
             misses.insert(0, (core.l2_kb / 1_024.0, behind_l2));
         }
-        // A larger cache never misses more: where measurements of different kinds say so, the larger figure holds.
+        // A larger cache never misses more. Where different measurements contradict this, the larger figure holds.
         for at in (1..misses.len()).rev() {
             misses[at - 1].1 = misses[at - 1].1.max(misses[at].1);
         }
@@ -130,14 +133,14 @@ impl Behaviour {
         }
     }
 
-    /// Lines read per instruction while `held` lines are in the cache; how that changes per line held; and the lines
-    /// held at which it changes otherwise, below and above.
+    /// Lines read per instruction while `held` lines are in the cache, the slope per line held, and the ends of the
+    /// straight piece that `held` lies on.
     pub(crate) fn reads(&self, held: f64) -> (f64, f64, (f64, f64)) {
         interpolate(&self.reads, held)
     }
 }
 
-/// Value, slope, and the ends of the straight piece at `x`; beyond the last point nothing changes.
+/// Value, slope, and the ends of the straight piece at `x`; constant beyond the last point.
 fn interpolate(points: &[(f64, f64)], x: f64) -> (f64, f64, (f64, f64)) {
     let above = points.iter().position(|&(at, _)| at > x).unwrap_or(points.len());
     match (above.checked_sub(1).map(|below| points[below]), points.get(above)) {
@@ -202,7 +205,7 @@ mod tests {
             let cpi = behaviour.cpi + reads * behaviour.penalty.at(latency).0;
             assert!((cpi - (-0.66 + 1.783 * latency / 100.0)).abs() < 1e-9, "{latency}");
         }
-        // Below the fit a straight line to the core's own time, without a jump.
+        // Below the fit the penalty falls in a line to 0, without a jump at the knee.
         let (below, above) = (behaviour.penalty.at(227.999).0, behaviour.penalty.at(228.0).0);
         assert!((below - above).abs() < 0.01 && behaviour.penalty.at(0.0).0 == 0.0);
     }

@@ -1,17 +1,17 @@
-//! Energy: what is switched on, for how long; what is executed; what is moved.
+//! Energy of what is switched on, by time, of what is executed, and of what is moved.
 
 use super::World;
 
 /// Energy since the start, by its parts, in joules.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Energy {
-    /// The machine and its cores as if nothing ran.
+    /// Idle power of the machine and its cores, all the time.
     pub(crate) idle: f64,
-    /// Sockets with a running core.
+    /// Sockets while any of their cores runs.
     pub(crate) uncore: f64,
-    /// Running cores, whatever they run.
+    /// Cores while they run, whatever they run.
     pub(crate) active: f64,
-    /// Instructions.
+    /// Instructions executed.
     pub(crate) instructions: f64,
     /// Lines moved from and to memory.
     pub(crate) lines: f64,
@@ -24,7 +24,7 @@ impl Energy {
 }
 
 impl World {
-    /// Notes which cores and sockets run something from now on. Before that, a core that changes was brought up to now.
+    /// Notes which cores and sockets are active from now on. The caller has brought every core that changes up to now.
     pub(crate) fn note_activity(&mut self) {
         for at in 0..self.dirty.len() {
             let core = self.dirty[at];
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    /// Energy up to now.
+    /// The energy up to now.
     pub(crate) fn energy(&mut self) -> Energy {
         for core in 0..self.cores.len() {
             self.sync(core);

@@ -1,5 +1,5 @@
-//! The memory of a socket: one latency for everybody, found where the bandwidth that the cores ask for at this latency
-//! is the bandwidth that memory has at it.
+//! The memory of a socket. All cores see one latency: the latency at which they ask for exactly the bandwidth that
+//! memory delivers at that latency.
 
 use crate::curve::LatencyCurve;
 use crate::machine::MemorySpec;
@@ -8,14 +8,13 @@ use std::sync::Arc;
 /// Lines per ns of a GB/s of 10^9 bytes.
 const LINES_PER_NS_PER_GB_PER_S: f64 = 1.0 / 64.0;
 
-/// A change of latency, or of what a core asks for, by less than this share is not worth solving anew.
+/// Changes of the latency, or of what a core asks for, below this share are not solved again.
 const TOLERANCE: f64 = 0.004;
 
-/// After so many changes the sums are made anew, so that rounding can't add up.
+/// The sums are computed afresh after this many changes, so that rounding errors can't add up.
 const FRESH_SUM: u32 = 4_096;
 
-/// The memory of one socket. What the cores ask of it is kept per core, so that one core's change costs no more than
-/// a sum.
+/// The memory of one socket. It keeps what each core asks for, so that a change of one core only updates the sum.
 #[derive(Clone, Debug)]
 pub(crate) struct Domain {
     curve: Arc<LatencyCurve>,
@@ -29,7 +28,7 @@ pub(crate) struct Domain {
     /// Sum of `asks`.
     all: Asks,
     changes: u32,
-    /// Something was asked for since the latency was last settled.
+    /// Whether a core has asked for something else since the latency was last settled.
     unsettled: bool,
 }
 
@@ -38,9 +37,9 @@ pub(crate) struct Domain {
 pub(crate) struct Asks {
     /// Lines per ns.
     pub(crate) lines: f64,
-    /// Those of them that are read.
+    /// The part of them that is read.
     pub(crate) reads: f64,
-    /// By how much `lines` falls for each ns that latency grows.
+    /// Decrease of `lines` for each ns by which the latency grows.
     pub(crate) yields: f64,
 }
 
@@ -82,7 +81,7 @@ impl Domain {
         }
     }
 
-    /// Brings the latency in line with what is asked; says whether it has changed noticeably.
+    /// Adapts the latency to what is asked; returns whether it has changed noticeably.
     pub(crate) fn settle(&mut self) -> bool {
         if !std::mem::replace(&mut self.unsettled, false) {
             return false;
@@ -96,16 +95,17 @@ impl Domain {
         noticeable
     }
 
-    /// Whether a core would ask for noticeably more or less at the present latency than at the one it was solved with.
+    /// Whether a core asks noticeably more or less at the present latency than at the one that it was solved with.
     pub(crate) fn is_stale(&self, core: usize) -> bool {
         let asks = &self.asks[core];
         (self.used[core] - self.latency).abs() * asks.yields > TOLERANCE * asks.lines
     }
 
-    /// The latency at which the bandwidth asked for has this latency. A core's rate is 1 / (time in the core + time in
-    /// memory), so what is asked for falls along a hyperbola; all cores together are taken for one.
+    /// The latency at which memory delivers exactly the bandwidth that the cores ask for at it. A core's rate is 1 /
+    /// (time in the core + time in memory), so what it asks for falls along a hyperbola. All cores together are treated
+    /// as one.
     fn balance(&self, all: &Asks) -> f64 {
-        // What rounding leaves of a sum of nothing is nothing.
+        // After the last core has stopped asking, rounding leaves a tiny sum.
         if all.lines <= 1e-9 * self.peak {
             return self.idle;
         }
@@ -117,7 +117,7 @@ impl Domain {
             self.idle * self.curve.latency(lines / self.peak, share) - latency
         };
         let at_start = surplus(start);
-        // Where they meet lies between: it can't be further away.
+        // The solution lies between `start` and `start + at_start`.
         if at_start.abs() <= TOLERANCE * start {
             return start;
         }
@@ -136,11 +136,11 @@ impl Domain {
             low = (start + at_start).max(self.idle);
             at_low = surplus(low);
             if at_low < 0.0 {
-                // Within rounding of the idle latency.
+                // The idle latency is the solution, but for rounding.
                 (low, at_low) = (self.idle, 0.0);
             }
         }
-        // Regula falsi with the Illinois rule: the end that stays twice counts half.
+        // Regula falsi with the Illinois rule: the value at an end that stays twice is halved.
         let mut side = 0;
         for _ in 0..60 {
             if at_low == at_high || high - low <= 1e-9 * high {
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// A core that spends `core` ns and a latency over `mlp` for each line.
+    /// What a core asks for that spends `core` ns and a latency / `mlp` on each line.
     fn asks(core: f64, mlp: f64, latency: f64) -> Asks {
         let time = core + latency / mlp;
         Asks { lines: 1.0 / time, reads: 1.0 / time, yields: 1.0 / time / time / mlp }
@@ -203,7 +203,7 @@ mod tests {
                     break;
                 }
             }
-            // The same by bisection: the latency at which what is asked for has this latency.
+            // The reference, by bisection: the latency at which memory delivers what is asked for.
             let asked = |latency: f64| (0..cores).map(|core| asks(5.0 + core as f64, 4.0, latency).lines).sum::<f64>();
             let (mut low, mut high) = (76.0, 10_000.0);
             for _ in 0..100 {
@@ -211,7 +211,8 @@ mod tests {
                 let given = 76.0 * spec().curve.latency(asked(middle) / domain.peak, 1.0);
                 if given > middle { low = middle } else { high = middle }
             }
-            // On the wall of the curve a little less latency is a lot more bandwidth asked for, so the latency is compared.
+            // On the steep end of the curve a slightly lower latency means a lot more bandwidth, so latencies are
+            // compared.
             assert!((domain.latency - low).abs() < 2.0 * TOLERANCE * low, "{cores}: {} {low}", domain.latency);
             assert!(asked(domain.latency) < 0.98 * domain.peak);
         }

@@ -1,9 +1,9 @@
 //! The simulated world: cores, caches, memory, the kernel's queues, and time.
 //!
-//! Time jumps from event to event. An event concerns one core; its figures are brought up to now, what has to happen
-//! happens, and its rates are solved anew. Other cores are looked at only if what they share with it has changed
-//! noticeably: the latency of memory. What they share of a cache is an integral over time that each core reads off when
-//! its turn comes.
+//! Time jumps from event to event. An event concerns one core: its figures are brought up to now, the event is carried
+//! out, and its rates are solved again. Other cores are visited only if the latency of memory, which they share with
+//! it, has changed noticeably. What cores share of a cache is an integral over time, which each core reads when its
+//! turn comes.
 
 mod balance;
 mod behaviour;
@@ -27,7 +27,7 @@ use run_queue::{CpuState, Times};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Something that the backend has to know of.
+/// An event that the backend must know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
     /// All threads of a task have done their work.
@@ -38,14 +38,13 @@ pub(crate) enum Happening {
     Woke(u32),
 }
 
-/// The world.
 pub(crate) struct World {
     pub(crate) spec: Arc<MachineSpec>,
     pub(crate) machine: Arc<Machine>,
     pub(crate) now: u64,
     pub(crate) cpus: Vec<CpuState>,
     cores: Vec<Core>,
-    /// When something happens on each core; beside them, because it is looked through at every event.
+    /// When the next event on each core is due. Kept apart from the cores, because every event scans it.
     next: Vec<u64>,
     llcs: Vec<Llc>,
     domains: Vec<Domain>,
@@ -57,7 +56,7 @@ pub(crate) struct World {
     times: Times,
     sleeping: BTreeSet<(u64, usize)>,
     balance_at: u64,
-    /// Placed threads that may use more than one CPU: where there are none, there is nothing to balance.
+    /// Number of placed threads that may use more than one CPU. At 0 there is nothing to balance.
     shared: usize,
     to_place: Vec<usize>,
     to_reschedule: Vec<usize>,
@@ -65,13 +64,13 @@ pub(crate) struct World {
     scratch: Vec<Sibling>,
     active_since: Vec<(usize, u64, u64)>,
     pub(crate) happened: Vec<Happening>,
-    /// How far a thread's cycles per instruction may move before they are solved anew.
+    /// Share by which a thread's cycles per instruction may change before its rates are solved again.
     pub(crate) step: f64,
 }
 
 impl World {
     pub(crate) fn new(spec: Arc<MachineSpec>, programs: &[Arc<ProgramSpec>], step: f64) -> World {
-        // What is simulated is the whole machine, whatever part of it a run may use.
+        // The whole machine is simulated, whatever part of it a run may use.
         let machine = Arc::new(spec.machine());
         let cpus: Vec<CpuState> = machine.cpus.iter().map(|cpu| CpuState::new(cpu.core)).collect();
         let ix = |cpu| machine.index_of(cpu).unwrap_or_default();
@@ -144,7 +143,7 @@ impl World {
         }
     }
 
-    /// Adds a task of some threads, which share its work evenly; gives its number.
+    /// Adds a task whose threads share its work evenly; returns its number.
     pub(crate) fn add_task(&mut self, program: usize, instance: Instance, threads: u32, work: f64, nice: i8) -> u32 {
         let task = self.tasks.len() as u32;
         let threads = self.add_threads(task, program, instance, threads, work, weight(nice));
@@ -152,7 +151,7 @@ impl World {
         task
     }
 
-    /// A task that has ended begins again, with threads of its own: what the old ones did stays on the books.
+    /// Starts a task that has ended again, with new threads. What the old ones executed stays counted.
     pub(crate) fn restart_task(&mut self, task: u32, work: f64) {
         let old = self.tasks[task as usize].clone();
         let Some(one) = self.threads.get(old.start) else { return };
@@ -247,7 +246,8 @@ impl World {
         self.threads[thread_ix].state = State::Done;
     }
 
-    /// Takes a CPU away, or gives it back. What ran on it goes elsewhere, even where it may not: as the kernel does.
+    /// Takes a CPU offline or brings it back. What ran on it goes elsewhere, even to CPUs that it may not use, as in
+    /// the kernel.
     pub(crate) fn set_online(&mut self, cpu: usize, online: bool) {
         self.cpus[cpu].online = online;
         if online {
@@ -261,7 +261,7 @@ impl World {
         }
     }
 
-    /// After what the caller changed: puts threads on CPUs, chooses who runs, and solves for the rates.
+    /// Carries out the caller's changes: puts threads on CPUs, chooses which run, and solves for the rates.
     pub(crate) fn settle(&mut self) {
         loop {
             for thread in std::mem::take(&mut self.to_place) {
@@ -281,7 +281,7 @@ impl World {
         self.solve_dirty();
     }
 
-    /// The next instant at which something happens by itself.
+    /// The time of the next event.
     pub(crate) fn next_event(&self) -> u64 {
         let mut next = self.next.iter().copied().min().unwrap_or(u64::MAX);
         if let Some(&(wakes, _)) = self.sleeping.first() {
@@ -293,7 +293,7 @@ impl World {
         next
     }
 
-    /// Goes to an instant that is not after the next event, and lets happen what happens then.
+    /// Goes to an instant that is not after the next event, and carries out what is due then.
     pub(crate) fn advance(&mut self, to: u64) {
         self.now = to;
         for core in 0..self.cores.len() {
@@ -318,7 +318,7 @@ impl World {
         self.settle();
     }
 
-    /// Something ends on a core, or its rates are due.
+    /// Carries out what is due on a core: the end of a phase, of work or of a slice, or a new solution for its rates.
     fn core_event(&mut self, core: usize) {
         self.touch(core);
         for at in 0..self.cores[core].cpus.len() {
@@ -334,7 +334,7 @@ impl World {
         }
     }
 
-    /// A thread has come to the end of its phase, or of its work.
+    /// Handles the end of a thread's phase or of its work.
     fn piece_over(&mut self, thread_ix: usize) {
         let is_end = self.threads[thread_ix].work_left <= self.threads[thread_ix].phase_left;
         self.finish_piece(thread_ix);
@@ -362,7 +362,7 @@ impl World {
         }
     }
 
-    /// Tells it if none of a task's threads is awake any more.
+    /// Reports that a task sleeps, if none of its threads is awake any more.
     fn note_sleep(&mut self, task: u32) {
         let asleep = |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
         if self.tasks[task as usize].clone().all(asleep) {
@@ -422,7 +422,7 @@ mod tests {
                 fullest = fullest.max(held.sum::<f64>() / world.llcs[llc].size);
             }
         }
-        // Rates are only solved anew after a step, so a little more than all.
+        // Rates are solved again only after a step, so slightly more than all can be held.
         assert!(fullest > 0.9 && fullest < 1.03, "{fullest}");
     }
 }

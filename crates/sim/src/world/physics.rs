@@ -1,42 +1,42 @@
-//! What happens in the cores and caches while nothing changes: bringing a core up to now, and solving for the rates
-//! from now on.
+//! What happens in the cores and caches between two changes: bringing a core up to now, and solving for the rates from
+//! now on.
 //!
 //! A core is the unit: its threads share issue slots and the first-level cache. Between two changes a core's rates are
-//! constant; they are solved anew when something on the core changes, when the latency of memory has changed
+//! constant. They are solved again when something on the core changes, when the latency of memory has changed
 //! noticeably, and when what its threads hold of the last-level cache has moved far enough to matter.
 //!
-//! Each line that is read replaces what lies in a random place of the last-level cache. So a thread that holds `o` of
-//! `S` lines and reads `r` lines per ns, while all together read `R`, changes what it holds by `r - R o / S` per ns, and
-//! what stays behind of a thread that does not run decays with R / S. Along a straight piece of the curve of misses,
-//! with `r` falling as `o` grows, this is an exponential approach, which is computed exactly.
+//! Each line that is read replaces a random line of the last-level cache. So a thread that holds `o` of `S` lines and
+//! reads `r` lines per ns, while all together read `R`, changes what it holds by `r - R o / S` per ns. What a thread
+//! that does not run has left in the cache decays with R / S. Along a straight piece of the curve of misses `r` falls
+//! linearly as `o` grows, so this is an exponential approach, which is computed exactly.
 
 use super::World;
 use super::decay::decay;
 use super::memory::Asks;
 use super::thread::{State, Tally, Thread};
 
-/// Rates are not solved anew more often than this, in ns, for each unit of the step.
+/// Shortest time between two solutions for a core's rates, in ns, for each unit of the step.
 const SHORTEST_STEP: f64 = 500_000.0;
-/// And at least this often, in ns.
+/// Longest time between two solutions, in ns.
 const LONGEST_STEP: f64 = 250_000_000.0;
-/// Rounds of the threads of a core adapting to each other, at most, and the change of a rate that ends them.
+/// The threads of a core adapt to each other in at most this many rounds. They stop when no rate changes by more than
+/// the tolerance.
 const SMT_ROUNDS: usize = 12;
 const SMT_TOLERANCE: f64 = 1e-4;
-/// When the pace of a cache has moved by this share, its cores look whether they are to be solved anew earlier.
+/// When the pace of a cache has changed by this share, its cores check whether they must be solved earlier.
 const PACE_TOLERANCE: f64 = 0.05;
 
-/// A core.
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub(crate) cpus: Vec<usize>,
     pub(crate) core_type: usize,
     pub(crate) llc: usize,
     pub(crate) domain: usize,
-    /// Its threads' figures are right for this instant.
+    /// The instant up to which its threads' figures are computed, in ns.
     pub(crate) at: u64,
     /// The turnover of its last-level cache at that instant.
     pub(crate) turnover: f64,
-    /// When rates are to be solved anew, or a phase ends.
+    /// When its rates are to be solved again, or a phase ends, in ns.
     pub(crate) changes: u64,
     /// The pace of its last-level cache that `changes` was planned with.
     pub(crate) planned_pace: f64,
@@ -47,18 +47,17 @@ pub(crate) struct Core {
     pub(crate) lines: f64,
 }
 
-/// A last-level cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Llc {
-    /// Lines that it holds.
+    /// Its capacity in lines.
     pub(crate) size: f64,
     /// Lines per ns that each core of the machine reads into it.
     pub(crate) fills: Vec<f64>,
-    /// The cores at it.
+    /// The cores that share it.
     pub(crate) cores: Vec<usize>,
-    /// How often all of it has been replaced since the start.
+    /// How many times its whole content has been replaced since the start.
     pub(crate) turnover: f64,
-    /// Replacements per ns.
+    /// Replacements of its whole content per ns.
     pub(crate) pace: f64,
     pub(crate) at: u64,
 }
@@ -72,8 +71,8 @@ impl Llc {
 }
 
 impl Thread {
-    /// How long its rates may stay as they are while its cache has this pace, in ns: until its cycles per instruction
-    /// have changed by a share of `least`, or it comes to the end of a straight piece.
+    /// How long the thread's rates may stay as they are while its cache has this pace, in ns: until its cycles per
+    /// instruction have changed by a share of `least`, or it reaches the end of a straight piece.
     fn step(&self, pace: f64, least: f64) -> f64 {
         let flow = self.rate * self.uses.reads - pace * self.held;
         let change = flow.abs() * self.uses.share_per_line;
@@ -125,7 +124,7 @@ impl World {
             let done = thread.execute(instructions);
             core.instructions += done.instructions;
             core.lines += done.reads + done.writes;
-            // What it holds: an approach to where reads and losses balance.
+            // What it holds approaches the point where reads and losses balance.
             let gains = thread.rate * thread.uses.reads_per_line;
             let speed = pace - gains;
             let inflow = thread.rate * thread.uses.reads - gains * thread.held;
@@ -139,7 +138,7 @@ impl World {
         }
     }
 
-    /// What is left over by rounding at the end of a phase or of the work.
+    /// Executes what rounding has left over at the end of a phase or of the work.
     pub(crate) fn finish_piece(&mut self, thread: usize) {
         let State::Running(cpu) = self.threads[thread].state else { return };
         let left = self.threads[thread].left();
@@ -149,7 +148,7 @@ impl World {
         core.lines += done.reads + done.writes;
     }
 
-    /// Solves for the rates of a core's threads at the latencies of now. The core is up to now.
+    /// Solves for the rates of a core's threads at the present latencies. The core must be up to now.
     pub(crate) fn solve(&mut self, core: usize) {
         self.cores[core].dirty = false;
         self.gather_siblings(core);
@@ -162,8 +161,8 @@ impl World {
         self.plan_neighbours(llc);
     }
 
-    /// The core's running threads, with what each would do alone on the core. At most a few threads a core: their figures
-    /// in a small array, by their place.
+    /// Collects the core's running threads, each with what it would do alone on the core. They are few, so their
+    /// figures fit a small array, which is used again.
     fn gather_siblings(&mut self, core_ix: usize) {
         let core = &self.cores[core_ix];
         let kind = &self.spec.core_types[core.core_type];
@@ -186,7 +185,7 @@ impl World {
             let (penalty, growth) = behaviour.penalty.at(latency);
             let own = behaviour.cpi * phase.cpi * thread.instance.cpi;
             let stall = thread.uses.reads * penalty;
-            // Where it ran before, that is the first guess.
+            // A thread that ran before starts from its last figure.
             let busy = if thread.rate > 0.0 { thread.busy } else { own };
             self.scratch.push(Sibling {
                 thread: thread_ix,
@@ -202,8 +201,8 @@ impl World {
         }
     }
 
-    /// Lets the core's threads slow each other down: each takes issue slots and ports of the first-level cache from the
-    /// others while it is not waiting for memory. Solved by turns, until nobody's IPC moves.
+    /// Lets the core's threads slow each other down: while a thread does not wait for memory, it takes issue slots and
+    /// ports of the first-level cache from the others. Solved in turns, until no thread's IPC changes.
     fn share_issue_slots(&mut self, core_ix: usize) {
         let kind = &self.spec.core_types[self.cores[core_ix].core_type];
         let smt = &self.spec.smt;
@@ -235,7 +234,7 @@ impl World {
         }
     }
 
-    /// Instructions per ns of each thread, and what they mean for the last-level cache.
+    /// Sets the instructions per ns of each thread, and the lines that they read into the last-level cache.
     fn set_rates(&mut self, core_ix: usize) {
         let core = &mut self.cores[core_ix];
         let ghz = self.spec.core_types[core.core_type].ghz;
@@ -255,7 +254,7 @@ impl World {
         llc.pace = llc.cores.iter().map(|&core| llc.fills[core]).sum::<f64>() / llc.size;
     }
 
-    /// What the core's threads ask of each memory domain.
+    /// Tells each memory domain what the core's threads ask of it.
     fn ask_memory(&mut self, core_ix: usize) {
         for (domain_ix, domain) in self.domains.iter_mut().enumerate() {
             let mut asks = Asks::default();
@@ -271,7 +270,7 @@ impl World {
         }
     }
 
-    /// When the core is to be looked at again: a thread comes to the end of its piece, or its rates have moved.
+    /// Plans when the core is looked at again: when a thread comes to the end of its piece, or its rates have moved.
     fn plan_next_look(&mut self, core_ix: usize) {
         let core = &mut self.cores[core_ix];
         let pace = self.llcs[core.llc].pace;
@@ -287,8 +286,8 @@ impl World {
         core.planned_pace = pace;
     }
 
-    /// Lets the cores of a cache whose pace has changed be solved anew in time: what a thread holds may have been at rest,
-    /// and now goes quickly.
+    /// Plans an earlier solution for the cores of a cache whose pace has changed: what a thread holds may have been
+    /// stable and now change quickly.
     fn plan_neighbours(&mut self, llc: usize) {
         let pace = self.llcs[llc].pace;
         for at in 0..self.llcs[llc].cores.len() {
@@ -308,7 +307,7 @@ impl World {
         }
     }
 
-    /// Solves for the rates of all cores that something has changed for, until the latencies hold still.
+    /// Solves for the rates of all cores on which something has changed, until the latencies are stable.
     pub(crate) fn solve_dirty(&mut self) {
         while let Some(core) = self.dirty.pop() {
             self.solve(core);
@@ -332,13 +331,13 @@ impl World {
         }
     }
 
-    /// A core's next event: a change of its rates, or the end of a slice.
+    /// Updates when a core's next event is due: a change of its rates, or the end of a slice.
     pub(crate) fn update_next(&mut self, core: usize) {
         let slices = self.cores[core].cpus.iter().filter_map(|&cpu| self.cpus[cpu].slice_end);
         self.next[core] = slices.fold(self.cores[core].changes, u64::min);
     }
 
-    /// Before anything about what runs on a core changes: brings it up to now and has its rates solved anew.
+    /// Called before anything about what runs on a core changes: brings it up to now and has its rates solved again.
     pub(crate) fn touch(&mut self, core: usize) {
         self.sync(core);
         if !std::mem::replace(&mut self.cores[core].dirty, true) {
@@ -358,15 +357,15 @@ pub(crate) struct Sibling {
     busy: f64,
     /// Cycles per instruction that wait for memory.
     stall: f64,
-    /// Cycles of a miss.
+    /// Cycles that a miss costs.
     penalty: f64,
-    /// How they grow with a ns of latency.
+    /// Their growth for each ns of latency.
     growth: f64,
     ipc: f64,
     piece: (f64, f64),
 }
 
-/// The instant a span of ns after `now`, rounded up, at least 1 ns later; never for what does not end.
+/// The instant `span` ns after `now`, rounded up and at least 1 ns later; `u64::MAX` for a span that does not end.
 pub(crate) fn after(now: u64, span: f64) -> u64 {
     if span >= 1e18 {
         return u64::MAX;

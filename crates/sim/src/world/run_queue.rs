@@ -1,9 +1,10 @@
-//! The kernel's scheduler on one CPU: a queue in the order of weighted run time, slices, and preemption at waking, as
-//! CFS and EEVDF have them.
+//! The kernel's scheduler on one CPU: a queue ordered by weighted run time, slices, and preemption at waking, as in CFS
+//! and EEVDF.
 //!
 //! In one period (18 ms for fewer than five tasks, else 4 ms for each: EFS, section 4.3) every runnable thread of a CPU
-//! runs once, for a slice in proportion to its weight. A thread that joins a queue is put at the queue's least run time,
-//! plus or minus what it was ahead or behind elsewhere, within a period; so sleepers have some precedence.
+//! runs once, for a slice in proportion to its weight. A thread that joins a queue starts at the queue's least run
+//! time. It keeps up to one period of what it was ahead on its last queue, and up to half a period of what it was
+//! behind; so sleepers have some precedence.
 
 use super::World;
 use super::thread::State;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 /// Weight of a thread of nice 0.
 pub(crate) const NICE_0: u64 = 1_024;
 
-/// Run times start here, so that distances to both sides can be taken.
+/// Run times start here, so that a thread can be behind the least of them.
 const ORIGIN: u64 = 1 << 40;
 
 /// The scheduler's times in ns.
@@ -32,16 +33,16 @@ pub(crate) struct CpuState {
     pub(crate) core: usize,
     pub(crate) online: bool,
     pub(crate) current: Option<usize>,
-    /// Those that wait, by (run time, thread).
+    /// Threads that wait, by (run time, thread).
     pub(crate) queue: BTreeSet<(u64, usize)>,
-    /// Sum of weights of those that wait and the one that runs.
+    /// Sum of the weights of the threads that wait and of the one that runs.
     weight: u64,
     least: u64,
     picked_at: u64,
     pub(crate) slice_end: Option<u64>,
-    /// Who ran last.
+    /// The thread that ran last.
     last: Option<usize>,
-    /// Something changed: see whether another thread should run.
+    /// Something has changed, so another thread may have to run.
     pub(crate) reschedule: bool,
 }
 
@@ -67,7 +68,7 @@ impl CpuState {
     }
 }
 
-/// The weight of a nice value: each step is worth a quarter more or less.
+/// The weight of a nice value: each step up divides it by 1.25.
 pub(crate) fn weight(nice: i8) -> u64 {
     let mut weight = NICE_0 as f64;
     for _ in 0..nice.unsigned_abs() {
@@ -82,7 +83,7 @@ impl World {
         let cpu = &mut self.cpus[cpu_ix];
         let thread = &mut self.threads[thread_ix];
         debug_assert!(matches!(thread.state, State::Off | State::Asleep));
-        // Off a queue, `vruntime` is the distance from the least of it, from `ORIGIN`.
+        // Off a queue, `vruntime` is `ORIGIN` plus what the thread was ahead of the queue's least run time.
         let ahead = thread.vruntime.clamp(ORIGIN - self.times.period / 2, ORIGIN + self.times.period);
         thread.vruntime = (cpu.least + ahead).saturating_sub(ORIGIN);
         thread.state = State::Ready(cpu_ix);
@@ -116,7 +117,7 @@ impl World {
         self.reschedule_later(cpu_ix);
     }
 
-    /// Takes the CPU from the thread that has it; the caller says where that goes.
+    /// Takes the CPU from the thread that has it. The caller decides where the thread goes.
     fn vacate(&mut self, cpu_ix: usize) {
         let core = self.cpus[cpu_ix].core;
         self.touch(core);
@@ -137,10 +138,10 @@ impl World {
         }
     }
 
-    /// Chooses anew on every CPU where something has changed.
+    /// Chooses the running thread again on every CPU where something has changed.
     pub(crate) fn reschedule_all(&mut self) {
         while !self.to_reschedule.is_empty() {
-            // In the order of their numbers, whoever changed first.
+            // In the order of CPU numbers, so that the order of the changes does not matter.
             self.to_reschedule.sort_unstable();
             for cpu in std::mem::take(&mut self.to_reschedule) {
                 self.cpus[cpu].reschedule = false;
@@ -159,7 +160,7 @@ impl World {
             (None, None) => {}
             (None, Some(_)) => self.pick(cpu_ix),
             (Some(current), Some((vruntime, _))) => {
-                // The run time of what runs is only right once its core is.
+                // The running thread's run time is right only after its core was brought up to now.
                 self.sync(self.cpus[cpu_ix].core);
                 if vruntime + self.times.wakeup_granularity < self.threads[current].vruntime {
                     self.requeue(cpu_ix);
@@ -172,7 +173,7 @@ impl World {
         }
     }
 
-    /// Puts what runs back into the queue.
+    /// Puts the running thread back into the queue.
     fn requeue(&mut self, cpu_ix: usize) {
         let Some(thread) = self.cpus[cpu_ix].current else { return };
         self.vacate(cpu_ix);
@@ -180,7 +181,7 @@ impl World {
         self.cpus[cpu_ix].queue.insert((self.threads[thread].vruntime, thread));
     }
 
-    /// The end of a slice.
+    /// Ends a slice: the thread with the least run time gets the CPU.
     pub(crate) fn slice_over(&mut self, cpu_ix: usize) {
         self.requeue(cpu_ix);
         self.pick(cpu_ix);
@@ -219,7 +220,7 @@ impl World {
         self.set_slice(cpu_ix);
     }
 
-    /// When what runs on a CPU has to make way.
+    /// Sets when the running thread of a CPU has to give way.
     fn set_slice(&mut self, cpu_ix: usize) {
         let cpu = &mut self.cpus[cpu_ix];
         let runnable = cpu.runnable() as u64;
@@ -227,7 +228,7 @@ impl World {
             Some(current) if runnable > 1 => {
                 let period = self.times.period.max(runnable * self.times.min_slice);
                 let slice = period * self.threads[current].weight / cpu.weight;
-                // A slice shorter than the switch to it would be one in which nothing is ever done.
+                // A slice no longer than the switch to it would get nothing done.
                 let least = (2.0 * self.times.switch) as u64 + 1;
                 Some((cpu.picked_at + slice.max(least)).max(self.now + 1))
             }

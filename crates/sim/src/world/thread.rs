@@ -1,4 +1,4 @@
-//! A thread of a simulated task: where it is in its program, what it has used, and what it holds of a cache.
+//! A thread of a simulated task: its place in the program, what it has used, and what it holds of a cache.
 
 use crate::program::Phase;
 use cosched_core::Counter;
@@ -19,7 +19,7 @@ pub(crate) enum State {
     Done,
 }
 
-/// What was executed and moved, as it really was.
+/// What was executed and moved, without the counters' noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
     pub(crate) cycles: f64,
@@ -40,7 +40,7 @@ impl Tally {
         self.writes += other.writes;
     }
 
-    /// How much of what a counter counts there was.
+    /// The true count for a counter.
     pub(crate) fn of(&self, counter: Counter) -> f64 {
         match counter {
             Counter::Cycles => self.cycles,
@@ -64,7 +64,6 @@ pub(crate) struct Instance {
     pub(crate) length: f64,
 }
 
-/// A thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
     pub(crate) task: u32,
@@ -72,19 +71,20 @@ pub(crate) struct Thread {
     pub(crate) program: usize,
     pub(crate) instance: Instance,
     pub(crate) state: State,
-    /// It may run: started and not frozen.
+    /// Whether it may run: it has started and is not frozen.
     pub(crate) placed: bool,
     /// The CPUs that it may use, ascending.
     pub(crate) affinity: Arc<[usize]>,
     pub(crate) weight: u64,
-    /// Weighted run time on the scale of its CPU's queue; between queues the distance from the least, with an offset.
+    /// Weighted run time on the scale of its CPU's queue. Off a queue: its distance from the queue's least, plus an
+    /// offset.
     pub(crate) vruntime: u64,
     pub(crate) last_cpu: Option<usize>,
-    /// The memory domain that its data lies in: where it ran first.
+    /// The memory domain that holds its data: the one where it ran first.
     pub(crate) home: Option<usize>,
-    /// What a switch to it still costs in the kernel, in ns.
+    /// Kernel time of the switch to it that is still left, in ns.
     pub(crate) switching: f64,
-    /// What cold private caches still cost it, in ns.
+    /// Time that cold private caches still cost it, in ns.
     pub(crate) warming: f64,
     pub(crate) phase: usize,
     /// Instructions to the end of the phase.
@@ -115,21 +115,21 @@ pub(crate) struct Uses {
     pub(crate) llc: f64,
     pub(crate) reads: f64,
     pub(crate) writes: f64,
-    /// Change of `reads` for one more line held; not positive.
+    /// Change of `reads` for each line held; never positive.
     pub(crate) reads_per_line: f64,
-    /// By what share its cycles per instruction change for one line held more or less.
+    /// Share by which its cycles per instruction change for each line held more or less.
     pub(crate) share_per_line: f64,
-    /// The lines held between which `reads_per_line` holds.
+    /// The range of lines held in which `reads_per_line` holds.
     pub(crate) piece: (f64, f64),
 }
 
 impl Thread {
-    /// Instructions to the next change in what it does.
+    /// Instructions until its behaviour changes.
     pub(crate) fn left(&self) -> f64 {
         self.phase_left.min(self.work_left)
     }
 
-    /// Executes instructions as it does now.
+    /// Executes instructions at its present rates; returns what they used.
     pub(crate) fn execute(&mut self, instructions: f64) -> Tally {
         let done = Tally {
             cycles: 0.0,

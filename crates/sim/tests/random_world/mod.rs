@@ -1,4 +1,4 @@
-//! Random machines, programs, jobs and faults, and a backend that watches what the simulation says of itself.
+//! Random machines, programs, jobs and faults, and a backend that checks what the simulation reports.
 #![allow(dead_code, unreachable_pub)]
 
 use crate::support;
@@ -68,7 +68,7 @@ prop_compose! {
                 period_ms, min_slice_ms, wakeup_granularity_ms, balance_ms, switch_us, migration_us,
             },
             counters: CountersSpec {
-                // Cycles and instructions come together.
+                // Cycles and instructions share a flag.
                 counts: PerCounter::from_fn(|counter| match Capability::of(counter) {
                     Capability::Ipc => ipc,
                     _ => counts[counter as usize],
@@ -83,7 +83,7 @@ prop_compose! {
 
 prop_compose! {
     fn phase()(
-        // Now and then as short as a file may have it.
+        // Sometimes as short as a file allows.
         instructions in select(vec![1e3, 7e4, 3e6, 1e7, 5e8, 1e12]),
         cpi in select(vec![0.2, 1.0, 5.0]),
         memory in select(vec![0.0, 1.0, 4.0]),
@@ -141,7 +141,7 @@ pub struct Arrival {
     pub mask: Option<u32>,
 }
 
-/// How long a job may take by the shortest of its phases, so that a run has not millions of them.
+/// Limits a job's work by the shortest of its phases, so that a run does not have millions of them.
 fn work(program: &ProgramSpec, wanted: u64) -> u64 {
     let round: f64 = program.phases.iter().map(|phase| phase.instructions).sum();
     if program.phases.is_empty() { wanted } else { wanted.min((round * 100.0) as u64) }
@@ -158,7 +158,7 @@ prop_compose! {
         mask in proptest::option::weighted(0.3, 1u32..),
     ) -> Arrival {
         let work = match solo {
-            // Only of programs without tiny phases, for the same reason.
+            // Only for programs without tiny phases, for the same reason.
             Some(ns) if program.phases.iter().all(|phase| phase.instructions > 1e6) => Work::SoloTime(Nanos(ns)),
             _ => Work::Instructions(work(&program, wanted)),
         };
@@ -226,7 +226,7 @@ pub struct Watched {
     last: Nanos,
     energy: f64,
     told: Vec<Option<Usage>>,
-    /// The counters may start again.
+    /// Whether a fault may start the counters again from zero.
     wraps: bool,
     threads: Vec<u32>,
     waits: u32,
@@ -344,7 +344,7 @@ impl Backend for Watched {
     }
 }
 
-/// A call of the backend, sense or nonsense.
+/// A call of the backend, sensible or not.
 #[derive(Clone, Debug)]
 pub enum Call {
     Wait(u64),
@@ -355,7 +355,7 @@ pub enum Call {
     Install(u64, Vec<Order>),
 }
 
-/// A change for some task: its CPUs by bits, `None` to stop it.
+/// A change for some task: its CPUs as bits, or `None` to stop it.
 #[derive(Clone, Debug)]
 pub struct Order(u32, Option<(u16, bool)>);
 
@@ -373,7 +373,7 @@ impl Order {
     }
 }
 
-/// A plan with what is placed as seats, and the others as fillers.
+/// A plan: tasks to be placed get seats, tasks to be stopped become fillers.
 pub fn plan(generation: u64, orders: &[Order], tasks: u32) -> Plan {
     let mut schedule = Schedule::default();
     for order in orders {

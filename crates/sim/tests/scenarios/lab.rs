@@ -1,4 +1,4 @@
-//! A run under a policy on a built-in machine, and what it is measured by.
+//! Runs a policy on a built-in machine, and computes the metrics of the run.
 
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::*;
@@ -18,13 +18,13 @@ impl Scene {
         Scene { machine, jobs: Vec::new(), restart: Restart::Never }
     }
 
-    /// So many copies of a program, each with what it does alone in so many milliseconds.
+    /// Adds copies of a program, each with the work that it does alone in this many milliseconds.
     pub(crate) fn copies(self, count: usize, program: &str, solo_ms: u64) -> Scene {
         let program = builtin_program(program).unwrap_or_else(|| panic!("{program} is built in"));
         self.custom(count, program, solo_ms)
     }
 
-    /// So many copies of a program that is not built in.
+    /// Adds copies of a program that is not built in.
     pub(crate) fn custom(mut self, count: usize, program: ProgramSpec, solo_ms: u64) -> Scene {
         let work = Work::SoloTime(Nanos::from_ms(solo_ms));
         let job = SimJob { program: Arc::new(program), work, cpus: 1, nice: 0 };
@@ -32,12 +32,12 @@ impl Scene {
         self
     }
 
-    /// One of each.
+    /// Adds one copy of each program.
     pub(crate) fn each(self, programs: &[&str], solo_ms: u64) -> Scene {
         programs.iter().fold(self, |scene, program| scene.copies(1, program, solo_ms))
     }
 
-    /// The programs of a mix file of the repository, and whether they start again.
+    /// Adds the programs of a mix file of the repository, and takes over whether they start again.
     pub(crate) fn mix(mut self, path: &str, solo_ms: u64) -> Scene {
         let path = format!("{}/../../mixes/{path}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -52,7 +52,7 @@ impl Scene {
         self
     }
 
-    /// A run, watched.
+    /// Runs the scene, and shows the recorder every decision.
     pub(crate) fn watched(&self, policy: &str, seed: u64, watch: &mut dyn Recorder) -> Run {
         let machine = Arc::new(builtin_machine(self.machine).unwrap_or_else(|| panic!("{} is built in", self.machine)));
         let config = SimConfig::new(machine, self.jobs.clone(), seed);
@@ -62,7 +62,7 @@ impl Scene {
         let mut specs: Vec<TaskSpec> = (0..self.jobs.len() as u32)
             .map(|id| TaskSpec::new(id, &format!("{}-{id}", self.jobs[id as usize].program.name)))
             .collect();
-        // Solo traces cost all solo runs once more, and only this policy goes by them.
+        // Solo traces cost all solo runs once more, and only this policy uses them.
         let traces = if policy == "oracle" {
             sim.solo_traces(Nanos::from_ms(200), &mut |_| false).unwrap()
         } else {
@@ -85,7 +85,7 @@ impl Scene {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 pub(crate) struct Run {
     outcomes: Outcomes,
 }

@@ -1,5 +1,5 @@
-//! For each policy where it must win and where it must lose, and against whom, on built-in machines with built-in programs.
-//! What holds, holds for five seeds, which differ in how the instances of a program differ.
+//! Where each policy must win, where it must lose, and against which others, on built-in machines with built-in
+//! programs. Each claim holds for five seeds, which vary the instances of the programs.
 
 mod lab;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
-/// A scene with the values of its metrics, by policy and seed.
+/// A scene and its runs, by policy and seed.
 struct Shown {
     scene: Scene,
     runs: BTreeMap<(&'static str, u64), lab::Run>,
@@ -26,7 +26,7 @@ impl Shown {
         self.runs.entry((policy, seed)).or_insert_with(|| self.scene.run(policy, seed)).get(metric)
     }
 
-    /// Of this metric, of which less is better, a policy has at most this share of what each of the others has.
+    /// Asserts that a policy has at most the share `most` of each other policy's value of this metric (less is better).
     fn wins(&mut self, metric: &str, policy: &'static str, most: f64, others: &[&'static str]) {
         for &other in others {
             let values: Vec<(f64, f64)> =
@@ -61,14 +61,15 @@ fn heavy() -> Scene {
     Scene::on("xeon-e5645-1ch").mix("perf-fair/mix13", 4_000)
 }
 
-/// One core of 3.2 GHz and three of 0.8 GHz; who ends is started again until the last has ended once.
+/// One core of 3.2 GHz and three of 0.8 GHz. Jobs that end start again until the last has ended once.
 fn two_types(mix: &str) -> Scene {
     Scene::on("big1-small3").mix(&format!("lucky/{mix}"), 10_000)
 }
 
 #[test]
 fn linux_fills_cpus_whose_jobs_sleep_and_pays_for_each_switch() {
-    // Half of the time each of them sleeps, and the kernel runs another at once. Quanta of 200 ms are too long for that.
+    // Each of them sleeps half of the time, and the kernel runs another at once. Quanta of 200 ms are too long for
+    // that.
     let mut sleep = Shown::new(sleepers(8));
     for metric in ["turnaround_s", "antt"] {
         sleep.wins(metric, "linux", 0.85, &["fifo", "round-robin", "bandwidth", "fair", "perf-fair"]);
@@ -123,7 +124,7 @@ fn fair_is_fair_and_pays_in_turnaround() {
     scarce.wins("turnaround_s", "perf-fair", 0.98, &["fair"]);
     let mut walkers = Shown::new(walkers());
     walkers.wins("unfairness", "fair", 0.9, &["linux", "fifo", "round-robin", "efs"]);
-    // Less clear than it was while the world left threads at rest in a cache alone: 1.12 against 1.21 with seed 5.
+    // The margin is smaller here: with seed 5 it is 1.12 against 1.21.
     walkers.wins("unfairness", "fair", 0.93, &["bandwidth"]);
 }
 
@@ -145,21 +146,21 @@ fn oracle_is_the_fairest_and_slows_down_everybody_alike() {
     let mut scarce = Shown::new(heavy());
     scarce.wins("unfairness", "oracle", 0.85, &others);
     scarce.wins("turnaround_s", "oracle", 0.97, &["linux", "fair", "perf-fair"]);
-    // Nobody ends early: the mean slowdown is the greatest of all.
+    // No job ends early, so the mean slowdown is the greatest of all.
     for other in others {
         scarce.wins("antt", other, 0.96, &["oracle"]);
     }
-    // It keeps those that only miss together with each other as long as progress says so.
+    // It runs those that only miss together as long as their progress demands it.
     Shown::new(starving()).wins("turnaround_s", "bandwidth", 0.9, &["oracle"]);
 }
 
-/// How long so many tasks ran at once.
+/// How long each number of tasks ran at once.
 #[derive(Default)]
 struct AtOnce {
     since: Nanos,
     running: usize,
     spent: BTreeMap<usize, Nanos>,
-    /// Who ran alone, one after the other.
+    /// The tasks that ran alone, one after the other.
     alone: Vec<TaskId>,
 }
 
@@ -183,7 +184,7 @@ impl Recorder for AtOnce {
     }
 }
 
-/// EFS, Figure 7: four that only miss run one at a time, in turns.
+/// EFS, Figure 7: four programs that only miss run one at a time, in turns.
 #[test]
 fn efs_saves_energy_where_four_programs_only_miss_and_costs_time() {
     let four = || Scene::on("i5-2500").mix("efs/figure-7", 4_000);
@@ -192,7 +193,7 @@ fn efs_saves_energy_where_four_programs_only_miss_and_costs_time() {
         let run = four().watched("efs", seed, &mut watch);
         let alone = watch.spent[&1].as_s() / run.get("turnaround_s");
         assert!(alone > 0.95, "{alone} {:?}", watch.spent);
-        // All have their turn before any has a second, until the first ends.
+        // Until the first ends, every task has its turn before any has a second.
         assert!(watch.alone.len() > 40);
         for turns in watch.alone[1..40].windows(4) {
             assert!((0..4).all(|task| turns.contains(&TaskId(task))), "{turns:?}");
@@ -201,12 +202,12 @@ fn efs_saves_energy_where_four_programs_only_miss_and_costs_time() {
     let mut figure = Shown::new(four());
     figure.wins("energy_j", "efs", 0.85, &["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle"]);
     figure.wins("turnaround_s", "linux", 0.95, &["efs"]);
-    // With programs that compute beside them it takes the least energy of all.
+    // Beside programs that compute, it takes the least energy of all.
     let mut mixed = Shown::new(starving());
     mixed.wins("energy_j", "efs", 0.93, &["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle"]);
     mixed.wins("turnaround_s", "bandwidth", 0.97, &["efs"]);
     mixed.wins("unfairness", "fair", 0.5, &["efs"]);
-    // Four that share a cache as well gain time too: fewer at once destroy less of each other's contents.
+    // Four programs that also share a cache gain time too: fewer at once evict less of each other's contents.
     let mut cache = Shown::new(Scene::on("i5-2500").mix("efs/four-sphinx3", 4_000));
     cache.wins("energy_j", "efs", 0.9, &["linux"]);
     cache.wins("turnaround_s", "efs", 0.97, &["linux"]);
@@ -234,11 +235,11 @@ fn lucky_suits_programs_that_gain_differently() {
     for mix in ["1ci-3mi", "2ci-2mi", "3ci-1mi", "4mi", "4p"] {
         Shown::new(two_types(mix)).wins("edp_js", "lucky", 0.98, &["bias", "big-fair", "linux"]);
     }
-    // Chance costs something where all gain alike.
+    // Random choice costs something where all programs gain alike.
     Shown::new(two_types("4ci")).wins("edp_js", "big-fair", 0.99, &["lucky"]);
 }
 
-/// Programs of which four together ask for less than half of what EFS's machine serves, by what they ask for alone.
+/// Programs of which four together ask for less than half of what EFS's machine serves, by their demand alone.
 fn calm_programs() -> Vec<&'static str> {
     let asks = |name: &str| {
         let program = builtin_program(name).unwrap();
@@ -283,7 +284,7 @@ fn efs_uses_both_cpus_of_a_core_and_all_cores() {
     // A light mix of 24 on six cores of two CPUs.
     let mut light = Shown::new(Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 4_000));
     light.wins("turnaround_s", "efs", 1.0, &["linux"]);
-    // As many as cores each have one.
+    // With as many tasks as cores, each task has one.
     let scene = Scene::on("xeon-e5645-1ch").copies(6, "gamess", 3_000);
     assert!(scene.run("efs", 1).get("turnaround_s") < 1.05 * 3.0);
 }

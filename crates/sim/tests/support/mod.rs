@@ -64,9 +64,10 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
     }
 }
 
-/// A program with a core part, accesses per KI that miss ever less often until `fits_mb` are held, and an overlap.
+/// A program with a core part, accesses per KI that miss less and less until `fits_mb` are held, and an overlap of
+/// misses.
 pub fn program(name: &str, cpi: f64, misses: f64, fits_mb: f64, mlp: f64) -> ProgramSpec {
-    // The profile is of a cache behind one of 1 MB.
+    // The profile describes a cache behind one of 1 MB.
     let curve = if fits_mb > 1.0 { vec![(fits_mb - 1.0, 0.0)] } else { vec![(1.0, misses)] };
     ProgramSpec {
         name: name.to_owned(),
@@ -84,7 +85,7 @@ pub fn compute() -> ProgramSpec {
     program("compute", 0.5, 0.0, 0.0, 2.0)
 }
 
-/// Reads as fast as memory gives.
+/// Reads as fast as memory allows.
 pub fn stream() -> ProgramSpec {
     program("stream", 0.3, 30.0, 0.0, 12.0)
 }
