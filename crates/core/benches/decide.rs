@@ -20,7 +20,7 @@ enum Bandwidth {
     Equal,
 }
 
-/// The loop's picture after some quanta: half of the CPUs' worth of tasks, and more, wait; everything is measured.
+/// The snapshot after some quanta: each CPU has a task, at least as many tasks wait, and everything is measured.
 fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
     let machine = Arc::new(Machine::uniform("bench", cpus / 2, 2));
     let now = Nanos::from_ms(60_000);
@@ -69,7 +69,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
             }
         })
         .collect();
-    // Every CPU has its task, in no order of their numbers.
+    // Every CPU has a task, in an order that is not that of the task numbers.
     let count = tasks.len();
     for (place, cpu) in machine.cpus.iter().enumerate() {
         let task = &mut tasks[place * 7 % count];
@@ -79,14 +79,14 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
         let placement = Placement::Exclusive { cpus, whole_core: false };
         task.running = Some(Running { placement, purpose: Purpose::Run, since: now, lease_end: None });
     }
-    // Those that wait ran somewhere too.
+    // The waiting tasks ran somewhere too.
     for (n, task) in tasks.iter_mut().filter(|task| task.running.is_none()).enumerate() {
         task.last_cpus = [machine.cpus[n * 5 % machine.cpus.len()].id].into_iter().collect();
     }
     Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], tasks }
 }
 
-/// The same on cores of two types, a quarter of them big, with everybody on one side or the other.
+/// The same on cores of two types, a quarter of them big, with every task on one side or the other.
 fn two_types(mut snap: Snapshot) -> Snapshot {
     let mut machine = (*snap.machine).clone();
     let big = machine.cores.len() / 4;
@@ -201,7 +201,7 @@ fn estimation_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let fresh = build(policy).save();
     let (mut policy, mut rng) = (build(policy), Rng::new(1));
     bencher.bench_local(|| {
-        // What was spent on estimation is forgotten, so that each round is one.
+        // Forgets the time spent on estimation, so that each round is an estimation round.
         policy.load(&fresh).expect("its own state");
         policy.decide(black_box(&snap), &mut rng)
     });
@@ -215,7 +215,7 @@ fn check_decision(bencher: Bencher<'_, '_>, size: usize) {
     bencher.bench_local(|| check(black_box(&snap), black_box(&decision)));
 }
 
-/// A backend that answers at once: what is left is the loop's own work.
+/// A backend that answers at once, so that only the loop's own work is measured.
 struct Instant {
     machine: Arc<Machine>,
     now: Nanos,
@@ -246,7 +246,7 @@ impl Backend for Instant {
         Ok(())
     }
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
-        // As if a task had always run at a rate of its own.
+        // Each task seems to have run all the time, at a rate of its own.
         let us = self.now.0 / 1_000;
         out.extend(tasks.iter().map(|&task| {
             let own = u64::from(task.0) * 7 % 30;
@@ -281,7 +281,7 @@ impl Backend for Instant {
     }
 }
 
-/// Turns of the loop that are measured together, so that its beginning does not count.
+/// Turns of the loop that are measured together, so that its start hardly counts.
 const TURNS: u32 = 200;
 
 #[divan::bench(args = ["round-robin", "bandwidth", "perf-fair", "efs"], consts = [0, 3], sample_count = 20, sample_size = 1)]

@@ -7,19 +7,20 @@ use serde::{Deserialize, Serialize};
 /// [`AdmissionTable::ceiling`](crate::model::admission_table::AdmissionTable::ceiling) answers without division.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
-    /// What each task asks of the bus, in ascending order of the tasks. One that is not named asks for nothing.
+    /// Each task's demand on the bus, in ascending order of the tasks. A task that is not listed has no demand.
     pub demands: Vec<Demand>,
     /// The factor by which the throughput of a memory domain must grow for a task that wakes its core number 2, 3, ...,
-    /// as [`Gain::number`](crate::model::admission_table::Gain::number). A task on a core that is awake already must only
-    /// not lower it.
+    /// as [`Gain::number`](crate::model::admission_table::Gain::number). A task on a core that is already awake only
+    /// must not lower the throughput.
     pub gains: Vec<u32>,
 }
 
 /// A task's predicted solo demand on the memory bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
-    /// Whose.
+    /// The task that has this demand.
     pub task: TaskId,
-    /// [`DemandClass::number`](crate::model::admission_table::DemandClass::number), for each of its CPUs.
+    /// The class of the demand of each of its CPUs, as
+    /// [`DemandClass::number`](crate::model::admission_table::DemandClass::number).
     pub class: u16,
 }

@@ -30,8 +30,8 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// The capability that a counter belongs to. Cycles or instructions alone are of no use to any policy, so that they
-    /// are one capability.
+    /// The capability that a counter belongs to. No policy can use cycles or instructions alone, so they are one
+    /// capability.
     pub const fn of(counter: Counter) -> Capability {
         match counter {
             Counter::Cycles | Counter::Instructions => Capability::Ipc,
@@ -68,11 +68,11 @@ impl Capability {
             Capability::SoloBandwidth => "solo bandwidth of each job",
             Capability::SoloTrace => "solo trace of each job",
             Capability::CoreTypes => "cores of two types",
-            Capability::Plans => "plans that are carried out without asking",
+            Capability::Plans => "plans that the backend carries out by itself",
         }
     }
 
-    /// Whether it comes from hardware performance counters.
+    /// Whether the capability needs hardware performance counters.
     pub fn is_counter(self) -> bool {
         matches!(self, Capability::Ipc | Capability::Counter(_))
     }
@@ -81,7 +81,7 @@ impl Capability {
 /// The capabilities that a backend lacks, and why; it has all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The capabilities that are missing.
+    /// The missing capabilities, each with its reason.
     pub missing: BTreeMap<Capability, Absence>,
 }
 

@@ -16,46 +16,46 @@ pub enum InvalidDecision {
     /// The task is named by two changes.
     #[error("task {0} is named twice")]
     NamedTwice(TaskId),
-    /// What the decision asks may not be done to the task.
+    /// The task may not be placed, or may not be frozen.
     #[error("task {0} may not be placed or frozen")]
     NotAllowed(TaskId),
-    /// A CPU that may not be used, by the machine or by the task.
+    /// The machine has no such usable CPU, or the task may not use it.
     #[error("task {task} may not use CPU {}", cpu.0)]
     Cpu {
-        /// The task.
+        /// The task that would be placed.
         task: TaskId,
-        /// The CPU.
+        /// The CPU that it may not use.
         cpu: CpuId,
     },
-    /// An exclusive placement with another number of CPUs than the task needs, or an empty mask.
+    /// An exclusive placement has more or fewer CPUs than the task needs, or a mask is empty.
     #[error("task {task} needs {needs} CPUs and is given {given}")]
     WrongSize {
-        /// The task.
+        /// The task that would be placed.
         task: TaskId,
         /// CPUs that it needs.
         needs: u32,
         /// CPUs that it is given.
         given: usize,
     },
-    /// Two tasks would have the same CPU, or one that must be kept idle.
+    /// Two tasks would have the same CPU, or one task would have a CPU that the other needs idle.
     #[error("tasks {a} and {b} would collide on CPU {}", cpu.0)]
     Collision {
         /// One task.
         a: TaskId,
-        /// The other.
+        /// The other task.
         b: TaskId,
-        /// The CPU.
+        /// The CPU on which they collide.
         cpu: CpuId,
     },
-    /// A lease or wake-up that is already over.
+    /// A lease or wake-up is not after now.
     #[error("a lease or wake-up at {} s is not after now, {} s", at.as_s(), now.as_s())]
     Past {
         /// The instant asked for.
         at: Nanos,
-        /// Now.
+        /// The time of the decision.
         now: Nanos,
     },
-    /// Nothing runs, nothing was asked to wake the loop, and tasks wait.
+    /// Nothing would run, no wake-up was asked for, and tasks wait.
     #[error("nothing would run and nothing would wake the loop, while {0} tasks wait")]
     Stalled(usize),
 }
@@ -63,7 +63,7 @@ pub enum InvalidDecision {
 /// Checks a decision against the snapshot that it answers, in O(tasks + CPUs).
 ///
 /// # Errors
-/// The first thing found that can't be carried out. Nothing of an invalid decision is applied.
+/// The first fault found. No part of an invalid decision is applied.
 pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDecision> {
     let machine = &snapshot.machine;
     let now = snapshot.now;
@@ -72,7 +72,7 @@ pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDeci
     {
         return Err(InvalidDecision::Past { at, now });
     }
-    // After-state: for each task of the snapshot, where it will be.
+    // The state after the decision: where each task of the snapshot will be.
     let mut after: Vec<Option<&Placement>> =
         snapshot.tasks.iter().map(|task| task.running.as_ref().map(|running| &running.placement)).collect();
     let mut named = vec![false; snapshot.tasks.len()];

@@ -1,7 +1,7 @@
-//! What the hardware can count of a task: one list, from which everything else that names counters is made.
+//! The events that the hardware can count for a task. Everything else that names counters is made from this list.
 //!
 //! A new counter is added here and in its sources: the event tables of crates/linux, and what the simulation counts
-//! (`Tally`). The tests say which tables and which lines of docs/formats.md lack it.
+//! (`Tally`). Tests report the tables and the lines of docs/formats.md that lack it.
 
 use crate::listed::listed_enum;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
@@ -33,7 +33,6 @@ listed_enum! {
     }
 }
 
-/// What is said of a counter.
 struct About {
     name: &'static str,
     text: &'static str,
@@ -121,7 +120,7 @@ impl<T> PerCounter<T> {
         PerCounter(Counter::ALL.map(value))
     }
 
-    /// The values as `f` changes them, in the same order.
+    /// Applies `f` to each value, in the order of [`Counter::ALL`].
     pub fn map<U>(self, f: impl FnMut(T) -> U) -> PerCounter<U> {
         PerCounter(self.0.map(f))
     }
@@ -168,7 +167,7 @@ impl<T: Serialize> Serialize for PerCounter<T> {
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerCounter<T> {
-    /// Leaves out keys that name no counter: a later version may have more.
+    /// Ignores keys that name no counter, because a later version may have more counters.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PerCounter<T>, D::Error> {
         struct Values<T>(PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Values<T> {
@@ -195,7 +194,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerCounter<T> {
                         return Err(A::Error::missing_field(counter.name()));
                     }
                 }
-                // None is missing, so each value meets its counter.
+                // No value is missing, so each one is at the place of its counter.
                 let values: Vec<T> = values.into_iter().flatten().collect();
                 values.try_into().map(PerCounter).map_err(|_| A::Error::custom("a counter is missing"))
             }

@@ -1,6 +1,6 @@
-//! What a policy answers: a change against what runs; what it does not name stays as it is.
+//! A policy's answer: a list of changes. A task that no change names stays as it is.
 //!
-//! A decision is applied as a whole. It is judged by the state that it leads to, so a swap of two tasks is simply two
+//! A decision is applied as a whole. It is judged by the state that it leads to, so a swap of two tasks is two
 //! placements in one decision.
 
 use crate::admission::Admission;
@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Run it here: starts it, thaws it, moves it, or renews its lease where it is.
+    /// Run the task here: starts, thaws or moves it, or renews its lease.
     Place {
-        /// The task.
+        /// The task to run.
         task: TaskId,
-        /// Where.
+        /// Its CPUs, exclusive or shared.
         placement: Placement,
-        /// Until when; `None` until further notice.
+        /// When its lease ends and the policy is asked again; `None`: until further notice.
         lease_end: Option<Nanos>,
-        /// What for.
+        /// What the placement is for.
         purpose: Purpose,
     },
-    /// Freeze it.
+    /// Freeze the task.
     Stop {
-        /// The task.
+        /// The task to freeze.
         task: TaskId,
     },
 }
@@ -50,7 +50,7 @@ pub enum WaitReason {
         /// How many waiting tasks come before it.
         ahead: u32,
     },
-    /// Others fit the bandwidth that was left better (Feliu et al., FITNESS).
+    /// Other tasks fit the bandwidth that was left better (Feliu et al., FITNESS).
     Fitness {
         /// Its reads from memory per CPU.
         bandwidth: Rate,
@@ -75,7 +75,7 @@ pub enum WaitReason {
         /// The most that counts as light.
         mm_limit: Rate,
     },
-    /// A task is being measured in low contention, and nothing is known of this one.
+    /// A task is being measured in low contention, and this one was not measured yet.
     Unmeasured,
     /// It needs more CPUs at once than are free.
     Gang {
@@ -86,16 +86,17 @@ pub enum WaitReason {
     },
     /// None of the CPUs that it may use is free.
     Affinity,
-    /// It does not fit the memory bus beside what runs: a piece of work would cost more energy with it than without
-    /// (EFS, Eq. 16).
+    /// It does not fit on the memory bus beside the running tasks: a piece of work would cost more energy with it than
+    /// without it (EFS, Eq. 16).
     BusFull {
-        /// Its predicted solo demand on the bus in thousandths (EFS, Eq. 20); a gang's for each of its CPUs.
+        /// Its predicted solo demand on the bus in thousandths (EFS, Eq. 20); for a gang, the demand of each of its
+        /// CPUs.
         demand_milli: u32,
         /// The greatest demand that still fitted, in thousandths (EFS, Eq. 16); 0 also when nothing fitted.
         threshold_milli: u32,
         /// Predicted energy per work with it, in thousandths of a joule for each second of solo progress (EFS, Eq. 14).
         energy_with_mj: u64,
-        /// The same without it.
+        /// Predicted energy per work without it, in the same unit.
         energy_without_mj: u64,
     },
 }
@@ -116,13 +117,13 @@ one_of_each! {
 /// A waiting task and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
-    /// The task.
+    /// The task that waits.
     pub task: TaskId,
-    /// Why.
+    /// Why it waits.
     pub reason: WaitReason,
 }
 
-/// The numbers that a decision was made with, for explanation.
+/// The numbers behind a decision, for explanations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
     /// The bandwidth that the chosen tasks should use together.
@@ -139,13 +140,13 @@ pub struct Basis {
 /// A policy's answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What changes.
+    /// The changes, at most one for each task.
     pub changes: Vec<Change>,
-    /// Every task that waits after it, and why.
+    /// Every task that waits after this decision, and why.
     pub waits: Vec<Wait>,
-    /// When to ask again at the latest; `None`: when something happens.
+    /// When to ask the policy again at the latest; `None`: only when something happens.
     pub next_wake: Option<Nanos>,
-    /// The numbers behind it.
+    /// The numbers behind the decision.
     #[serde(default)]
     pub basis: Basis,
     /// New demands on the memory bus, for backends that fill CPUs by themselves; `None` leaves the last ones in force.

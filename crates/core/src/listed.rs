@@ -1,4 +1,4 @@
-//! Enums whose variants can be gone through: a new variant is in the list, or the crate does not compile.
+//! Enums whose variants can be listed. The crate does not compile if a list lacks a variant.
 
 /// Declares an enum without data, and `ALL`: its variants in the order of their declaration.
 macro_rules! listed_enum {

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// It alone has these CPUs, as many as it needs (several for a gang).
+    /// The task alone has these CPUs: as many as it needs, so several for a gang.
     Exclusive {
         /// Its CPUs.
         cpus: CpuSet,
-        /// Their cores' other CPUs are kept idle.
+        /// Whether the other CPUs of its cores are kept idle.
         whole_core: bool,
     },
     /// The kernel time-shares it with others on these CPUs.
@@ -33,7 +33,7 @@ impl Placement {
 }
 
 listed_enum! {
-    /// What a placement is for; it comes back in the sample.
+    /// What a placement is for. The sample repeats it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Purpose {

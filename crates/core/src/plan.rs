@@ -1,9 +1,9 @@
 //! Plans: what a backend carries out by itself, at every event, until it adopts the next one.
 //!
-//! A decision says what changes now. Between two decisions a CPU stands idle when its task sleeps or ends early, since
-//! asking a policy at each such event costs a way to user space and back. A plan tells a backend beforehand what to do
-//! then. It is plain data with a generation: a kernel-side scheduler adopts it as a block, and what really ran comes back
-//! as [`Residency`](crate::Residency).
+//! A decision says what changes now. Between two decisions a CPU stands idle when its task sleeps or ends early,
+//! because asking a policy at each such event costs a round trip to user space. A plan tells a backend beforehand what
+//! to do then. It is plain data with a generation number. A kernel-side scheduler adopts it as a whole, and reports
+//! what really ran as [`Residency`](crate::Residency).
 
 use crate::admission::Admission;
 use crate::decision::{Wait, WaitReason};
@@ -14,12 +14,12 @@ use crate::topology::CpuSet;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What a backend is to carry out from its adoption to that of the next plan.
+/// What a backend carries out from the adoption of this plan to the adoption of the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Rises with each plan of a run, from 1. A backend refuses one that is not above the last that it adopted.
     pub generation: u64,
-    /// What to do.
+    /// What the backend is to do.
     pub payload: Payload,
 }
 
@@ -27,18 +27,18 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
-    /// Who runs where until when, and who fills in.
+    /// Which task runs where and until when, and which tasks fill in.
     Schedule(Schedule),
 }
 
-/// Who runs where until when, and who takes a CPU whose task does not need it.
+/// Which task runs where and until when, and which tasks take a CPU whose task does not need it.
 ///
-/// Tasks without a seat wait, unless they fill in. A filler takes the CPU of an exclusive seat that stands empty, because its
-/// task sleeps, has ended, or its time is up, and gives it back at once when the seat's task wakes. Seats of whole
-/// cores are not filled: they serve a measurement.
+/// Tasks without a seat wait, unless they fill in. A filler takes the CPU of an exclusive seat that is empty, because
+/// the seat's task sleeps or has ended, or because its time is up. The filler gives the CPU back at once when the
+/// seat's task wakes. Seats of whole cores are not filled: they serve a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Who runs where.
+    /// Which task runs where.
     pub seats: Vec<Seat>,
     /// Tasks of one CPU that have begun and wait, in the policy's order.
     pub fillers: Vec<Filler>,
@@ -50,28 +50,28 @@ pub struct Schedule {
 /// A place in a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
-    /// Who has it.
+    /// The task that has it.
     pub task: TaskId,
-    /// Where it is.
+    /// Its CPUs, exclusive or shared.
     pub placement: Placement,
-    /// Until when; `None` until the next plan.
+    /// When the seat ends; `None`: at the next plan.
     pub until: Option<Nanos>,
 }
 
 /// A task that may fill an empty seat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filler {
-    /// Which.
+    /// The waiting task.
     pub task: TaskId,
     /// The CPUs that it may use; `None` for all.
     pub allowed: Option<CpuSet>,
 }
 
 impl Schedule {
-    /// The schedule that a decision leads to: `after` is the state once it is carried out, `waits` are the decision's, in the
-    /// policy's order.
+    /// The schedule that a decision leads to. `after` is the state once the decision is carried out; `waits` are the
+    /// decision's waits, in the policy's order.
     ///
-    /// While a task is measured in low contention nobody fills in: idle CPUs are part of the measurement.
+    /// While a task is measured in low contention, no task fills in: idle CPUs are part of the measurement.
     pub fn of(after: &Snapshot, waits: &[Wait], admission: Option<Admission>) -> Schedule {
         let running = || after.tasks.iter().filter_map(|task| Some((task, task.running.as_ref()?)));
         let seat = |(task, running): (&TaskView, &crate::Running)| Seat {
@@ -82,7 +82,7 @@ impl Schedule {
         let measures = running().any(|(_, running)| running.purpose != Purpose::Run);
         let filler = |wait: &Wait| {
             let task = after.task(wait.task).filter(|_| !measures)?;
-            // What has never run must be started first, which is not a kernel's to do.
+            // A task that has never run must be started first, which a kernel can't do.
             let can = task.cpus == 1 && task.control.place && task.control.freeze && !task.last_cpus.is_empty();
             let may = !matches!(wait.reason, WaitReason::Heavy { .. } | WaitReason::Unmeasured);
             (can && may && task.running.is_none()).then(|| Filler { task: task.id, allowed: task.allowed.clone() })

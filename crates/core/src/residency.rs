@@ -15,13 +15,13 @@ pub struct Residency {
     pub waiting: Nanos,
     /// When it last had a CPU; `None` before it had one.
     pub last_on_cpu: Option<Nanos>,
-    /// The part of `on_cpu` in which another task had a CPU too, for each other task with which that happened, in ascending
-    /// order of the tasks.
+    /// For each other task that had a CPU at the same time: the part of `on_cpu` in which it did. In ascending order of
+    /// the tasks.
     pub beside: Vec<(TaskId, Nanos)>,
 }
 
 impl Residency {
-    /// What has come since `earlier`.
+    /// The time that was added since `earlier`.
     pub fn since(&self, earlier: &Residency) -> Residency {
         let before = |task: TaskId| {
             let found = earlier.beside.binary_search_by_key(&task, |(other, _)| *other);

@@ -11,7 +11,7 @@ pub struct Rng {
     inner: ChaCha8Rng,
 }
 
-/// Where a generator stands.
+/// The position of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RngState {
     /// The run's seed.
@@ -33,7 +33,7 @@ impl Rng {
         rng
     }
 
-    /// Where it stands.
+    /// The position of this generator, for [`Rng::restore`].
     pub fn state(&self) -> RngState {
         RngState { seed: self.seed, position: self.inner.get_word_pos() as u64 }
     }
@@ -43,7 +43,7 @@ impl Rng {
         self.inner.next_u64()
     }
 
-    /// A uniform number below `bound`, which is at least 1; unbiased.
+    /// An unbiased uniform number below `bound`. A bound of 0 counts as 1.
     pub fn below(&mut self, bound: u64) -> u64 {
         let bound = bound.max(1);
         // Reject the few values above the largest multiple of `bound`.

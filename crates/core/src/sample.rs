@@ -13,23 +13,23 @@ use std::sync::Arc;
 pub type Counts = PerCounter<Reading<u64>>;
 
 impl Counts {
-    /// Nothing was counted, all for the same reason.
+    /// All counts absent, for the same reason.
     pub fn absent(why: Absence) -> Counts {
         Counts::from_fn(|_| Reading::Absent(why))
     }
 
-    /// What was counted since `earlier`.
+    /// What was counted since `earlier`. A counter that went backwards is absent.
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts::from_fn(|counter| {
             self[counter].and_then(|now| match earlier[counter] {
                 Reading::Value(before) => Reading::from_option(now.checked_sub(before), Absence::WentBackwards),
-                // An event that has just become readable says nothing of the interval before.
+                // An event that has just become readable says nothing about the interval before.
                 Reading::Absent(why) => Reading::Absent(why),
             })
         })
     }
 
-    /// Instructions per cycle; absent when either is, or when no cycle was counted.
+    /// Instructions per cycle; absent when either count is absent, or when no cycle was counted.
     pub fn ipc(&self) -> Reading<f64> {
         self[Counter::Cycles].and_then(|cycles| {
             self[Counter::Instructions].and_then(|instructions| {
@@ -46,20 +46,20 @@ impl Counts {
 /// What a backend reads of a task: cumulative since the task's start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Whose usage it is.
+    /// The task that used it.
     pub task: TaskId,
     /// CPU time of the task and its descendants.
     pub cpu_time: Reading<Nanos>,
     /// Events counted in the task and its descendants.
     pub counts: Counts,
-    /// The kernel shared the counters out in time: the counts are scaled estimates.
+    /// The kernel multiplexed the counters, so the counts are scaled estimates.
     pub multiplexed: bool,
-    /// Where its time really went, where the backend observes that.
+    /// Where its time really went; absent where the backend does not observe that.
     pub residency: Reading<Residency>,
 }
 
 impl Usage {
-    /// Zero of everything: where every task starts.
+    /// The usage of a task at its start: zero everywhere.
     pub fn zero(task: TaskId) -> Usage {
         Usage {
             task,
@@ -74,7 +74,7 @@ impl Usage {
 /// One interval of one task, from its placement, or the last sample, to now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Whose interval it is.
+    /// The task that was measured.
     pub task: TaskId,
     /// When the interval ended.
     pub at: Nanos,
@@ -96,10 +96,10 @@ pub struct Sample {
     pub cpu_time: Reading<Nanos>,
     /// Events counted in the interval.
     pub counts: Counts,
-    /// The kernel shared the counters out in time: the counts are scaled estimates.
+    /// The kernel multiplexed the counters, so the counts are scaled estimates.
     pub multiplexed: bool,
-    /// Length, co-runners and `whole_core` are what the backend observed, and not what was planned: see
-    /// [`Residency`].
+    /// Whether length, co-runners and `whole_core` are what the backend observed (see [`Residency`]) and not what was
+    /// planned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observed: bool,
 }

@@ -1,4 +1,4 @@
-//! All that a policy sees: plain data, which serialises, so that a decision can be replayed.
+//! Everything that a policy sees. It is plain data that can be serialised, so that a decision can be replayed.
 
 use crate::listed::one_of_each;
 use crate::placement::{Placement, Purpose};
@@ -12,19 +12,20 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
-    /// The wake-up that the last decision asked for.
+    /// The wake-up that the last decision asked for is due. Also given at the start, after a change of the machine's
+    /// CPUs, and when plans are given up. All CPUs are then given out anew.
     QuantumEnd,
     /// The lease of this task's placement ended before the quantum did.
     LeaseEnd(TaskId),
-    /// A task is there that was not before.
+    /// A task has arrived and may be started.
     Arrived(TaskId),
     /// A task ended, and its CPUs are free.
     Ended(TaskId),
     /// A sleeping task woke.
     Woke(TaskId),
-    /// The load on the memory bus fell: what did not fit may fit now.
+    /// The load on the memory bus fell: a task that did not fit may fit now.
     LoadFell,
-    /// A task has waited beyond its bound.
+    /// A task has become [overdue](TaskView::overdue).
     Starved(TaskId),
 }
 
@@ -40,7 +41,7 @@ one_of_each! {
     }
 }
 
-/// On what a task's progress is based.
+/// What a task's progress is based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgressBasis {
@@ -48,8 +49,8 @@ pub enum ProgressBasis {
     Ipc,
     /// Measured against a trace of a solo run, instruction by instruction.
     Trace,
-    /// Solo IPC is not known yet: the time run, as if no co-runner slowed the task. It is replaced by the measured
-    /// progress as soon as the first solo IPC is there.
+    /// Solo IPC is not known yet: executed time counts as progress, as if no co-runner slowed the task. The measured
+    /// progress replaces it as soon as the first solo IPC is known.
     #[default]
     Provisional,
     /// CPU time alone, where nothing can be counted: as if no co-runner ever slowed a task.
@@ -72,7 +73,7 @@ pub struct Estimates {
     /// Instructions per cycle in the last executed quantum.
     pub ipc: Reading<f64>,
     /// Instructions retired per millisecond of CPU time in the last executed quantum; a thousandth of that is MIPS. It
-    /// says what the task does while it has a core, also where the kernel shares the core out among several tasks.
+    /// is the task's speed while it has a core, even where the kernel time-shares the core.
     #[serde(default = "not_yet")]
     pub cpu_instructions: Reading<u64>,
     /// Lines read from memory per millisecond of CPU time in the last executed quantum.
@@ -88,8 +89,8 @@ pub struct Estimates {
     pub progress: Reading<f64>,
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
-    /// Instructions per cycle when alone over the instructions of the last executed interval, by a trace of a solo run
-    /// made before this run.
+    /// Instructions per cycle when alone, over the instructions of the last executed interval. It comes from the trace
+    /// of a solo run made before this run.
     #[serde(default = "no_trace")]
     pub trace_ipc: Reading<f64>,
     /// Quanta' worth of solo execution done so far, by that trace.
@@ -97,11 +98,11 @@ pub struct Estimates {
     pub trace_progress: Reading<f64>,
     /// Executed intervals so far, however short.
     pub executed: u32,
-    /// Time that the task has been placed.
+    /// Time for which the task has been placed.
     pub ran: Nanos,
 }
 
-/// What an event that was written before there was such a value says of it.
+/// The value of a field that an older recorded event lacks.
 fn not_yet<T>() -> Reading<T> {
     Reading::Absent(Absence::NotYetMeasured)
 }
@@ -138,22 +139,22 @@ impl Default for Estimates {
 /// A placement that is in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Running {
-    /// Where.
+    /// The CPUs, exclusive or shared.
     pub placement: Placement,
-    /// What for.
+    /// What the placement is for.
     pub purpose: Purpose,
-    /// Since when without a break.
+    /// When the task began to run without a break. Moves do not count as breaks.
     pub since: Nanos,
-    /// Until when it was granted; `None` until further notice.
+    /// When the lease ends; `None`: until further notice.
     pub lease_end: Option<Nanos>,
 }
 
 /// One task that has arrived and has not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskView {
-    /// Its number.
+    /// Its number in the run.
     pub id: TaskId,
-    /// Its name.
+    /// Its unique name.
     pub name: Arc<str>,
     /// Hardware threads that it needs at the same time.
     pub cpus: u32,
@@ -161,7 +162,7 @@ pub struct TaskView {
     pub allowed: Option<CpuSet>,
     /// Linux nice value.
     pub nice: i8,
-    /// Where it comes from.
+    /// Whether this run started it or found it running.
     pub origin: Origin,
     /// What may be done to it.
     pub control: Control,
@@ -171,13 +172,13 @@ pub struct TaskView {
     pub running: Option<Running>,
     /// It sleeps of its own accord and needs no CPU now.
     pub asleep: bool,
-    /// Since when it has waited; now, for a running one.
+    /// When its wait began; for a running task, now.
     pub waiting_since: Nanos,
-    /// It has waited beyond the run's bound on pauses: take it first.
+    /// It has waited for longer than the run's bound on pauses. A policy takes it first.
     pub overdue: bool,
     /// The CPUs that it ran on last.
     pub last_cpus: CpuSet,
-    /// What is known of it.
+    /// What was measured and estimated of it.
     pub estimates: Estimates,
 }
 
@@ -202,13 +203,13 @@ impl TaskView {
         }
     }
 
-    /// It runs, and a policy may not stop or move it: its CPUs are taken for good.
+    /// Whether it runs and a policy may not stop or move it. Its CPUs are then taken for good.
     pub fn is_fixed(&self) -> bool {
         self.running.is_some() && !(self.control.place && self.control.freeze)
     }
 
-    /// Whether it keeps its CPUs in a round of giving them out: between quanta (not `full`) whoever runs, at the end of
-    /// a quantum only a [fixed](TaskView::is_fixed) task.
+    /// Whether it keeps its CPUs when CPUs are given out. Between quanta (not `full`) every running task does; at the
+    /// end of a quantum only a [fixed](TaskView::is_fixed) task does.
     pub fn stays(&self, full: bool) -> bool {
         if full { self.is_fixed() } else { self.running.is_some() }
     }
@@ -217,11 +218,11 @@ impl TaskView {
 /// Everything a policy may know when it decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The machine.
+    /// The machine, with the CPUs that may be used now.
     pub machine: Arc<Machine>,
-    /// Now.
+    /// The present time.
     pub now: Nanos,
-    /// What led to the question; several things can happen at once.
+    /// Why the policy is asked. Several things can happen at once.
     pub triggers: Vec<Trigger>,
     /// Every task that has arrived and not ended, in ascending order of their numbers.
     pub tasks: Vec<TaskView>,
@@ -233,7 +234,7 @@ impl Snapshot {
         self.tasks.binary_search_by_key(&id, |task| task.id).ok().map(|ix| &self.tasks[ix])
     }
 
-    /// Whether the whole machine is to be shared out anew, and not only what became free be filled.
+    /// Whether all CPUs are to be given out anew. If not, only free CPUs are filled.
     pub fn is_quantum_end(&self) -> bool {
         self.triggers.contains(&Trigger::QuantumEnd)
     }

@@ -1,4 +1,4 @@
-//! What a task does alone, instruction by instruction, as a solo run recorded it.
+//! A task's solo IPC, instruction by instruction, as a solo run recorded it.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,16 +24,16 @@ impl From<SoloPoint> for (u64, f64) {
     }
 }
 
-/// A trace that can't be one.
+/// Why a list of points is not a trace.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SoloTraceError {
-    /// There is no point.
+    /// The list has no point.
     #[error("the trace has no point")]
     Empty,
     /// Instructions do not grow from point to point.
     #[error("point {0} of the trace does not have more instructions than the one before it")]
     Order(usize),
-    /// An IPC that is not above 0.
+    /// An IPC is not a finite number above 0.
     #[error("point {index} of the trace has the IPC {ipc}; expected a number above 0")]
     Ipc {
         /// The point, from 0.
@@ -43,7 +43,8 @@ pub enum SoloTraceError {
     },
 }
 
-/// A task's IPC alone, keyed by the instructions that it has done: what Perf&Fair's Oracle knows beforehand (section 6).
+/// A task's IPC alone, keyed by the instructions that it has done: what Perf&Fair's Oracle knows beforehand (section
+/// 6).
 ///
 /// ```
 /// use cosched_core::SoloTrace;
@@ -66,7 +67,7 @@ impl SoloTrace {
     /// A trace of these points, in the order of their instructions.
     ///
     /// # Errors
-    /// There is none, they do not ascend, or an IPC is not a number above 0.
+    /// There is no point, the instructions do not ascend, or an IPC is not a finite number above 0.
     pub fn new<P: Into<SoloPoint>>(points: Vec<P>) -> Result<SoloTrace, SoloTraceError> {
         let points: Vec<SoloPoint> = points.into_iter().map(Into::into).collect();
         let mut cycles = Vec::with_capacity(points.len());
@@ -85,7 +86,7 @@ impl SoloTrace {
         if points.is_empty() { Err(SoloTraceError::Empty) } else { Ok(SoloTrace { points, cycles }) }
     }
 
-    /// Its points.
+    /// The points, in ascending order of their instructions.
     pub fn points(&self) -> &[SoloPoint] {
         &self.points
     }
@@ -97,8 +98,8 @@ impl SoloTrace {
 
     /// Instructions per cycle that the task had alone from its instruction `from` to its instruction `to`.
     ///
-    /// Behind the end of the trace the IPC of its last stretch goes on, since two runs of one program never retire quite
-    /// the same number of instructions. Of an empty range it is the IPC at that place.
+    /// Beyond the end of the trace the IPC of the last stretch holds, because two runs of one program never retire
+    /// exactly the same number of instructions. An empty range has the IPC at its place.
     pub fn ipc_over(&self, from: u64, to: u64) -> f64 {
         if from >= to {
             return self.points[self.stretch(from)].ipc;

@@ -53,10 +53,10 @@ impl Default for Control {
     }
 }
 
-/// What the loop is told of a task before the run.
+/// A task as the loop gets it before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
-    /// Its number.
+    /// Its number in the run.
     pub id: TaskId,
     /// Its unique name.
     pub name: String,
@@ -68,11 +68,11 @@ pub struct TaskSpec {
     pub allowed: Option<CpuSet>,
     /// Linux nice value, -20 to 19.
     pub nice: i8,
-    /// Where it comes from.
+    /// Whether this run starts it or finds it running.
     pub origin: Origin,
     /// What may be done to it.
     pub control: Control,
-    /// What is known of it from an earlier run alone.
+    /// What an earlier run of the task alone measured.
     pub solo: SoloProfile,
 }
 
@@ -118,9 +118,9 @@ pub enum Exit {
         /// The kernel ended it because memory ran out.
         oom: bool,
     },
-    /// It could not be started.
+    /// It could not be started, for this reason.
     NotStarted(String),
-    /// It ended, and nobody can know how (an adopted task).
+    /// It ended, and how is not known (an adopted task).
     Unknown,
 }
 

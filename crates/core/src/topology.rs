@@ -26,7 +26,7 @@ pub const MAX_CPU: u32 = 65_535;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a list of CPUs; expected numbers and ranges, as in `0-3,8`")]
 pub struct CpuListError {
-    /// What was given.
+    /// The text that was given.
     pub text: String,
 }
 
@@ -63,7 +63,7 @@ impl CpuSet {
         self.trim();
     }
 
-    /// Sets are equal when their words are: none at the end is zero.
+    /// Drops zero words at the end, so that equal sets have equal words.
     fn trim(&mut self) {
         while self.words.last() == Some(&0) {
             self.words.pop();
@@ -196,7 +196,7 @@ impl<'de> Deserialize<'de> for CpuSet {
 /// One CPU and where it sits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// The kernel's number.
+    /// The kernel's number of this CPU.
     pub id: CpuId,
     /// Index of its core in [`Machine::cores`].
     pub core: usize,
@@ -244,25 +244,25 @@ pub enum MachineError {
     /// No CPU may be used.
     #[error("the machine `{name}` has no usable CPU")]
     NoCpu {
-        /// The machine.
+        /// The machine's name.
         name: String,
     },
     /// CPUs are listed twice or not in ascending order.
     #[error("CPU {cpu} of the machine `{name}` is listed twice or out of order")]
     Order {
-        /// The machine.
+        /// The machine's name.
         name: String,
-        /// The CPU.
+        /// The kernel's number of the CPU.
         cpu: u32,
     },
-    /// A CPU's core, cache, domain or type is not the one that lists it.
+    /// A CPU refers to a core, cache or memory domain that does not list it, or to a core type that does not exist.
     #[error("CPU {cpu} of the machine `{name}`: its {what} does not list it")]
     Dangling {
-        /// The machine.
+        /// The machine's name.
         name: String,
-        /// The CPU.
+        /// The kernel's number of the CPU.
         cpu: u32,
-        /// Which of its places.
+        /// What it refers to, in words.
         what: &'static str,
     },
 }

@@ -100,7 +100,7 @@ impl Rate {
 }
 
 listed_enum! {
-    /// Why a value is not there.
+    /// Why a value is absent.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Absence {
@@ -132,13 +132,13 @@ listed_enum! {
         NoEnergyMeter,
         /// Real time has no meaning in a simulation.
         Simulated,
-        /// The counter hardware does not hold this event beside the more needed ones.
+        /// The hardware has too few counters for this event beside the more needed ones.
         DoesNotFit,
         /// All cores are of one type.
         OneCoreType,
-        /// The kernel does not tell the value.
+        /// The kernel does not report the value.
         NotTold,
-        /// Some of the tasks that the figure is made of lack theirs.
+        /// Some of the tasks that the figure is computed from lack their value.
         SomeTasksLackIt,
         /// The backend has no such mechanism.
         NotOffered,
@@ -163,9 +163,9 @@ impl Absence {
             Absence::NotStarted => "did not start",
             Absence::NoEnergyMeter => "no energy meter",
             Absence::Simulated => "simulated",
-            Absence::DoesNotFit => "the counters do not hold it beside the more needed events",
+            Absence::DoesNotFit => "too few hardware counters for it beside the more needed events",
             Absence::OneCoreType => "all cores are of one type",
-            Absence::NotTold => "the kernel does not tell",
+            Absence::NotTold => "the kernel does not report it",
             Absence::SomeTasksLackIt => "some jobs lack it",
             Absence::NotOffered => "this backend does not offer it",
         }
@@ -221,7 +221,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// Applies `f`, which may find a reason of its own.
+    /// Applies `f` to the value, if there is one. `f` may return a reason of its own.
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Reading<U>) -> Reading<U> {
         match self {
             Reading::Value(value) => f(value),
@@ -234,7 +234,7 @@ impl<T> Reading<T> {
         matches!(self, Reading::Value(_))
     }
 
-    /// The value of an option, or `why` it is absent.
+    /// The option's value; without one, absent for the reason `why`.
     pub fn from_option(value: Option<T>, why: Absence) -> Reading<T> {
         value.map_or(Reading::Absent(why), Reading::Value)
     }

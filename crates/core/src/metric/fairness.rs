@@ -1,4 +1,4 @@
-//! How fair a run is: whether all tasks are slowed down alike, and how long one has to wait.
+//! How fair a run is: whether all tasks are slowed down alike, and how long a task has to wait.
 
 use super::outcome::Outcomes;
 use crate::units::{Nanos, Reading};
@@ -16,7 +16,7 @@ pub fn unfairness(run: &Outcomes) -> Reading<f64> {
     run.slowdowns().map(|slowdowns| greatest(&slowdowns) / least(&slowdowns))
 }
 
-/// The greatest slowdown of any task: max s_i.
+/// The greatest slowdown of any task, > 0: max s_i.
 pub fn worst_slowdown(run: &Outcomes) -> Reading<f64> {
     run.slowdowns().map(|slowdowns| greatest(&slowdowns))
 }

@@ -1,9 +1,9 @@
 //! Figures of merit of a run: how fast, how fair, how frugal.
 //!
 //! [`METRICS`] is the one table of them; listings, the run record, the documentation and the tests go through it. Every
-//! metric is computed from [`Outcomes`] and is either a value or the reason why there is none: a metric over the
-//! slowdowns of all tasks has no value when one task lacks its slowdown, since a figure over the rest would be read as
-//! one over all.
+//! metric is computed from [`Outcomes`] and is either a value or the reason why there is none. A metric over the
+//! slowdowns of all tasks has no value when one task lacks its slowdown, because a figure over the rest would be read
+//! as one over all tasks.
 //!
 //! Symbols: n tasks; T_i = turnaround of task i, from its arrival to its end; S_i = its solo time, alone on the
 //! machine; s_i = T_i / S_i = its slowdown. Only + - x / are used, in the order of the tasks, so the same run gives
@@ -43,7 +43,7 @@ pub use speed::{antt, mean_ipc, stp, turnaround};
 
 use crate::units::Reading;
 
-/// Which way a metric is to go.
+/// Which direction of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Less is better.
@@ -53,7 +53,7 @@ pub enum Better {
 }
 
 impl Better {
-    /// In one word.
+    /// The direction in one word.
     pub fn text(self) -> &'static str {
         match self {
             Better::Lower => "lower",
@@ -62,7 +62,7 @@ impl Better {
     }
 }
 
-/// What a metric is made of, beside the run itself.
+/// What a metric needs to have a value, besides the run itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing that could be missing.
@@ -75,24 +75,24 @@ pub enum Needs {
     Energy,
 }
 
-/// One metric.
+/// A figure of merit of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its name, as in the run record's `metrics`; the unit comes last in it.
+    /// Its name in the run record's `metrics`; it ends with the unit, if there is one.
     pub name: &'static str,
     /// Its unit; `1` for a ratio.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Which direction is better.
     pub better: Better,
-    /// What it is made of.
+    /// What it needs to have a value.
     pub needs: Needs,
     /// What it means, in one line.
     pub meaning: &'static str,
-    /// What it tells, in a few words for whoever meets it in a summary.
+    /// What it tells, in a few words for readers of a summary.
     pub hint: &'static str,
-    /// Its equation.
+    /// Its equation, in the symbols of this module.
     pub equation: &'static str,
-    /// Where it comes from.
+    /// The publication that it comes from.
     pub source: &'static str,
     compute: fn(&Outcomes) -> Reading<f64>,
 }

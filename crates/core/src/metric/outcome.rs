@@ -3,7 +3,7 @@
 use crate::run::{RunResult, TaskResult};
 use crate::units::{Absence, Nanos, Reading};
 
-/// What matters of one task.
+/// The figures of one task that metrics use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// From its arrival to its end; absent when it did not end, or did not do its work.
@@ -17,10 +17,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of a task with its solo time.
+    /// The outcome of a task, with its solo time.
     ///
-    /// The turnaround of a task that did not end with code 0 is absent: one that failed after a second did not do its
-    /// work in a second, and would pass for the fastest of all.
+    /// The turnaround of a task that did not end with code 0 is absent: a task that failed after a second did not do
+    /// its work in a second, but it would look like the fastest of all.
     pub fn of(task: &TaskResult, solo: Reading<Nanos>) -> Outcome {
         let turnaround = match (&task.exit, task.turnaround()) {
             (Some(exit), Some(turnaround)) if exit.ok() => Reading::Value(turnaround),
@@ -32,7 +32,7 @@ impl Outcome {
 
     /// Turnaround / solo time, above 0; 1 is as fast as alone (the slowdown in the unfairness of Perf&Fair, section 6).
     ///
-    /// Absent when either time is, or is zero.
+    /// Absent when either time is absent or zero.
     pub fn slowdown(&self) -> Reading<f64> {
         self.turnaround.and_then(|turnaround| {
             self.solo.and_then(|solo| {
@@ -48,7 +48,7 @@ impl Outcome {
     }
 }
 
-/// What matters of a run.
+/// The figures of a run that metrics use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcomes {
     /// Every task, in the order in which they were given.
@@ -60,12 +60,12 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// Of a run whose tasks' solo times are those of their profiles.
+    /// The outcomes of a run, with the solo times of the tasks' profiles.
     pub fn of(result: &RunResult) -> Outcomes {
         Outcomes::with_solo(result, |task| Reading::from_option(task.spec.solo.time, Absence::NoSoloTime))
     }
 
-    /// Of a run, with solo times from elsewhere.
+    /// The outcomes of a run, with the solo times that `solo` gives.
     pub fn with_solo(result: &RunResult, solo: impl Fn(&TaskResult) -> Reading<Nanos>) -> Outcomes {
         Outcomes {
             tasks: result.tasks.iter().map(|task| Outcome::of(task, solo(task))).collect(),
@@ -74,15 +74,16 @@ impl Outcomes {
         }
     }
 
-    /// Every task's slowdown.
+    /// Every task's slowdown; absent when a task lacks its own.
     pub fn slowdowns(&self) -> Reading<Vec<f64>> {
         all(self.tasks.iter().map(Outcome::slowdown))
     }
 }
 
-/// All the values; or, when some are absent, the reason if all are absent for the same one, else that some are.
+/// All values, if none is absent. If all are absent for the same reason, that reason; otherwise
+/// [`Absence::SomeTasksLackIt`].
 ///
-/// Of no task at all nothing can be said: none was started.
+/// Without any task the reason is [`Absence::NotStarted`].
 pub(super) fn all(readings: impl Iterator<Item = Reading<f64>>) -> Reading<Vec<f64>> {
     let mut values = Vec::new();
     let mut reasons = Vec::new();

@@ -10,10 +10,11 @@ pub fn turnaround(run: &Outcomes) -> Reading<f64> {
 
 /// System throughput, in (0, n] when no task is faster than alone: STP = sum 1 / s_i (Eyerman and Eeckhout, 2008).
 ///
-/// The paper's tasks share the machine all the time, so there it is the speed at a moment, at most the number of CPUs.
-/// Here a slowdown counts from the arrival, with the wait for a CPU, and the sum goes over tasks that ran after each
-/// other as well: with n tasks in a queue for C CPUs and no contention, s_i = 1, 1, ..., 2, 2, ..., and the sum is C (1 +
-/// 1/2 + 1/3 + ...), beyond C. It compares runs of the same batch, and is no number of busy CPUs.
+/// In the paper all tasks share the machine all the time. There STP is the speed at one moment, and at most the number
+/// of CPUs. Here a slowdown counts from the task's arrival and includes the wait for a CPU, and the sum also covers
+/// tasks that ran one after another. With n tasks in a queue for C CPUs and no contention, s_i = 1, 1, ..., 2, 2, ...,
+/// and the sum is C (1 + 1/2 + 1/3 + ...), which exceeds C. So STP compares runs of the same batch here; it is not a
+/// number of busy CPUs.
 pub fn stp(run: &Outcomes) -> Reading<f64> {
     run.slowdowns().map(|slowdowns| slowdowns.iter().map(|s| 1.0 / s).sum())
 }

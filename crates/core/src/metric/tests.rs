@@ -160,7 +160,7 @@ proptest! {
         prop_assert!(value("antt", &run) * value("stp", &run) * slack >= n);
     }
 
-    /// Doubling every solo time is exact, halves every slowdown and changes no judgement of fairness.
+    /// Doubling every solo time is exact. It halves every slowdown and changes no figure of fairness.
     #[test]
     fn fairness_does_not_depend_on_the_scale(run in mixes()) {
         let mut doubled = run.clone();
@@ -187,7 +187,7 @@ proptest! {
         prop_assert!((value("antt", &run) - factor as f64).abs() < 1e-9 * factor as f64);
     }
 
-    /// One task without its slowdown takes the value from every figure over slowdowns, and from no other.
+    /// When one task lacks its slowdown, every figure over slowdowns is absent, and no other.
     #[test]
     fn one_missing_solo_time(run in mixes(), which in 0usize..40) {
         let mut holed = run.clone();

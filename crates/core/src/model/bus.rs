@@ -1,4 +1,4 @@
-//! Contention on the memory bus (EFS, Eqs. 1-12): what several tasks make of each other's speed.
+//! Contention on the memory bus (EFS, Eqs. 1-12): how much several tasks slow each other down.
 //!
 //! | symbol | here | meaning | range |
 //! | --- | --- | --- | --- |
@@ -38,7 +38,7 @@ pub(super) struct Sums {
 
 /// The free share of the bus on which a set of tasks settles: the solution of EFS, Eq. 10.
 ///
-/// It is all that is needed to know the speed of each task of the set, and it is plain data without allocation.
+/// The speed of each task of the set follows from it alone. It is plain data without allocation.
 ///
 /// ```
 /// use cosched_core::model::bus::Equilibrium;
@@ -133,8 +133,8 @@ impl Equilibrium {
     }
 }
 
-/// What a set of tasks does when it runs together: the result of [`predict`], reusable so that a scheduler that
-/// predicts all the time does not allocate.
+/// The result of [`predict`]: what a set of tasks does when it runs together. It can be reused, so that a scheduler
+/// that predicts all the time does not allocate.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prediction {
     /// `u_i` of each task, in the order of the demands, from 0 to `b_i`.
@@ -176,7 +176,7 @@ pub fn predict(solo: &[f64], into: &mut Prediction) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// The same as [`predict`] into slices of the caller, for callers that have no heap: returns the equilibrium and the
+/// As [`predict`], but writes into the caller's slices, for callers that have no heap. Returns the equilibrium and the
 /// throughput `T`.
 ///
 /// ```
@@ -205,7 +205,8 @@ pub fn predict_into(
     Ok((equilibrium, throughput))
 }
 
-/// `T`, the throughput of a set of tasks (EFS, Eq. 12), in tasks' worth of solo progress, when nothing else is asked.
+/// `T`, the throughput of a set of tasks (EFS, Eq. 12), in tasks' worth of solo progress, for callers that need nothing
+/// else.
 ///
 /// Any `n` tasks have a throughput between 1 and `n`; no task at all has 0. It never rises with any demand.
 ///
@@ -227,8 +228,8 @@ pub fn throughput(solo: &[f64]) -> Result<f64, ModelError> {
 /// `b`, the solo utilisation of a task that was measured at `u` while the bus had the free share `free = D = 1 - U`
 /// (EFS, Eq. 9). Both from 0 to 1.
 ///
-/// It takes `D` and not `U`, so that a caller who knows `D` well loses nothing near saturation. At `D = 0` every task
-/// with `u > 0` has the limit `b = 1`.
+/// It takes `D` and not `U`, so that a caller that knows `D` well loses no digits near saturation. At `D = 0` every
+/// task with `u > 0` has the limit `b = 1`.
 ///
 /// ```
 /// use cosched_core::model::bus::solo_utilisation;
@@ -252,9 +253,9 @@ pub fn solo_utilisation(u: f64, free: f64) -> Result<f64, ModelError> {
 pub struct Inversion {
     /// `U`, the total as it was used, from 0 to 1.
     pub total: f64,
-    /// The total as it was measured, when it was not usable as it is and had to be brought into range: above 1, because
-    /// counters and the calibrated service rate have errors, or, if the caller measured it by itself, below the
-    /// greatest single utilisation.
+    /// The total as it was measured, if it was out of range and was clamped; else `None`. It can be above 1, because
+    /// counters and the calibrated service rate have errors. A total that the caller measured by itself can also be
+    /// below the greatest single utilisation.
     pub clamped_from: Option<f64>,
 }
 
@@ -304,7 +305,7 @@ pub fn solo_utilisations(measured: &[f64], total: Option<f64>, solo: &mut [f64])
 /// `U` or `u_i` from a count of bus accesses in an interval: `accesses / (mu dt)` (EFS, Eq. 18).
 ///
 /// `mu` is the service rate of the bus (accesses/s), `interval_s` the length of the interval `dt` (s). The result has
-/// no unit, is 0 at the least, and may exceed 1 by errors of measurement: [`solo_utilisations`] deals with that.
+/// no unit, is at least 0, and may exceed 1 by errors of measurement: [`solo_utilisations`] deals with that.
 ///
 /// ```
 /// use cosched_core::model::bus::utilisation_of_accesses;
@@ -352,7 +353,7 @@ fn start(n: usize, sum: f64) -> f64 {
     let q = 1.0 - b;
     let (square, linear) = (q * (n - 1.0), b * n * n - q * (n - 2.0));
     let discriminant = (linear * linear + 4.0 * square * q).sqrt();
-    // The form of the root that adds numbers of one sign.
+    // This form of the root adds numbers of one sign only.
     let free = if linear >= 0.0 { 2.0 * q / (linear + discriminant) } else { (discriminant - linear) / (2.0 * square) };
     // The sum of demands just below 1 may round to n.
     free.clamp(f64::EPSILON * f64::EPSILON, 1.0).sqrt()
@@ -365,7 +366,7 @@ fn start(n: usize, sum: f64) -> f64 {
 fn solve(solo: &[f64], start: f64) -> f64 {
     /// Leaves an error of some 2e-14 in `d`, by the bound above.
     const LAST_STEP: f64 = 1e-7;
-    /// Far above the number of steps of any input that was found; only a guard.
+    /// Only a guard: far above the number of steps that any known input needs.
     const MOST_STEPS: u32 = 100;
 
     let (mut low, mut high) = (0.0, 1.0);
@@ -400,8 +401,8 @@ fn solve(solo: &[f64], start: f64) -> f64 {
 
 /// Sums over all tasks at `d`; the sums over the speeds only if `SPEED`.
 ///
-/// Four running sums side by side, in an order that is written down here and so the same on every machine, let the
-/// compiler use vector instructions.
+/// Four running sums side by side let the compiler use vector instructions. Their order is fixed here, so every machine
+/// gets the same result.
 #[inline]
 pub(super) fn sums<const SPEED: bool>(solo: &[f64], d: f64) -> Sums {
     let mut lanes = [[0.0; 4]; 4];

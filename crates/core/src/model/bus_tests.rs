@@ -113,7 +113,7 @@ fn limits() {
     check(&[0.75, 0.0, 0.0], &[1.0, 1.0, 1.0], 0.25);
     check(&[1.0; 4], &[0.25; 4], 0.0);
     check(&[1.0, 0.0, 1.0], &[0.5, 1.0, 0.5], 0.0);
-    // Beside a task that is never off the bus, one that ever needs it waits for ever.
+    // Beside a task that always uses the bus, a task that needs it at all waits for ever.
     check(&[1.0, 1e-300, 1.0 - 1e-16], &[1.0, 0.0, 0.0], 0.0);
     assert_eq!(throughput(&[]).unwrap(), 0.0);
 }
@@ -125,7 +125,7 @@ fn demands_just_below_one_share_unequally() {
     assert!((equilibrium.utilisation(1.0 - 1e-6) - 0.001).abs() < 2e-6);
     assert!((equilibrium.utilisation(1.0 - 1e-12) - 0.999).abs() < 2e-6);
     assert!((equilibrium.free() / 1e-12 - 0.998).abs() < 1e-3);
-    // A free share far below the last digit of the total is still known.
+    // A free share keeps its digits even where it is far below the last digit of the total.
     let equilibrium = Equilibrium::of(&[1.0 - f64::EPSILON; 100]).unwrap();
     assert_eq!(equilibrium.total(), 1.0);
     assert!((equilibrium.free() / (f64::EPSILON * 1e-4) - 1.0).abs() < 1e-9);
@@ -180,10 +180,10 @@ fn clamping_is_reported() {
     let inversion = solo_utilisations(&[0.6, 0.5, 0.0], None, &mut solo).unwrap();
     assert_eq!(inversion, Inversion { total: 1.0, clamped_from: Some(1.1) });
     assert_eq!(solo, [1.0, 1.0, 0.0]);
-    // A total of its own that is less than one of its parts.
+    // A separately measured total that is less than one of its parts.
     let inversion = solo_utilisations(&[0.6, 0.1, 0.0], Some(0.5), &mut solo).unwrap();
     assert_eq!(inversion, Inversion { total: 0.6, clamped_from: Some(0.5) });
-    // A total above the sum belongs to somebody else on the chip.
+    // The part of a total above the sum belongs to others on the chip.
     let inversion = solo_utilisations(&[0.2, 0.1, 0.0], Some(0.5), &mut solo).unwrap();
     assert_eq!(inversion, Inversion { total: 0.5, clamped_from: None });
     assert_eq!(solo[2], 0.0);
@@ -214,7 +214,7 @@ proptest! {
 
     #[test]
     fn agrees_with_the_dense_newton_method_on_mixtures(solo in prop::collection::vec(0.001..0.999, 2..12)) {
-        // Should the oracle leave the domain there is nothing to compare with; it does so in no case that was seen.
+        // If the oracle leaves the domain there is nothing to compare with. No known case does so.
         let oracle = dense_newton(&solo);
         prop_assert!(oracle.is_some());
         let equilibrium = Equilibrium::of(&solo).unwrap();

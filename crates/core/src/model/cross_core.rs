@@ -27,13 +27,13 @@ pub struct CoreSample {
 /// One program, run alone on both types of core: what [`fit`] learns from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorePair {
-    /// On type `i`, from which the prediction goes out.
+    /// What was measured on type `i`, from which performance is predicted.
     pub from: CoreSample,
     /// `MIPS_j` on type `j`, which is predicted (million instructions/s).
     pub to_mips: f64,
 }
 
-/// The coefficients with which performance on type `i` tells that on type `j`.
+/// The coefficients that predict performance on type `j` from that on type `i`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regression {
     /// `alpha`, MIPS on `j` for each MIPS on `i`.
@@ -47,8 +47,8 @@ pub struct Regression {
 impl Regression {
     /// `MIPS_j = alpha MIPS_i + beta LLCMS_i + gamma` (MIPS) (lucky, section 2.2).
     ///
-    /// The plane knows no bounds: far from the programs it was fitted to it can fall below 0, and a caller must not
-    /// take that for a performance. [`benefit`] refuses it.
+    /// The plane has no bounds: far from the programs that it was fitted to, it can fall below 0. A negative value is
+    /// not a performance, and [`benefit`] refuses it.
     ///
     /// ```
     /// use cosched_core::model::cross_core::{CoreSample, Regression};
@@ -67,7 +67,7 @@ pub struct RegressionFit {
     /// The coefficients.
     pub regression: Regression,
     /// `R^2`, the share of the variance that the regression explains, from 0 to 1. `None` when all `MIPS_j` are equal
-    /// and there is nothing to explain. The paper's correlation coefficient is the root of it.
+    /// and there is nothing to explain. The paper's correlation coefficient is its root.
     pub r2: Option<f64>,
 }
 
@@ -260,7 +260,7 @@ pub fn benefit(big: &CoreType, big_mips: f64, small: &CoreType, small_mips: f64)
 }
 
 /// `tickets = 100 x benefit` (lucky, section 3, step 3), rounded to the nearest whole number, and at least 1, so that
-/// nobody is shut out of the big cores for ever (ours). At most `u32::MAX`.
+/// no thread is shut out of the big cores for ever (ours). At most `u32::MAX`.
 ///
 /// ```
 /// use cosched_core::model::cross_core::tickets;

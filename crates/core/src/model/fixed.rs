@@ -1,5 +1,5 @@
-//! Integer logarithms: what the [`admission_table`](super::admission_table) computes with where a kernel has no
-//! floating point and no division to spare.
+//! Integer logarithms. The [`admission_table`](super::admission_table) computes with them, because a kernel has no
+//! floating point and no fast division.
 
 /// Binary digits of a logarithm after the point: logarithms come in units of 2^-12 octave.
 pub(super) const LOG_DIGITS: u32 = 12;
@@ -73,7 +73,7 @@ impl Logarithms {
 pub(super) const FRACTION_DIGITS: u32 = 12;
 
 /// `part / whole` in units of 2^-12, rounded down, for `part <= whole` and `whole` above 0: long division, one digit a
-/// step, because a kernel's processor may have no fast one.
+/// step, because the processor may have no fast division.
 #[inline]
 pub(super) fn fraction(mut part: u64, whole: u64) -> u64 {
     if part >= whole {

@@ -1,7 +1,7 @@
 //! A lottery over a changing set of holders (lucky, section 3), with O(log m) draw and update.
 //!
 //! The paper's implementation walks a list, O(m), and names a tree as the remedy for hundreds of threads. This is a
-//! binary indexed tree: node `i` holds the tickets of the `i & -i` slots that end with slot `i`. It knows no random
+//! binary indexed tree: node `i` holds the tickets of the `i & -i` slots that end with slot `i`. It makes no random
 //! numbers: the caller draws them, so that the same seed gives the same winners everywhere.
 
 use thiserror::Error;
@@ -11,14 +11,15 @@ use thiserror::Error;
 pub struct Slot(u32);
 
 impl Slot {
-    /// The slot as an index from 0, below the greatest number of holders there ever was: for arrays beside the lottery.
+    /// The slot as an index for arrays beside the lottery: from 0, below the greatest number of holders that there ever
+    /// was.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Why a [`Lottery`] refuses a change. It is then as it was.
+/// Why a [`Lottery`] refuses a change. The lottery is then unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LotteryError {
     /// The slot was never given out, or its holder was removed.
@@ -47,7 +48,7 @@ pub enum LotteryError {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lottery {
-    /// Tickets of each slot; `None` where nobody is.
+    /// Tickets of each slot; `None` where there is no holder.
     tickets: Vec<Option<u32>>,
     /// Sums: entry `i - 1` covers the slots `i - (i & -i)` to `i - 1`.
     tree: Vec<u64>,
@@ -56,7 +57,7 @@ pub struct Lottery {
 }
 
 impl Lottery {
-    /// Nobody.
+    /// A lottery without holders.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -80,13 +81,13 @@ impl Lottery {
         self.total
     }
 
-    /// The tickets of a holder.
+    /// The tickets of a holder; `None` if the slot has no holder.
     #[must_use]
     pub fn tickets(&self, slot: Slot) -> Option<u32> {
         self.tickets.get(slot.index()).copied().flatten()
     }
 
-    /// A new holder, in O(log m). Somebody with no ticket may take part but never wins.
+    /// Adds a holder, in O(log m). A holder without tickets may take part but never wins.
     ///
     /// # Errors
     /// [`LotteryError::Full`] after 2^32 holders at one time.
@@ -112,10 +113,10 @@ impl Lottery {
         Ok(slot)
     }
 
-    /// Gives a holder another number of tickets, in O(log m).
+    /// Sets the number of tickets of a holder, in O(log m).
     ///
     /// # Errors
-    /// [`LotteryError::NoHolder`].
+    /// [`LotteryError::NoHolder`] when the slot has no holder.
     pub fn set(&mut self, slot: Slot, tickets: u32) -> Result<(), LotteryError> {
         let before = self.tickets(slot).ok_or(LotteryError::NoHolder(slot))?;
         self.tickets[slot.index()] = Some(tickets);
@@ -126,7 +127,7 @@ impl Lottery {
     /// Removes a holder, in O(log m), and returns its tickets.
     ///
     /// # Errors
-    /// [`LotteryError::NoHolder`].
+    /// [`LotteryError::NoHolder`] when the slot has no holder.
     pub fn remove(&mut self, slot: Slot) -> Result<u32, LotteryError> {
         let tickets = self.tickets(slot).ok_or(LotteryError::NoHolder(slot))?;
         self.add(slot, 0_u64.wrapping_sub(u64::from(tickets)));
@@ -135,8 +136,8 @@ impl Lottery {
         Ok(tickets)
     }
 
-    /// Who holds this ticket, in O(log m). Tickets are numbered from 0 to below [`total`](Self::total), in the order of
-    /// the slots.
+    /// The holder of this ticket, in O(log m). Tickets are numbered from 0 to below [`total`](Self::total), in the
+    /// order of the slots.
     #[must_use]
     pub fn holder(&self, ticket: u64) -> Option<Slot> {
         if ticket >= self.total {
@@ -157,7 +158,7 @@ impl Lottery {
         Some(Slot(node as u32))
     }
 
-    /// The winner for a random number that is uniform over all 64 bits; nobody if there are no tickets (lucky, steps 4
+    /// The winner for a random number that is uniform over all 64 bits; `None` if there are no tickets (lucky, steps 4
     /// and 5). A holder wins in proportion to its tickets, up to one part in 2^64 / total.
     #[must_use]
     pub fn draw(&self, random: u64) -> Option<Slot> {

@@ -6,18 +6,20 @@
 //! that need it wait, on cores that go on burning power. How bad this is depends on one figure for each program: the
 //! share of its time for which it keeps the bus busy when it runs alone, its solo utilisation or demand `b`.
 //!
-//! 1. What is measured is another figure, the utilisation `u` under contention. [`bus`] turns the `u` of all running
+//! 1. Counters measure another figure, the utilisation `u` under contention. [`bus`] turns the `u` of all running
 //!    programs into their `b` (EFS, Eq. 9), and the `b` of any set of programs into the speed of each and the
 //!    throughput of all (Eqs. 10-12).
 //! 2. [`window`] predicts the demand in the next interval from those measured before (Eq. 20).
-//! 3. [`power`] says what so many active cores cost, and with the throughput what a piece of work costs (Eqs. 13-15).
-//! 4. [`threshold`] turns the question around: how demanding may one more program be before the core it wakes
+//! 3. [`power`] gives the power of a number of active cores and, with the throughput, the energy of a piece of work
+//!    (Eqs. 13-15).
+//! 4. [`threshold`] turns the question around: how demanding may one more program be before the core that it wakes
 //!    costs more than it brings (Eq. 16)? [`admission_table`] answers that in bounded time with integers, for
 //!    schedulers in a kernel.
-//! 5. What is turned away must not be turned away for ever: [`starvation`] (Eqs. 21-24).
+//! 5. A program that is turned away must not wait for ever: [`starvation`] says when it has waited too long (Eqs.
+//!    21-24).
 //!
-//! On processors with big and small cores the question is who gets a big one. [`cross_core`] predicts what a thread
-//! would do on the other type, and how efficiently; [`lottery`] draws the winner in proportion to that.
+//! On processors with big and small cores the question is which thread gets a big one. [`cross_core`] predicts what a
+//! thread would do on the other type, and how efficiently; [`lottery`] draws the winner in proportion to that.
 //!
 //! ```
 //! use cosched_core::model::{bus, power::{PowerModel, energy_per_work}, threshold::{Objective, threshold}};
@@ -35,8 +37,8 @@
 //! ```
 //!
 //! # Conventions
-//! Demands, utilisations and speeds are shares from 0 to 1. Times are whole nanoseconds, powers watts. Input outside of
-//! the stated range is refused with a [`ModelError`], never mended in silence. Only sums, differences, products,
+//! Demands, utilisations and speeds are shares from 0 to 1. Times are whole nanoseconds, powers watts. Input outside
+//! the stated range is refused with a [`ModelError`], never corrected silently. Only sums, differences, products,
 //! quotients and square roots are used, which every machine computes to the same last digit.
 //!
 //! # Sources

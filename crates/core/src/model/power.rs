@@ -92,9 +92,9 @@ impl PowerModel {
 /// throughput it is infinite.
 ///
 /// ```
-/// use cosched_core::model::power::energy_per_work;
-/// // Four undisturbed tasks on the machine of EFS, Eq. 25 cost less each than one alone, for they share the 26.6 W.
-/// assert!(energy_per_work(85.8, 4.0)? < energy_per_work(49.2, 1.0)?);
+/// use cosched_core::model::power::energy_per_work; // Four undisturbed tasks on the machine of EFS, Eq. 25 cost less
+/// each than one alone, because they share the 26.6 W. assert!(energy_per_work(85.8, 4.0)? < energy_per_work(49.2,
+/// 1.0)?);
 /// # Ok::<(), cosched_core::model::ModelError>(())
 /// ```
 ///
@@ -106,7 +106,7 @@ pub fn energy_per_work(watts: f64, throughput: f64) -> Result<f64, ModelError> {
     Ok(if throughput == 0.0 { f64::INFINITY } else { watts / throughput })
 }
 
-/// A power measurement: so many cores active, so many watts.
+/// A measurement of the power with a number of active cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerPoint {
     /// Number of active cores.
@@ -122,13 +122,13 @@ pub struct PowerFit {
     pub model: PowerModel,
     /// Root of the mean squared deviation of the measurements from the model (W).
     pub deviation_w: f64,
-    /// Whether the measurements fell somewhere while cores became active, so that these numbers of cores had to share
-    /// their mean: no step of the model is negative.
+    /// Whether the measured power fell somewhere as more cores became active. These numbers of cores then share their
+    /// mean, so that no step of the model is negative.
     pub levelled: bool,
 }
 
-/// The steps `P_k` that fit measured powers best, in the sense of least squares, under the condition that no step is
-/// negative (EFS, section 5.1, which averages runs for each number of active cores; the condition is ours).
+/// The steps `P_k` that fit measured powers best by least squares, under the condition that no step is negative (EFS,
+/// section 5.1, which averages runs for each number of active cores; the condition is ours).
 ///
 /// Several measurements for the same number of cores are averaged. A number of cores that was not measured between two
 /// that were lies on the straight line between them.

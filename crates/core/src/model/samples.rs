@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// So many cases, the same in every run.
+/// A configuration with this number of cases, the same in every run.
 pub(super) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,

@@ -30,7 +30,7 @@ pub struct Starvation {
     pub least_period_ns: u64,
     /// Period for each task when there are many (ns): 4 ms in Eq. 21.
     pub per_task_ns: u64,
-    /// From so many tasks on the period grows with their number: 5 in Eq. 21.
+    /// From this number of tasks on, the period grows with their number: 5 in Eq. 21.
     pub many: u64,
     /// `c_l` of Eq. 22.
     pub local_factor: u64,
@@ -76,7 +76,7 @@ impl Starvation {
         }
     }
 
-    /// `t_period(n)` (ns) (EFS, Eq. 21). Saturates instead of overflowing, as all times here.
+    /// `t_period(n)` (ns) (EFS, Eq. 21). Saturates instead of overflowing, like all times here.
     #[must_use]
     pub fn period_ns(&self, tasks: u64) -> u64 {
         if tasks < self.many { self.least_period_ns } else { self.per_task_ns.saturating_mul(tasks) }

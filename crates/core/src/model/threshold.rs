@@ -8,10 +8,10 @@
 //! | gain | `T* / T`, from the [`Objective`] and the power that one more active core costs | at least 0 |
 //!
 //! # How it is solved
-//! Throughput falls as `b_n` rises, so the threshold is one root again, but not of a nested problem: with `d = sqrt(D)`
-//! as the unknown (see [`bus`]) the running tasks' utilisations follow in closed form, the additional task
-//! takes the rest, `u_n = 1 - D - sum u_i`, its speed is `u_n + D / (u_n + D)`, and the sum of all speeds must be `T*`.
-//! Only at the end Eq. 9 turns `u_n` into `b_n`.
+//! Throughput falls as `b_n` rises, so the threshold is the root of one equation, and no other equation is solved
+//! inside it. The unknown is `d = sqrt(D)` (see [`bus`]). With it the running tasks' utilisations follow in closed
+//! form. The additional task takes the rest, `u_n = 1 - D - sum u_i`, and its speed is `u_n + D / (u_n + D)`. The sum
+//! of all speeds must be `T*`. Only at the end does Eq. 9 turn `u_n` into `b_n`.
 //!
 //! [`admission_table`](super::admission_table) answers the same question in bounded time and with
 //! integers alone.
@@ -124,7 +124,7 @@ pub fn threshold(running: &[f64], power: &PowerModel, objective: Objective) -> R
 /// throughput is still at least `gain` times that of the tasks `running`.
 ///
 /// This is the form for machines on which the next task may or may not wake another core (an SMT sibling of a busy CPU
-/// does not, so the gain is 1): get the gain from [`Objective::gain`]. Costs some four or five passes over the tasks
+/// does not, so the gain is 1): get the gain from [`Objective::gain`]. It costs some four or five passes over the tasks
 /// more than [`bus::throughput`], and does not allocate. The throughput at the threshold has a relative error below
 /// 1e-9, except where it depends on digits of `1 - b_n` that a threshold just below 1 cannot hold.
 ///
@@ -148,7 +148,8 @@ pub fn threshold_for_gain(running: &[f64], gain: f64) -> Result<Admission, Model
     }
     let now: f64 = running.iter().map(|&b| alone.speed(b)).sum();
     let needed = now * gain;
-    // A task that never uses the bus adds exactly 1. One that does nothing else stops all but those that never use it.
+    // A task that never uses the bus adds exactly 1. A task that does nothing else stops all tasks but those that never
+    // use it.
     let undisturbed = running.iter().filter(|&&b| b == 0.0).count();
     let (most, least) = (now + 1.0, undisturbed as f64 + 1.0);
     Ok(if needed <= least {
@@ -165,16 +166,16 @@ pub fn threshold_for_gain(running: &[f64], gain: f64) -> Result<Admission, Model
 
 /// Finds `b_n` for a needed throughput above that of the tasks with `b = 0` and one more.
 ///
-/// With `v = u_n + D = 1 - sum u_i` the additional task's speed is `v - D + D / v`. The throughput as it stands falls
-/// by up to 1 within a step of relative size `D` below `highest`, which no Newton step finds; so what is solved is
-/// `D - a v = 0`, where `a = T* - (sum s_i + v - D)` is what the additional task must add as `D / v`: the same root,
-/// and smooth.
+/// With `v = u_n + D = 1 - sum u_i` the additional task's speed is `v - D + D / v`. The throughput itself falls by up
+/// to 1 within a step of relative size `D` below `highest`, which no Newton step finds. So the equation that is solved
+/// is `D - a v = 0`, where `a = T* - (sum s_i + v - D)` is what the additional task must add as `D / v`. It has the
+/// same root and is smooth.
 fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
     const LAST_STEP: f64 = 1e-7;
-    /// Far above the number of steps of any input that was found; only a guard.
+    /// Only a guard: far above the number of steps that any known input needs.
     const MOST_STEPS: u32 = 200;
-    /// Below this the running tasks, whose 1 - b is at least 1e-16 where it is not 0, leave the whole bus to the
-    /// additional one, and its 1 - b = D has no digit left. Far above where the terms of the sums would underflow.
+    /// Below this the running tasks leave the whole bus to the additional one (their 1 - b is at least 1e-16 where it
+    /// is not 0), and its 1 - b = D has no digit left. This is far above where the terms of the sums would underflow.
     const LEAST: f64 = 1e-24;
     /// With b = 1 the throughput would be too low.
     const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
@@ -200,7 +201,8 @@ fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
         // way.
         let next = if slope > 0.0 && newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
         let step = next - d;
-        // Two ways to the same u_n, of which one always keeps its digits: the rest of the bus, or the required D / v.
+        // There are two ways to the same u_n, and one of them always keeps its digits: the rest of the bus, or the
+        // required D / v.
         let by_speed = free > v * v;
         let rest_step = step * (sums.utilisation_slope + 2.0 * d);
         let small = step.abs() <= LAST_STEP * d && (by_speed || rest_step.abs() <= LAST_STEP * v);

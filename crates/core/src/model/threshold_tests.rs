@@ -60,14 +60,14 @@ fn limits() {
     check(&[0.5], 2.1, Admission::Nothing);
     check(&[0.5], 1.0, Admission::Everything);
     check(&[0.5], 0.0, Admission::Everything);
-    // Beside a task that is never off the bus only one that never needs it adds anything.
+    // Beside a task that always uses the bus, only a task that never uses it adds anything.
     check(&[1.0], 1.5, Admission::UpTo(0.0));
     check(&[1.0], 2.0, Admission::UpTo(0.0));
     check(&[1.0], 2.1, Admission::Nothing);
     check(&[1.0, 0.3], 1.0, Admission::Everything);
     check(&[0.0; 3], 4.0 / 3.0, Admission::Everything);
     check(&[0.0; 3], 1.4, Admission::Nothing);
-    // One that is exactly worth its core.
+    // A task that is exactly worth its core.
     check(&[0.5], 2.0, Admission::UpTo(0.0));
     assert!(Admission::UpTo(0.3).admits(0.3) && !Admission::UpTo(0.3).admits(0.31));
     assert!(!Admission::Nothing.admits(0.0) && Admission::Everything.admits(1.0));

@@ -7,13 +7,13 @@
 //! | `b` | solo utilisation in that interval ([`solo_utilisation`](super::bus::solo_utilisation)) | 0 to 1 |
 //! | `B`, `B'` | predicted solo utilisation, before and after | 0 to 1 |
 //!
-//! A short window follows changes quickly, a long one smooths out what is short. The paper uses 1 ms in the kernel; at
+//! A short window follows changes quickly; a long one smooths out short changes. The paper uses 1 ms in the kernel; at
 //! user level a tenth of the quantum is our choice.
 
 use super::error::{ModelError, check_share};
 use std::num::NonZeroU64;
 
-/// The predictor of EFS, Eq. 20. Plain data without a past of its own: the caller keeps `B` with each task.
+/// The predictor of EFS, Eq. 20. It is plain data and keeps no history: the caller keeps `B` with each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     t0_ns: NonZeroU64,
@@ -41,8 +41,8 @@ impl Window {
         self.t0_ns.get()
     }
 
-    /// `B` of a task that has not run yet: the inverse of the number of cores, from 0 to 1 (EFS, section 4.1). No core
-    /// counts as one.
+    /// `B` of a task that has not run yet: the inverse of the number of cores, from 0 to 1 (EFS, section 4.1). 0 cores
+    /// count as 1.
     ///
     /// ```
     /// assert_eq!(cosched_core::model::window::Window::initial(4), 0.25);
@@ -75,7 +75,7 @@ impl Window {
             return Ok(measured);
         }
         let (dt, rest, t0) = (dt_ns as f64, (t0_ns - dt_ns) as f64, t0_ns as f64);
-        // Rounding must not carry a mean outside of what it is the mean of.
+        // Rounding must not carry the mean outside the range of its two terms.
         Ok(((measured * dt + previous * rest) / t0).clamp(previous.min(measured), previous.max(measured)))
     }
 }

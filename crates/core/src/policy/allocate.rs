@@ -1,13 +1,13 @@
 //! Allocation of chosen tasks to CPUs (Feliu et al., lines 9-12 of the poster's algorithm; Perf&Fair, section 5.3).
 //!
 //! With SMT, the chosen are sorted by their L1 bandwidth and the two ends are paired on one core, again and again. The
-//! same is reached by giving each task, from the heaviest to the lightest, to the core with the fewest tasks and, among
-//! those, the least L1 bandwidth: with as many tasks as CPUs the first half takes a core each, and the lightest of all
-//! joins the heaviest. With fewer tasks the heaviest stay alone on their cores, and with more than two threads per core
-//! it goes on in the same way.
+//! same pairs come about when each task, from the heaviest to the lightest, goes to the core with the fewest tasks and,
+//! among those, the least L1 bandwidth: with as many tasks as CPUs the first half takes a core each, and the lightest
+//! of all joins the heaviest. With fewer tasks the heaviest stay alone on their cores. With more than two threads per
+//! core the same rule goes on.
 //!
-//! Which core is meant is free as long as they are alike, so a task stays where it ran last where that is possible: a
-//! move costs it the contents of its caches.
+//! Any of several alike cores will do, so a task stays where it ran last if possible: a move costs it the contents of
+//! its caches.
 
 use crate::decision::Change;
 use crate::placement::{Placement, Purpose};
@@ -19,21 +19,20 @@ use std::collections::{BTreeSet, BinaryHeap};
 /// A task that was chosen to run.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
-    /// Its index in the snapshot.
+    /// The index of the task in the snapshot.
     pub(super) ix: u32,
-    /// What for.
     pub(super) purpose: Purpose,
-    /// Its CPUs, if they are settled already.
+    /// Its CPUs, if they are fixed already.
     pub(super) reserved: Option<CpuSet>,
-    /// The other CPUs of its cores stay idle.
+    /// Whether the other CPUs of its cores stay idle.
     pub(super) whole_core: bool,
 }
 
 /// One core with free CPUs.
 struct Core {
-    /// Free CPUs; those that are given out are taken off.
+    /// Free CPUs that were not given out yet.
     free: Vec<CpuId>,
-    /// Tasks that it holds, already or by this allocation.
+    /// Number of tasks that it holds, from before or by this allocation.
     tasks: u32,
     /// Their L1 bandwidth.
     l1: u64,
@@ -43,10 +42,10 @@ fn l1(task: &TaskView) -> u64 {
     task.estimates.l1.value().map_or(0, |rate| rate.0) / u64::from(task.cpus.max(1))
 }
 
-/// Places for the chosen, in their order.
+/// Gives each chosen task its CPUs; the changes are in the order of `chosen`.
 ///
-/// `free` are the CPUs that are not settled for any of them; with `full`, what ran until now either is
-/// among the chosen or stops, unless it can't be stopped.
+/// `free` are the CPUs that are not reserved for any of them. With `full`, a task that ran until now is either among
+/// the chosen or stops, unless it can't be stopped.
 pub(super) fn allocate(snap: &Snapshot, full: bool, free: &CpuSet, chosen: Vec<Chosen>) -> Vec<Change> {
     let machine = &*snap.machine;
     let mut cores: Vec<Core> = machine.cores.iter().map(|_| Core { free: Vec::new(), tasks: 0, l1: 0 }).collect();
@@ -72,7 +71,7 @@ pub(super) fn allocate(snap: &Snapshot, full: bool, free: &CpuSet, chosen: Vec<C
     chosen.into_iter().zip(assigned).map(place).collect()
 }
 
-/// Adds what already sits on the cores: tasks that go on running, and chosen ones with settled CPUs.
+/// Adds the tasks that are on the cores already: those that go on running, and the chosen ones with reserved CPUs.
 fn count_neighbours(snap: &Snapshot, full: bool, chosen: &[Chosen], cores: &mut [Core]) {
     let machine = &*snap.machine;
     let staying = snap.tasks.iter().filter(|task| task.stays(full));
@@ -128,7 +127,7 @@ fn gangs(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assigned: &mut 
     }
 }
 
-/// Without SMT: everybody who can stays where he was, the rest takes what is left, in order.
+/// Without SMT: each task stays where it ran last if it can. The others take what is left, in order.
 fn sticky_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assigned: &mut [Option<CpuSet>]) {
     let machine = &*snap.machine;
     for (c, place) in chosen.iter().zip(assigned.iter_mut()).filter(|(_, place)| place.is_none()) {
@@ -187,8 +186,8 @@ fn balanced_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assi
     }
 }
 
-/// Hands the groups of tasks round among cores that are alike (wholly free, of one size and type), so that as
-/// many groups as possible find a member's last core.
+/// Exchanges the groups of tasks among alike cores (wholly free, of the same size and type), so that as many groups as
+/// possible get the core where a member ran last.
 fn exchange_alike(snap: &Snapshot, chosen: &[Chosen], cores: &[Core], members: &mut Vec<Vec<usize>>) {
     let machine = &*snap.machine;
     let kind = |ix: usize| {
@@ -207,7 +206,7 @@ fn exchange_alike(snap: &Snapshot, chosen: &[Chosen], cores: &[Core], members: &
     for ix in 0..cores.len() {
         let group = std::mem::take(&mut members[ix]);
         if kinds[ix].is_none() {
-            // Not exchangeable: the balance was made for this very core.
+            // Not exchangeable: the group was balanced for exactly this core.
             taken[ix] = true;
             result[ix] = group;
         } else if !group.is_empty() {
@@ -227,8 +226,8 @@ fn exchange_alike(snap: &Snapshot, chosen: &[Chosen], cores: &[Core], members: &
     });
     let mut next = 0;
     for (kind, group) in homeless {
-        // As many groups as cores of a kind were made, so there is one for each. Cores of one kind mostly lie
-        // together, so the search starts where the last one ended.
+        // There are no more groups of a kind than cores of that kind, so each group gets a core. Cores of one kind
+        // mostly lie together, so the search starts where the last one ended.
         let found = (0..cores.len()).map(|step| (next + step) % cores.len()).find(|&c| !taken[c] && kinds[c] == kind);
         if let Some(core) = found {
             next = core + 1;

@@ -1,8 +1,8 @@
 //! `bandwidth`: spreads the demand on main memory evenly over time, and on the L1 caches over the cores (Feliu et al.,
 //! "Addressing bandwidth contention in SMT multicores through scheduling"; called Perf in Perf&Fair).
 //!
-//! Each quantum the task that has waited longest is always taken. Then, until every CPU has one, the task whose
-//! bandwidth is nearest to what is left per CPU.
+//! In each quantum the task that has waited longest is always taken. Then the task whose bandwidth is nearest to what
+//! is left per CPU is taken, again and again, until every CPU has a task.
 
 use super::params::{ParamKind, ParamSpec, QUANTUM_S};
 use super::round::Round;
@@ -38,7 +38,10 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn needs(params: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
-    needs.push(wanted(Capability::Counter(Counter::MmReads), "all jobs count as alike, and the longest waiting run"));
+    needs.push(wanted(
+        Capability::Counter(Counter::MmReads),
+        "all jobs count as alike, and those that have waited longest run",
+    ));
     needs.push(wanted(Capability::Counter(Counter::L1Accesses), "jobs are not paired by their use of the L1 cache"));
     if params.word("target") == "ideal" {
         needs.push(required(Capability::SoloBandwidth));
@@ -57,7 +60,7 @@ impl Policy for Bandwidth {
         let mut round = Round::new(snap);
         let end = self.state.of_round(&round, self.quantum);
         let mut fit = Fit::new(&round, self.target);
-        // The longest waiting, and with it all that are overdue.
+        // The task that has waited longest, and all overdue tasks.
         let first = round.overdue().max(1).min(round.order.len());
         for pos in 0..first {
             if round.left() > 0 {

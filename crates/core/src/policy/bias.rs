@@ -1,8 +1,8 @@
-//! `bias`: the tasks that miss the last-level cache least for each instruction have the big cores (Koufaty et al., as the
-//! lucky paper compares with it, section 4).
+//! `bias`: the tasks with the fewest misses of the last-level cache per instruction have the big cores (Koufaty et al.;
+//! the lucky paper compares with it in section 4).
 //!
 //! `bias = LLCMS / MIPS`, which is misses per instruction and independent of the core's speed. It is unfair by design:
-//! who has the least keeps the big cores for good.
+//! the tasks with the least bias keep the big cores for good.
 
 use super::core_types::{Side, Split};
 use super::params::QUANTUM_S;
@@ -38,7 +38,7 @@ struct Bias {
     state: QuantumEnd,
 }
 
-/// Misses per thousand million instructions, each miss being a line read from memory; unknown before the first quantum.
+/// Misses per thousand million instructions. Each miss is a line read from memory. `None` before the first quantum.
 fn bias(task: &TaskView) -> Option<u64> {
     let reads = task.estimates.cpu_mm_reads.value()?.0;
     let instructions = task.estimates.cpu_instructions.value().filter(|&rate| rate > 0)?;

@@ -44,7 +44,7 @@ impl Policy for BigFair {
             split.clear();
             for step in 0..count {
                 let ix = split.free[(first + step) % count];
-                // Nobody is passed over: who does not fit comes first in the next quantum, whatever it needs.
+                // No task is passed over: one that does not fit comes first in the next quantum, whatever it needs.
                 if split.room() == 0 || (step > 0 && !split.fits(ix)) {
                     break;
                 }

@@ -35,7 +35,7 @@ fn needs(_: &Params) -> Vec<Need> {
     needs
 }
 
-/// What measuring progress needs.
+/// The needs of every policy that measures progress.
 pub(super) fn progress_needs() -> [Need; 3] {
     [
         wanted(Capability::Ipc, "progress is CPU time: slowdown by co-runners is not seen"),
@@ -66,8 +66,8 @@ impl Policy for Fair {
             return self.estimation.finish(round, until, basis);
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
-        // Overdue tasks come before all, the longest waiting first, or the bound on pauses would not hold. The sort is
-        // stable: equal progress leaves the longest waiting first too.
+        // Overdue tasks come before all others, the longest waiting first; otherwise the bound on pauses would not
+        // hold. The sort is stable, so among tasks of equal progress the longest waiting comes first too.
         let overdue = round.overdue();
         round.order[overdue..].sort_by(|&a, &b| {
             let of = |ix: u32| progress(&snap.tasks[ix as usize]);

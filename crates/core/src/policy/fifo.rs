@@ -29,10 +29,10 @@ impl Policy for Fifo {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let end = self.state.after(snap.now, snap.is_quantum_end(), self.quantum);
         let mut round = Round::between_quanta(snap);
-        // Order of arrival, whatever happened to a task since.
+        // In order of arrival, whatever happened to a task since.
         let arrival = |task: &TaskView| (task.arrived, task.id);
         round.order.sort_by_key(|&ix| arrival(&snap.tasks[ix as usize]));
-        // Nobody overtakes a gang that waits for its CPUs, or it might wait for ever.
+        // No task overtakes a gang that waits for its CPUs: otherwise the gang might wait for ever.
         round.choose_in_order(Purpose::Run, true);
         round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead })
     }

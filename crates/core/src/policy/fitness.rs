@@ -1,19 +1,19 @@
-//! Selection by FITNESS (Feliu et al.; Xu et al.): whose bandwidth is nearest to what is left per free CPU?
+//! Selection by FITNESS (Feliu et al.; Xu et al.): the task whose bandwidth is nearest to what is left per free CPU.
 //!
-//! FITNESS(p) = 1 / |BW_remain / CPU_remain - BW(p)| is greatest where |BW_remain - BW(p) x CPU_remain| is least, which
-//! is compared in whole numbers. Candidates with the same bandwidth form a group, in the order of their rank; groups
-//! are sorted once, and the nearest group on either side of what is wanted is found by binary search. Groups that have
-//! become empty are skipped by path-compressed links, so that choosing m of n candidates takes O(n log n) in all where
-//! a scan for every CPU takes O(n m).
+//! FITNESS(p) = 1 / |BW_remain / CPU_remain - BW(p)| is greatest where |BW_remain - BW(p) x CPU_remain| is least. The
+//! latter is compared in whole numbers. Candidates with the same bandwidth form a group, in the order of their rank.
+//! Groups are sorted once, and a binary search finds the nearest group on either side of what is wanted.
+//! Path-compressed links skip groups that have become empty. So choosing m of n candidates takes O(n log n) in all,
+//! where a scan for every CPU takes O(n m).
 //!
-//! A gang compares its bandwidth per CPU.
+//! A gang is compared by its bandwidth per CPU.
 
 /// A candidate for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The caller's name for it.
+    /// The caller's number for it.
     pub index: u32,
-    /// Its place in the order that decides ties, unique: the longest waiting is 0.
+    /// Its place in the order that decides ties: 0 is the longest waiting. No two candidates have the same.
     pub rank: u32,
     /// Reads from memory per CPU, in transactions per millisecond.
     pub bandwidth: u64,
@@ -86,7 +86,7 @@ impl FitnessQueue {
     }
 }
 
-/// The root of `start`, shortening the path to it.
+/// The root of `start`. Shortens the path to it.
 fn find(links: &mut [u32], start: u32) -> u32 {
     let mut root = start;
     while links[root as usize] != root {

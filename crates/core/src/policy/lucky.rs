@@ -1,28 +1,33 @@
 //! `lucky`: a lottery for the big cores, with tickets in proportion to how much more efficient a task is there (lucky,
 //! section 3.2).
 //!
-//! Each quantum: `benefit(k)` is the efficiency, `MIPS^2 / W`, of task k on a big core over that on a small one; of the
-//! two performances one is measured and one predicted. `tickets(k) = 100 benefit(k)`. One ticket is drawn. Its holder, if
-//! not on a big core yet, changes places with the task on the big cores that holds the fewest. So everybody is on the big
-//! cores in proportion to their tickets, and the load of no core changes.
+//! Each quantum: `benefit(k)` is the efficiency, `MIPS^2 / W`, of task k on a big core over that on a small one. One of
+//! the two performances is measured, the other is predicted. `tickets(k) = 100 benefit(k)`. One ticket is drawn. If its
+//! holder is not on a big core yet, it changes places with the task on the big cores that holds the fewest tickets. So
+//! each task is on the big cores in proportion to its tickets, and the load of no core changes.
 //!
-//! A miss of the last-level cache is a line read from memory, as in the paper. Inside the big type the kernel spreads the
-//! tasks evenly, so its least-loaded core is any of them, and the fewest tickets are looked for on the whole type.
+//! A miss of the last-level cache is a line read from memory, as in the paper. Inside the big type the kernel spreads
+//! the tasks evenly, so any of its cores is the least loaded, and the task with the fewest tickets is looked for on the
+//! whole type.
 //!
-//! Ours: a task that was not measured yet holds as many tickets as the mean of the others; a place on the big cores that
-//! came free is drawn for, and if a task must leave them for the balance it is the one with the fewest tickets; a gang
-//! changes places with as many tasks as it needs CPUs. A prediction is kept between no gain at all and the ratio of the
-//! two capacities: beyond that the regression has left the programs that it was fitted to.
+//! Ours:
+//!
+//! - A task that was not measured yet holds as many tickets as the mean of the others.
+//! - A place on the big cores that came free is drawn for. If a task must leave the big cores for the balance, it is
+//!   the one with the fewest tickets.
+//! - A gang changes places with as many tasks as it needs CPUs.
+//! - A prediction is kept between no gain at all and the ratio of the two capacities: beyond that the regression has
+//!   left the programs that it was fitted to.
 //!
 //! # The default coefficients
 //!
-//! They are assumed until a machine's own are fitted to it (`model::cross_core::fit`). On cores that differ only in their
-//! clock, f, an instruction takes `cpi / f + m L`: the misses per instruction m hold it up for L whatever the clock. The
-//! defaults are the least squares of that over programs with 0.5 to 2 cycles and 0 to 20 misses in 1,000 instructions,
-//! at the paper's 3.2 and 0.8 GHz, with L = 20 ns, which leaves room for the paper's 29 million misses a second. Capacities
-//! are those of 2 instructions per cycle. The small core's power is the paper's; its big core is 4 times as fast and 2.2
-//! times less efficient, hence 18.9 W. The idle power of the big core is not in the paper: 3 W is assumed, as in the machine
-//! `big1-small3`.
+//! They are assumed until a machine's own are fitted to it (`model::cross_core::fit`). On cores that differ only in
+//! their clock, f, an instruction takes `cpi / f + m L`, where m is the misses per instruction and a miss costs L
+//! whatever the clock. The defaults are the least-squares fit to that over programs with 0.5 to 2 cycles per
+//! instruction and 0 to 20 misses in 1,000 instructions, at the paper's 3.2 and 0.8 GHz, with L = 20 ns, which leaves
+//! room for the paper's 29 million misses a second. Capacities are those of 2 instructions per cycle. The small core's
+//! power is the paper's; its big core is 4 times as fast and 2.2 times less efficient, hence 18.9 W. The idle power of
+//! the big core is not in the paper: 3 W is assumed, as in the machine `big1-small3`.
 
 use super::core_types::{Side, Split};
 use super::params::{ParamSpec, QUANTUM_S, number};
@@ -51,7 +56,7 @@ const PARAMS: &[ParamSpec] = &[
         3.0,
         0.0,
         1e6,
-        "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not tell it",
+        "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not state it",
     ),
     number(
         "small_capacity_mips",
@@ -76,7 +81,7 @@ const PARAMS: &[ParamSpec] = &[
         1e6,
         "MIPS on a big core for each million cache misses/s on a small one; assumed, as to_big_alpha",
     ),
-    number("to_big_gamma_mips", 315.0, -1e9, 1e9, "MIPS on a big core beside these two; assumed, as to_big_alpha"),
+    number("to_big_gamma_mips", 315.0, -1e9, 1e9, "constant term of the MIPS on a big core; assumed, as to_big_alpha"),
     number(
         "to_small_alpha",
         0.28,
@@ -91,7 +96,13 @@ const PARAMS: &[ParamSpec] = &[
         1e6,
         "MIPS on a small core for each million cache misses/s on a big one; assumed, as to_big_alpha",
     ),
-    number("to_small_gamma_mips", -110.0, -1e9, 1e9, "MIPS on a small core beside these two; assumed, as to_big_alpha"),
+    number(
+        "to_small_gamma_mips",
+        -110.0,
+        -1e9,
+        1e9,
+        "constant term of the MIPS on a small core; assumed, as to_big_alpha",
+    ),
 ];
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -125,7 +136,7 @@ struct Lucky {
     state: QuantumEnd,
 }
 
-/// The two types of core, and how performance on one tells that on the other.
+/// The two types of core, and the coefficients that predict performance on one from that on the other.
 struct Pair {
     big: CoreType,
     small: CoreType,
@@ -149,7 +160,7 @@ impl Pair {
         Pair { big: core("big"), small: core("small"), to_big: regression("to_big"), to_small: regression("to_small") }
     }
 
-    /// The tickets of a task that was measured on the side where it is; `None` as long as it was not.
+    /// The tickets of a task that was measured on the side where it is; `None` before it was measured.
     fn tickets(&self, task: &TaskView, is_big: bool) -> Option<u32> {
         let millions = |per_ms: u64| per_ms as f64 / 1e3;
         let instructions = task.estimates.cpu_instructions.value().filter(|&rate| rate > 0)?;
@@ -180,7 +191,7 @@ impl Policy for Lucky {
 }
 
 impl Lucky {
-    /// Mends the balance, then draws once and changes places.
+    /// Restores the balance, then draws once and changes places.
     fn play(&self, split: &mut Split<'_>, rng: &mut Rng) {
         let known: Vec<Option<u32>> =
             split.free.iter().map(|&ix| self.pair.tickets(split.task(ix), split.is_big(ix))).collect();
@@ -198,7 +209,7 @@ impl Lucky {
     }
 }
 
-/// A lottery among those that take part; the number of a slot is the position in the list of free tasks.
+/// A lottery among the tasks that take part. The number of a slot is the position in the list of free tasks.
 fn lottery(tickets: &[u32], takes_part: impl Fn(usize) -> bool) -> Lottery {
     let mut lottery = Lottery::new();
     for (pos, &tickets) in tickets.iter().enumerate() {
@@ -228,7 +239,7 @@ fn mend(split: &mut Split<'_>, tickets: &[u32], rng: &mut Rng) {
     if split.room() == 0 {
         return;
     }
-    // Places that are free: one draw for each, among those that still fit.
+    // One draw for each free place, among the tasks that still fit.
     let mut lottery = lottery(tickets, |pos| !split.is_big(split.free[pos]));
     while split.room() > 0 && lottery.total() > 0 {
         let Some(slot) = lottery.draw(rng.next_u64()) else { break };
@@ -291,7 +302,7 @@ mod tests {
                 let default = params.number(&format!("{name}_{what}"));
                 assert!((default - value).abs() <= step / 2.0, "{name}_{what}: {value}");
             };
-            // The paper reports a correlation coefficient of about 98 %; of this plane's it is the root.
+            // The paper reports a correlation coefficient of about 98 %, which is the root of R^2.
             assert!(fitted.r2.unwrap() > 0.96);
             close("alpha", fitted.regression.alpha, 0.01);
             close("beta", fitted.regression.beta, 1.0);

@@ -1,28 +1,35 @@
-//! The policies, one per file, and the table that lists them: adding one is a file and a line.
+//! The policies, one per file, and the table that lists them. A new policy is one file and one line of the table.
 //!
 //! # How long a task can wait
 //!
-//! A policy that stops tasks for others may have favourites, so the wait of a task that has run once is bounded for all
-//! of them alike. Let q be the longest quantum of the policy, m the CPUs, n the live tasks, each of one CPU and free to
-//! run on any. Then nobody waits longer than `max_pause` + ⌈n / m⌉ q.
+//! A policy that stops tasks so that others can run may prefer some tasks to others. All such policies therefore bound
+//! the wait of a task that has run once, and they do it in the same way. Let q be the longest quantum of the policy, m
+//! the number of CPUs and n the number of live tasks. Each task needs one CPU and may run on any. Then no task waits
+//! longer than `max_pause` + ⌈n / m⌉ q.
 //!
-//! A task that has waited for `max_pause` is overdue. The quantum that runs at that moment ends within q, since filling
-//! free CPUs does not move its end. From then on no estimation quantum begins, because somebody is overdue, and at the
-//! end of each quantum all CPUs are given out anew, to the overdue first, the longest waiting of them before the others.
-//! Only tasks that have waited longer come before ours, and each of them only once: when it has run, it has waited less.
-//! They are fewer than n, and m of them are taken each time, so ours is taken at the latest the ⌈n / m⌉-th time, of
-//! which the first comes within q and each other one q later.
+//! Proof: a task that has waited for `max_pause` is overdue. The quantum that runs at that moment ends within q,
+//! because filling free CPUs does not move its end. From then on no estimation quantum begins, because a task is
+//! overdue. At the end of each quantum all CPUs are given out anew: overdue tasks come first, and among them the task
+//! that has waited longest. So only tasks that have waited longer come before ours, and each of them only once: after
+//! it has run, it has waited for less time than ours. These tasks are fewer than n, and m tasks are chosen each time.
+//! So ours is chosen the ⌈n / m⌉-th time at the latest. The first time comes within q, and each later one comes q after
+//! the one before.
 //!
-//! With gangs, let W be the CPUs that all tasks want together: the bound is `max_pause` + 2 ⌈W / m⌉ q. What is taken at
-//! one end of a quantum, together with the first that did not fit, which is taken at the next, wants more than m CPUs;
-//! so two of them do at least as much as one did above. With masks it is `max_pause` + n q: the longest waiting is
-//! always taken, and that is all that can be said when all want the same CPU. Tasks that may not be frozen keep their
-//! CPUs for good: m counts only the others' CPUs, and a task that may use none of those can wait for ever. `linux`,
-//! `fifo`, `bias`, `big-fair` and `lucky` never stop a task; where several may use a CPU, the kernel bounds the wait.
-//! `efs` has a bound of its own beside this one.
+//! Gangs: let W be the number of CPUs that all tasks need together. The bound is `max_pause` + 2 ⌈W / m⌉ q. Take the
+//! tasks that are chosen at one end of a quantum, and the first task that did not fit, which is chosen at the next end.
+//! Together they need more than m CPUs. So two ends of a quantum do at least as much as one did in the proof above.
 //!
-//! A task that has not begun is never overdue: it holds nothing. So where `max_pause` is shorter than ⌈n / m⌉ q, as many
-//! tasks take turns as it has room for, and the others begin when one of them ends.
+//! CPU masks: the bound is `max_pause` + n q. The task that has waited longest is always chosen. Nothing more can be
+//! said when all tasks want the same CPU.
+//!
+//! Tasks that may not be frozen keep their CPUs for good. So m counts only the other CPUs, and a task that may use none
+//! of those can wait for ever.
+//!
+//! `linux`, `fifo`, `bias`, `big-fair` and `lucky` never stop a task. Where several tasks may use a CPU, the kernel
+//! bounds the wait. `efs` has a bound of its own besides this one.
+//!
+//! A task that has not begun is never overdue, because it holds nothing. So if `max_pause` is shorter than ⌈n / m⌉ q,
+//! only as many tasks take turns as `max_pause` has room for. The others begin when one of these ends.
 
 mod allocate;
 mod bandwidth;
@@ -52,7 +59,7 @@ use crate::rng::Rng;
 use crate::snapshot::Snapshot;
 use crate::units::Absence;
 
-/// Decides who runs where.
+/// Decides which tasks run where.
 ///
 /// A policy sees the snapshot, its own state and the generator, and nothing else: it does no I/O and reads no clock, so
 /// the same three give the same decision.
@@ -60,10 +67,10 @@ pub trait Policy {
     /// Answers a snapshot.
     fn decide(&mut self, snapshot: &Snapshot, rng: &mut Rng) -> Decision;
 
-    /// The state that the next decision depends on, beside the snapshot.
+    /// The state that the next decision depends on, besides the snapshot and the generator.
     fn save(&self) -> serde_json::Value;
 
-    /// Goes on from a saved state.
+    /// Continues from a state that [`save`](Policy::save) returned.
     ///
     /// # Errors
     /// The value is not a state of this policy.
@@ -73,18 +80,18 @@ pub trait Policy {
 /// How much a policy needs a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Importance {
-    /// It can't run without.
+    /// The policy can't run without the capability.
     Required,
-    /// It runs without, in the way that the text says.
+    /// The policy runs without the capability, in the way that the text says.
     Wanted(&'static str),
 }
 
 /// A capability that a policy needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// What.
+    /// What the policy needs.
     pub capability: Capability,
-    /// How much.
+    /// How much the policy needs it.
     pub importance: Importance,
 }
 
@@ -92,17 +99,17 @@ pub struct Need {
 pub struct PolicyEntry {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its idea in a line.
+    /// Its idea in one line.
     pub gist: &'static str,
     /// The paper that it comes from, or `ours`.
     pub source: &'static str,
     /// More tasks than CPUs are live, and take turns.
     pub time_shares: bool,
-    /// Its parameters.
+    /// Its parameters, with their ranges and defaults.
     pub params: &'static [ParamSpec],
-    /// What it needs, under these parameters.
+    /// The capabilities that it needs with these parameters.
     pub needs: fn(&Params) -> Vec<Need>,
-    /// Makes one.
+    /// Builds the policy with these parameters.
     pub build: fn(&Params) -> Box<dyn Policy>,
 }
 
@@ -121,24 +128,24 @@ pub static POLICIES: &[PolicyEntry] = &[
     lucky::ENTRY,
 ];
 
-/// The policy of that name.
+/// The policy of that name on the command line; `None` if there is none.
 pub fn find_policy(name: &str) -> Option<&'static PolicyEntry> {
     POLICIES.iter().find(|entry| entry.name == name)
 }
 
-/// A policy that can't run, or not as it is meant to, for want of a capability.
+/// A capability that a policy needs and a machine lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// What is missing.
+    /// The missing capability.
     pub capability: Capability,
-    /// Why.
+    /// Why it is missing.
     pub why: Absence,
-    /// What it means for the policy.
+    /// Whether the policy can run without it.
     pub importance: Importance,
 }
 
 impl PolicyEntry {
-    /// What this policy misses on a machine.
+    /// The capabilities that this policy needs and a machine lacks.
     pub fn shortfalls(&self, params: &Params, capabilities: &Capabilities) -> Vec<Shortfall> {
         let missing = |need: Need| {
             let why = capabilities.why_missing(need.capability)?;
@@ -158,8 +165,8 @@ pub fn auto_policy(capabilities: &Capabilities) -> &'static PolicyEntry {
     if can(&perf_fair::ENTRY) { &perf_fair::ENTRY } else { &fifo::ENTRY }
 }
 
-/// The decision that stands in when a policy's own can't be carried out: round-robin over everything, from the
-/// snapshot alone.
+/// The decision that stands in when a policy's own can't be carried out: round-robin over all tasks, from the snapshot
+/// alone.
 pub fn stand_in(snapshot: &Snapshot) -> Decision {
     round_robin::decide_stateless(snapshot)
 }
@@ -172,7 +179,7 @@ const fn required(capability: Capability) -> Need {
     Need { capability, importance: Importance::Required }
 }
 
-/// Needs of every policy that stops some tasks for others.
+/// The needs of every policy that stops tasks so that others can run.
 fn sharing_needs() -> Vec<Need> {
     vec![required(Capability::Freeze), wanted(Capability::Affinity, "the kernel chooses the CPU of each job that runs")]
 }
@@ -204,7 +211,7 @@ impl QuantumEnd {
         self.after(round.snap.now, round.full, length)
     }
 
-    /// The end of the quantum that `now` belongs to; `begins` when a new one begins in any case.
+    /// The end of the quantum that `now` belongs to; `begins` means that a new quantum begins in any case.
     fn after(&mut self, now: crate::units::Nanos, begins: bool, length: crate::units::Nanos) -> crate::units::Nanos {
         if begins || self.end <= now {
             self.end = now + length;

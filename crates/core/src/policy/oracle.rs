@@ -1,9 +1,9 @@
-//! `oracle`: Perf&Fair with knowledge that no scheduler has: progress against a trace of each task's solo run, keyed by
-//! instructions, and the ideal target, from solo bandwidths (Perf&Fair, section 6). What it gains over `perf-fair` is
-//! the most that better estimates could gain.
+//! `oracle`: Perf&Fair with knowledge that no scheduler has (Perf&Fair, section 6). Progress is measured against a
+//! trace of each task's solo run, keyed by instructions, and the target is the ideal one, from solo bandwidths. What it
+//! gains over `perf-fair` is the most that better estimates could gain.
 //!
-//! It measures nobody in low contention. A task without a trace, which no run lets it meet, counts by its estimated
-//! progress.
+//! It measures no task in low contention. A task without a trace would count by its estimated progress, but the policy
+//! needs traces, so no run has such a task.
 
 use super::estimation::progress;
 use super::params::QUANTUM_S;

@@ -1,14 +1,15 @@
-//! Named parameters of policies: their defaults are the papers' constants; a machine profile or the user changes them.
+//! Named parameters of policies. Their defaults are the papers' constants; a machine profile or the user can change
+//! them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a parameter may be.
+/// The values that a parameter may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
     /// A number within these limits, both included.
     Number {
-        /// Value when nothing is said.
+        /// Value when none is given.
         default: f64,
         /// Least value.
         min: f64,
@@ -19,12 +20,12 @@ pub enum ParamKind {
     Choice(&'static [&'static str]),
 }
 
-/// One parameter.
+/// One parameter of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamSpec {
-    /// Its name; the unit comes last in it.
+    /// Its name; it ends with the unit, if there is one.
     pub name: &'static str,
-    /// What it may be.
+    /// Its allowed values and its default.
     pub kind: ParamKind,
     /// What it does, and where its default comes from.
     pub about: &'static str,
@@ -50,26 +51,26 @@ pub enum ParamValue {
 /// A parameter that can't be set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ParamError {
-    /// No such parameter.
+    /// The policy has no such parameter.
     #[error("policy `{policy}` has no parameter `{name}`; it has {known}")]
     Unknown {
-        /// The policy.
+        /// The policy's name.
         policy: &'static str,
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// Its parameters.
+        /// The names of the policy's parameters, in one line.
         known: String,
     },
-    /// Not a value that it may have.
+    /// The parameter may not have this value.
     #[error("parameter `{name}` of policy `{policy}` is `{value}`; expected {expected}")]
     BadValue {
-        /// The policy.
+        /// The policy's name.
         policy: &'static str,
-        /// The parameter.
+        /// The parameter's name.
         name: &'static str,
-        /// What was given.
+        /// The value that was given.
         value: String,
-        /// What it may be.
+        /// The allowed values, in words.
         expected: String,
     },
 }
@@ -148,6 +149,6 @@ pub(super) const fn number(name: &'static str, default: f64, min: f64, max: f64,
     ParamSpec { name, kind: ParamKind::Number { default, min, max }, about }
 }
 
-/// The quantum of policies that share the CPUs by it.
+/// The length of an ordinary quantum.
 pub(super) const QUANTUM_S: ParamSpec =
     number("quantum_s", 0.2, 0.001, 3600.0, "length of a quantum in seconds; 0.2 as in Perf&Fair and the lucky paper");

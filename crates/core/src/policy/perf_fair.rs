@@ -1,8 +1,8 @@
 //! `perf-fair`: bandwidth-aware selection among the tasks that are not ahead (Perf&Fair, Algorithm 1).
 //!
-//! A task may be chosen by FITNESS as long as one quantum more could not bring it beyond the greatest progress of all;
-//! when these run out before the CPUs do, selection goes on among the rest. Progress is measured against solo IPC,
-//! which is estimated in shorter quanta of low contention.
+//! A task may be chosen by FITNESS as long as one more quantum could not bring it beyond the greatest progress of all
+//! tasks. When no such task is left and CPUs are still free, selection goes on among the rest. Progress is measured
+//! against solo IPC, which is estimated in shorter quanta of low contention.
 
 use super::estimation::{Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, SHARE_MAX, VALID_QUANTA, progress};
 use super::fair::progress_needs;
@@ -50,7 +50,7 @@ fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
     needs.push(wanted(
         Capability::Counter(Counter::MmReads),
-        "all jobs count as alike, and the longest waiting of those behind run",
+        "all jobs count as alike; of those behind, the ones that have waited longest run",
     ));
     needs.extend(progress_needs());
     needs
@@ -82,8 +82,8 @@ impl Policy for PerfFair {
     state_is_a_field!();
 }
 
-/// Selection among the tasks that are not ahead (Algorithm 1, lines 11-19), with progress and target as the policy knows
-/// them.
+/// Selection among the tasks that are not ahead (Algorithm 1, lines 11-19), with progress and target as the policy
+/// knows them.
 pub(super) fn select(
     mut round: Round<'_>,
     end: Nanos,
@@ -95,7 +95,8 @@ pub(super) fn select(
     let mut fit = Fit::new(&round, target);
     let max = snap.tasks.iter().map(&progress).fold(0.0, f64::max);
     let selectable = |ix: u32| progress(&snap.tasks[ix as usize]) + margin < max;
-    // First those that must run: overdue, or never run yet, since nothing is known of them.
+    // First the tasks that must run: the overdue ones, and those that have never run, because nothing was measured of
+    // them.
     let must_run = |task: &TaskView| task.overdue || task.estimates.executed == 0;
     for pos in 0..round.order.len() {
         let ix = round.order[pos];
@@ -122,7 +123,7 @@ pub(super) fn select(
     })
 }
 
-/// Positions in the round's order of the tasks about which nothing is settled yet and that meet a condition.
+/// Positions in the round's order of the open tasks that meet a condition.
 fn positions(round: &Round<'_>, condition: impl Fn(u32) -> bool) -> Vec<u32> {
     let fits = |pos: &u32| {
         let ix = round.order[*pos as usize];

@@ -1,5 +1,5 @@
-//! What every policy that gives out whole CPUs has in common: who may be chosen, what is free, and the step from the
-//! chosen tasks to a decision.
+//! What all policies that give out whole CPUs have in common: which tasks may be chosen, which CPUs are free, and the
+//! step from the chosen tasks to a decision.
 //!
 //! At the end of a quantum all CPUs are given out anew; between quanta only those that are free are filled, and what
 //! runs stays.
@@ -13,15 +13,14 @@ use crate::units::Nanos;
 
 /// One round of giving out CPUs.
 pub(super) struct Round<'a> {
-    /// What the policy sees.
     pub(super) snap: &'a Snapshot,
-    /// Whether everything is given out anew.
+    /// Whether all CPUs are given out anew.
     pub(super) full: bool,
-    /// Indices into `snap.tasks` of those that may be chosen: overdue first, then the longest waiting first.
+    /// Indices into `snap.tasks` of the tasks that may be chosen: overdue tasks first, then the longest waiting first.
     pub(super) order: Vec<u32>,
-    /// Those that hold CPUs and sleep, in a full round: they keep CPUs that nobody else wants.
+    /// In a full round, the tasks that hold CPUs and sleep. They keep CPUs that no other task wants.
     sleepers: Vec<u32>,
-    /// Free CPUs, except those settled for a chosen task.
+    /// Free CPUs, except those that are reserved for a chosen task.
     free: CpuSet,
     /// Cores before this one are not wholly free.
     first_whole: usize,
@@ -34,11 +33,11 @@ pub(super) struct Round<'a> {
 /// What became of a task in this round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Nothing yet.
+    /// Not decided yet.
     Open,
     /// It runs.
     Chosen,
-    /// It was tried and waits, and its reason is noted. CPUs only become fewer, so there is no second try.
+    /// It was tried and waits; its reason is noted. CPUs only become fewer, so it is not tried again.
     Waits,
 }
 
@@ -53,7 +52,7 @@ impl<'a> Round<'a> {
         Round::over(snap, is_full(snap), |_| false)
     }
 
-    /// The same; tasks for which `keep` holds stay where they run also at the end of a quantum.
+    /// As [`Round::new`], but tasks for which `keep` holds stay where they run even at the end of a quantum.
     pub(super) fn keeping(snap: &'a Snapshot, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
         Round::over(snap, is_full(snap), keep)
     }
@@ -112,17 +111,16 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Free CPUs that are not promised yet.
+    /// The number of free CPUs that no chosen task takes yet.
     pub(super) fn left(&self) -> u32 {
         self.left
     }
 
-    /// The task at an index.
     pub(super) fn task(&self, ix: u32) -> &'a TaskView {
         &self.snap.tasks[ix as usize]
     }
 
-    /// Whether it was neither chosen in this round nor tried in vain.
+    /// Whether the task was neither chosen nor refused in this round.
     pub(super) fn is_open(&self, ix: u32) -> bool {
         self.fates[ix as usize] == Fate::Open
     }
@@ -143,18 +141,18 @@ impl<'a> Round<'a> {
         self.waits.push(Wait { task: self.task(ix).id, reason });
     }
 
-    /// Lets tasks that sleep compete like the others, after them in order.
+    /// Lets sleeping tasks compete like the others, after them in order.
     pub(super) fn consider_sleepers(&mut self) {
         self.order.append(&mut self.sleepers);
     }
 
-    /// Chooses a task for as many CPUs as it needs; or says why it can't be had now.
+    /// Chooses a task for as many CPUs as it needs, or says why it can't be chosen now.
     pub(super) fn choose(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
         let task = self.task(ix);
         if task.cpus > self.left {
             return Err(WaitReason::Gang { needs: task.cpus, free: self.left });
         }
-        // A task that is not free to go anywhere takes its CPUs now; the others share what is left at the end.
+        // A task with a mask takes its CPUs now; the others share what is left at the end.
         let reserved = match &task.allowed {
             Some(mask) => {
                 let usable = mask.intersection(&self.free);
@@ -173,17 +171,16 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Chooses a task for these CPUs, which must be free, as many as it needs and among those that it may use.
+    /// Chooses a task for these CPUs. They must be free, as many as the task needs, and among those that it may use.
     pub(super) fn choose_on(&mut self, ix: u32, cpus: CpuSet, purpose: Purpose) {
         self.commit(ix, purpose, Some(cpus), false);
     }
 
-    /// Whether nobody has the CPU.
     pub(super) fn is_free(&self, cpu: CpuId) -> bool {
         self.free.contains(cpu)
     }
 
-    /// Chooses a task for whole cores, whose other CPUs stay idle; or says why it can't be had now.
+    /// Chooses a task for whole cores, whose other CPUs stay idle, or says why it can't be chosen now.
     pub(super) fn choose_whole_core(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
@@ -230,8 +227,9 @@ impl<'a> Round<'a> {
         self.chosen.push(Chosen { ix, purpose, reserved, whole_core });
     }
 
-    /// Chooses in the round's order as long as CPUs are free. With `strict` nobody overtakes a gang that does not fit.
-    /// A single task that must wait for one of its own CPUs may be overtaken: none of them is free for the others.
+    /// Chooses in the round's order as long as CPUs are free. With `strict` no task overtakes a gang that does not fit.
+    /// A task of one CPU that waits for a CPU of its mask may be overtaken: none of those CPUs is free for the others
+    /// either.
     pub(super) fn choose_in_order(&mut self, purpose: Purpose, strict: bool) {
         for pos in 0..self.order.len() {
             if self.left == 0 {
@@ -250,8 +248,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The decision: places the chosen, stops those that run and were not chosen, and gives every other waiting task
-    /// `reason`, called with its index and how many wait before it.
+    /// The decision: places the chosen tasks and stops those that run and were not chosen. Each waiting task without a
+    /// reason gets one from `reason`, which is called with its index and with how many tasks wait before it.
     pub(super) fn finish(
         mut self,
         next_wake: Nanos,
@@ -261,7 +259,7 @@ impl<'a> Round<'a> {
         let snap = self.snap;
         let mut decision = Decision { next_wake: Some(next_wake), basis, ..Decision::default() };
         for ix in std::mem::take(&mut self.sleepers) {
-            // Refused, it gets its reason below, like all others.
+            // If it is refused, it gets its reason below, like all others.
             let _ = self.choose(ix, Purpose::Run);
             self.order.push(ix);
         }

@@ -10,29 +10,29 @@ use crate::placement::Purpose;
 use crate::snapshot::TaskView;
 use crate::units::{Rate, Reading};
 
-/// Which mean the target is made of.
+/// The mean bandwidths that the target is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Of each task's mean since its start, anew each quantum (OATR, Perf&Fair, Algorithm 1, line 11).
+    /// The mean of each task since its start, computed anew each quantum (OATR, Perf&Fair, Algorithm 1, line 11).
     Online,
-    /// Of each task's mean when alone, known before (IABW).
+    /// The mean of each task when alone, known before the run (IABW).
     Ideal,
 }
 
 /// The state of selection towards a target within one round.
 pub(super) struct Fit {
-    /// Mean bandwidth per CPU of the unfinished tasks; what a task that was not measured yet counts as.
+    /// Mean bandwidth per CPU of the unfinished tasks. A task that was not measured yet counts as this.
     mean: u64,
-    /// Wanted in all.
+    /// Bandwidth wanted in total.
     target: i128,
-    /// Left to give; negative when the chosen take more than was wanted.
+    /// Bandwidth left to give; negative when the chosen tasks take more than was wanted.
     remain: i128,
-    /// What was wanted per CPU when the last one was filled.
+    /// Bandwidth that was wanted per CPU when the last CPU was filled.
     wanted: Rate,
 }
 
 impl Fit {
-    /// The target for the CPUs of the machine, less what goes on running.
+    /// The target for the CPUs of the machine, less what the tasks that go on running use.
     pub(super) fn new(round: &Round<'_>, target: Target) -> Fit {
         let mean_of = |task: &TaskView| match target {
             Target::Online => task.estimates.mm_reads_mean,
@@ -60,7 +60,7 @@ impl Fit {
         task.estimates.mm_reads.value().map_or(self.mean, |rate| rate.0 / u64::from(task.cpus.max(1)))
     }
 
-    /// Chooses one task whatever its bandwidth, and takes it off; notes the reason when it can't be had.
+    /// Chooses one task whatever its bandwidth, and takes its bandwidth off. Notes the reason if it can't be chosen.
     pub(super) fn choose(&mut self, round: &mut Round<'_>, ix: u32) -> bool {
         match round.choose(ix, Purpose::Run) {
             Ok(()) => {
@@ -76,7 +76,7 @@ impl Fit {
     }
 
     /// Chooses among the candidates, the fittest first, until every CPU has a task. `candidates` are positions in the
-    /// round's order, which also decides ties.
+    /// round's order. That order also decides ties.
     pub(super) fn fill(&mut self, round: &mut Round<'_>, candidates: impl Iterator<Item = u32>) {
         if round.left() == 0 {
             return;
@@ -90,7 +90,7 @@ impl Fit {
         while round.left() > 0 {
             let Some(fittest) = queue.take(self.remain, round.left()) else { break };
             self.wanted = self.per_cpu(round.left());
-            // One that does not fit now will not fit later in this round: CPUs only become fewer.
+            // A task that does not fit now will not fit later in this round: CPUs only become fewer.
             self.choose(round, fittest.index);
         }
     }
@@ -100,7 +100,7 @@ impl Fit {
         WaitReason::Fitness { bandwidth: Rate(self.bandwidth(task)), wanted: self.wanted }
     }
 
-    /// What is left to give, for each of `left` free CPUs.
+    /// The bandwidth left to give, for each of `left` free CPUs.
     fn per_cpu(&self, left: u32) -> Rate {
         let per_cpu = self.remain.max(0) / i128::from(left.max(1));
         Rate(u64::try_from(per_cpu).unwrap_or(u64::MAX))

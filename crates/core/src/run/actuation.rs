@@ -1,5 +1,4 @@
-//! Carrying out what was decided: as changes, one decision after the other, or as plans that a backend carries out by
-//! itself.
+//! Carries out what was decided: as changes, decision by decision, or as plans that the backend carries out by itself.
 
 use super::backend::Backend;
 use super::error::RunError;
@@ -29,7 +28,7 @@ impl<B: Backend> Loop<'_, B> {
         self.install(&waits, admission)
     }
 
-    /// Hands over the plan that the loop's picture and the order of those who wait amount to.
+    /// Hands the backend a plan, made from the loop's picture and the order of the waiting tasks.
     fn install(
         &mut self,
         waits: &[Wait],
@@ -85,8 +84,7 @@ impl<B: Backend> Loop<'_, B> {
         self.recorder.plan_adopted(now, generation);
     }
 
-    /// Goes on with decisions one by one: the picture of who runs and who does not is carried out as changes, and
-    /// everything is decided anew.
+    /// Goes on without plans: carries out the loop's picture of what runs as changes, and has everything decided anew.
     pub(super) fn give_up_plans(
         &mut self,
         now: Nanos,

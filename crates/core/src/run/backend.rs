@@ -1,4 +1,4 @@
-//! The seam: what the loop asks of whatever runs tasks, be it this machine or a simulated one.
+//! The seam: what the loop asks of a backend, which runs tasks on this machine or on a simulated one.
 
 use crate::capability::Capabilities;
 use crate::decision::Change;
@@ -14,39 +14,40 @@ use std::sync::Arc;
 pub enum Event {
     /// A task ended, with all its descendants; or it could not be started.
     Ended {
-        /// The task.
+        /// The task that ended.
         task: TaskId,
-        /// How.
+        /// How it ended.
         exit: Exit,
     },
     /// A task went to sleep of its own accord.
     Slept(TaskId),
     /// A sleeping task woke.
     Woke(TaskId),
-    /// CPUs went offline or came back: [`Backend::machine`] answers otherwise than before. What ran on a CPU that is
-    /// gone runs elsewhere.
+    /// CPUs went offline or came back, so [`Backend::machine`] has a new answer. A task whose CPU is gone runs
+    /// elsewhere.
     MachineChanged,
     /// The plan of this generation is in force.
     PlanAdopted {
-        /// Its number.
+        /// The plan's generation.
         generation: u64,
     },
     /// A plan was not adopted; the one before it stays in force.
     PlanRefused {
-        /// Its number.
+        /// The plan's generation.
         generation: u64,
-        /// Why, in words.
+        /// The backend's reason, in words.
         why: String,
     },
-    /// What carried out plans was removed (by a watchdog, an error of its own, or somebody else's). No plan is in force
-    /// any more, every task that has begun may run on every CPU, and no further plan will be adopted.
+    /// The scheduler that carried out plans was removed (by a watchdog, by an error of its own, or by somebody else).
+    /// No plan is in force any more, every task that has begun may run on every CPU, and no further plan will be
+    /// adopted.
     SchedulerEjected {
-        /// Why, in words.
+        /// The backend's reason, in words.
         why: String,
     },
-    /// The user wants the run to end: the first time in good order, the second time at once.
+    /// The user wants the run to end: in good order the first time, at once the second time.
     Interrupt {
-        /// The signal that said so.
+        /// The number of the signal that asked for it.
         signal: i32,
     },
 }
@@ -54,7 +55,7 @@ pub enum Event {
 /// How to end a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kill {
-    /// Ask it to (SIGTERM), thawed so that it can hear.
+    /// Ask the task to end (SIGTERM), and thaw it so that it can react.
     Term,
     /// End all of its processes at once.
     Kill,
@@ -63,56 +64,57 @@ pub enum Kill {
 /// Where tasks run: this machine, or a simulated one.
 ///
 /// A backend never invents a value: what it can't read is absent with a reason. It starts a task at its first
-/// placement. When it is dropped, nothing stays frozen. No method has a default: a backend that lacks a mechanism says so
-/// in [`capabilities`](Backend::capabilities), and a wrapper can't forget to pass a call on.
+/// placement. When it is dropped, nothing stays frozen. No method has a default: a backend that lacks a mechanism says
+/// so in [`capabilities`](Backend::capabilities), and a wrapper can't forget to pass a call on.
 pub trait Backend {
-    /// What can go wrong for good.
+    /// An error after which the backend can't go on.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// The machine.
+    /// The machine, with the CPUs that may be used now.
     fn machine(&self) -> Arc<Machine>;
 
-    /// What it can do, and what not and why.
+    /// What the backend can't do, and why; it can do everything else.
     fn capabilities(&self) -> Capabilities;
 
-    /// Now, from the start of the run; time in which the whole run was suspended does not count.
+    /// The present time, from the start of the run. Time in which the whole run was suspended does not count.
     fn now(&mut self) -> Nanos;
 
     /// A clock to measure the loop's own cost with; `None` where such a cost has no meaning.
     fn stopwatch(&self) -> Option<Nanos>;
 
-    /// Waits until something happens or the instant has come, and appends what happened.
+    /// Waits until something happens or until the instant `until`, and appends what happened to `events`.
     ///
     /// # Errors
-    /// What runs can't be watched any longer.
+    /// The tasks can't be watched any longer.
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), Self::Error>;
 
-    /// Reads what these tasks have used since their start; works for a task that has just ended, once. Of a task that
-    /// has not started there is nothing to read: all is absent.
+    /// Reads what these tasks have used since their start. A task that has just ended can be read once more. A task
+    /// that has not started has nothing to read: all its values are absent.
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>);
 
     /// Carries out changes that were checked, as one: first what stops, then what moves, then what starts. A task that
-    /// can't be started is reported as ended by the next `wait`. A plan that was in force is over; where its fillers run
-    /// then is not said, so the caller names every task that has begun.
+    /// can't be started is reported as ended by the next `wait`. A plan that was in force ends. Where its fillers run
+    /// then is not defined, so the caller names every task that has begun.
     ///
     /// # Errors
     /// Tasks can't be acted upon any longer.
     fn apply(&mut self, changes: &[Change]) -> Result<(), Self::Error>;
 
-    /// Hands over a plan, to be carried out at every event until the next one is adopted, in place of what was applied or
-    /// planned before. Seated tasks that have not begun are started. The next `wait` tells whether it was adopted. Called
-    /// only where there is [`Capability::Plans`].
+    /// Hands over a plan. The backend carries it out at every event until it adopts the next one, in place of what was
+    /// applied or planned before. It starts seated tasks that have not begun. The next `wait` tells whether the plan
+    /// was adopted. Called only if the backend has [`Capability::Plans`](crate::Capability::Plans).
     ///
     /// # Errors
     /// Tasks can't be acted upon any longer, or the backend carries out no plans.
     fn install(&mut self, plan: &Plan) -> Result<(), Self::Error>;
 
-    /// Ends a task; that it has ended is told by `wait`. One that has not started, or has ended already, has nothing
-    /// to end: nothing is told. No plan holds it back from its end.
+    /// Ends a task; `wait` reports its end. For a task that has not started or has ended already, this does nothing and
+    /// `wait` reports nothing. A plan does not delay the end.
     fn kill(&mut self, task: TaskId, how: Kill);
 
-    /// Makes a task that has ended well ready to be started anew: its next placement starts it from its beginning, and its
-    /// usage counts from zero again. Says whether it can; a backend that can't start a task twice answers `false`.
+    /// Makes a task that has ended well ready to be started again: its next placement starts it from its beginning, and
+    /// its usage counts from zero again. Returns whether it can; a backend that can't start a task twice returns
+    /// `false`.
     fn restart(&mut self, task: TaskId) -> bool;
 
     /// Whether one more task may be started now (memory, say); if not, the loop asks again later.

@@ -1,4 +1,4 @@
-//! What a run is told, beside its tasks and its policy.
+//! The settings of a run, besides its tasks and its policy.
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -33,11 +33,11 @@ pub struct RunConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actuation {
-    /// One by one, as changes; between two of them a CPU whose task sleeps stands idle.
+    /// One by one, as changes. Between two decisions a CPU whose task sleeps stands idle.
     #[default]
     Decisions,
-    /// As plans, which the backend carries out by itself: a CPU whose task sleeps or ends goes to the next in the policy's
-    /// order at once. Needs [`Capability::Plans`](crate::Capability::Plans).
+    /// As plans, which the backend carries out by itself: a CPU whose task sleeps or ends goes at once to the next task
+    /// in the policy's order. Needs [`Capability::Plans`](crate::Capability::Plans).
     Plans,
 }
 
@@ -45,11 +45,11 @@ pub enum Actuation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// It has ended.
+    /// It is not started again.
     #[default]
     Never,
-    /// If it ended well it is started again, until every task has ended once (the experiment of the lucky paper, section
-    /// 4, which keeps the load the same to the end). Its result is that of its first run.
+    /// It is started again if it ended well, until every task has ended once (the experiment of the lucky paper,
+    /// section 4, which keeps the load the same to the end). Its result is that of its first run.
     UntilLast,
 }
 
@@ -72,9 +72,9 @@ impl Default for RunConfig {
 /// What to do when enough jobs have failed, or succeeded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halt {
-    /// How.
+    /// What to do when the condition is met.
     pub when: HaltWhen,
-    /// On what.
+    /// The condition.
     pub on: HaltOn,
 }
 
@@ -85,7 +85,7 @@ pub enum HaltWhen {
     /// Never.
     #[default]
     Never,
-    /// Start no more jobs, let those that run finish.
+    /// Start no more jobs, and let those that run finish.
     Soon,
     /// End the jobs that run.
     Now,
@@ -95,9 +95,9 @@ pub enum HaltWhen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HaltOn {
-    /// So many failed jobs.
+    /// This many jobs have failed.
     Failures(u32),
-    /// So many successful jobs.
+    /// This many jobs have succeeded.
     Successes(u32),
     /// This share of all jobs has failed, in per cent.
     FailedPercent(u32),
@@ -131,7 +131,7 @@ impl Halt {
     "`{text}` is not a halt rule; expected `never`, or `now` or `soon` with `fail=N`, `success=N`, `fail=N%` or `success=N%`, as in `soon,fail=1`"
 )]
 pub struct HaltParseError {
-    /// What was given.
+    /// The text that was given.
     pub text: String,
 }
 

@@ -11,7 +11,7 @@ pub enum RunError<E: std::error::Error + 'static> {
     /// A task needs more CPUs than it may use.
     #[error("task `{name}` needs {needs} CPUs at once, and {have} can be used")]
     TooLarge {
-        /// Its name.
+        /// The task's name.
         name: String,
         /// CPUs that it needs.
         needs: u32,
@@ -21,11 +21,11 @@ pub enum RunError<E: std::error::Error + 'static> {
     /// The tasks are not numbered 0, 1, 2 and so on, in their order.
     #[error("task `{name}` is number {is} and should be {should}")]
     Numbering {
-        /// Its name.
+        /// The task's name.
         name: String,
-        /// Its number.
+        /// The number that the task has.
         is: u32,
-        /// The number that its place asks for.
+        /// The number that the task should have: its place in the list, from 0.
         should: usize,
     },
     /// Plans were asked for, and the backend carries out none.

@@ -41,12 +41,13 @@ impl Histogram {
         self.count += 1;
     }
 
-    /// How many were added.
+    /// How many times were added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The value in nanoseconds that a share `q` of all do not exceed, to 1/32; `None` when empty.
+    /// The `q`-quantile in nanoseconds: a share `q` of all times does not exceed it. It is accurate to 1/32; `None`
+    /// when no time was added.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         if self.count == 0 {
             return None;

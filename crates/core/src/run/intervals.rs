@@ -1,6 +1,6 @@
-//! Intervals: from a placement, or the last sample, to the next. A closed interval becomes a sample, which feeds the
-//! estimators. The loop knows what was planned (who was placed where, beside whom, for how long); the backend says what
-//! a task has used. So a sample means the same whatever the backend.
+//! An interval lasts from a placement, or the last sample, to the next sample. A closed interval becomes a sample,
+//! which feeds the estimators. The loop knows what was planned (which task was placed where, beside which others, and
+//! for how long); the backend says what a task has used. So a sample means the same on every backend.
 
 use super::backend::Backend;
 use super::state::Loop;
@@ -15,8 +15,8 @@ use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Whether a change ends the interval of a task: it stops it, places it otherwise than it is, or gives a filler a
-    /// place of its own.
+    /// Whether a change ends a task's interval: it stops the task, changes its placement or purpose, or gives a filler
+    /// a place of its own.
     pub(super) fn breaks(&self, change: &Change) -> bool {
         let Some(task) = self.snap.task(change.task()) else { return false };
         let Some(running) = &task.running else { return true };
@@ -80,7 +80,7 @@ impl<B: Backend> Loop<'_, B> {
                 record.progress_basis = estimates.progress_basis;
                 record.last_solo = estimates.solo_ipc;
             }
-            // A filler that was not needed, and a task that slept through, leave nothing to tell.
+            // A filler that was not needed and a task that slept all the time yield no sample.
             if sample.interval > Nanos::ZERO {
                 self.samples.push(sample);
             }
@@ -179,7 +179,7 @@ impl<B: Backend> Loop<'_, B> {
         self.next_wake = wake;
     }
 
-    /// For each task of the snapshot whether no other task runs, or may run, on its cores.
+    /// For each task of the snapshot: whether no other task runs, or may run, on its cores.
     pub(super) fn whole_cores(&self) -> Vec<bool> {
         let machine = &*self.snap.machine;
         let mut users = vec![0u32; machine.cores.len()];
@@ -191,7 +191,8 @@ impl<B: Backend> Loop<'_, B> {
             cores.dedup();
             cores
         };
-        // Where the kernel time-shares, everybody may meet everybody: one look at the numbers is enough.
+        // Where the kernel time-shares, any task may run beside any other. A task then has its cores to itself only if
+        // it is the only one that runs.
         let shared =
             |task: &TaskView| matches!(task.running, Some(Running { placement: Placement::Shared { .. }, .. }));
         if self.snap.tasks.iter().any(shared) {
@@ -206,10 +207,10 @@ impl<B: Backend> Loop<'_, B> {
     }
 }
 
-/// A share of an interval too small to count as having met another task in it.
+/// Co-runners are ignored if they were there for less than this share of a task's time on a CPU.
 const PASSING: f64 = 0.05;
 
-/// Puts what was observed in the place of what was planned.
+/// Replaces what was planned by what was observed.
 fn observe(sample: &mut Sample, residency: &Residency) {
     let on_cpu = residency.on_cpu;
     let met = residency.beside.iter().filter(|(_, time)| time.share_of(on_cpu) >= PASSING).map(|(task, _)| *task);
@@ -225,7 +226,8 @@ fn delta(now: Reading<Nanos>, before: Reading<Nanos>) -> Reading<Nanos> {
     now.and_then(|now| before.map(|before| now - before))
 }
 
-/// The newer totals; where a counter has stopped answering, its last value is not the task's total: it stays absent.
+/// The newer totals. A counter that has stopped answering is absent in them, because its last value is not the task's
+/// total.
 pub(super) fn merge(new: Usage, old: &Usage) -> Usage {
     Usage { multiplexed: new.multiplexed || old.multiplexed, ..new }
 }

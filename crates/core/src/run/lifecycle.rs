@@ -11,11 +11,11 @@ use crate::snapshot::{TaskView, Trigger};
 use crate::task::{Exit, TaskId};
 use crate::units::{Nanos, Reading};
 
-/// How often a backend that had no room for one more task is asked again.
+/// Time after which a backend that had no room for one more task is asked again.
 const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
 
 impl<B: Backend> Loop<'_, B> {
-    /// Lets tasks in whose time has come, as far as the limits allow.
+    /// Admits the tasks that are due, as far as the limits allow.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         while let Some(&id) = self.pending.front() {
@@ -60,12 +60,12 @@ impl<B: Backend> Loop<'_, B> {
                 if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
                     let woke = event == Event::Woke(id);
                     let task = &mut self.snap.tasks[pos];
-                    // News of a task that was frozen since is too late: see below at `Change::Stop`.
+                    // If the task was frozen since, this event is out of date: see `Change::Stop` in `commit`.
                     let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
                     task.asleep = !woke && !frozen;
                     if woke {
                         if !frozen {
-                            // What it slept, it did not wait.
+                            // Time asleep does not count as waiting.
                             task.waiting_since = now;
                         }
                         triggers.push(Trigger::Woke(id));
@@ -90,8 +90,8 @@ impl<B: Backend> Loop<'_, B> {
         Ok(())
     }
 
-    /// Takes another set of CPUs for the machine. Whoever was placed on one that is gone is placed anew, and with it
-    /// everybody: the plan was made for another machine.
+    /// Takes over the machine's new set of CPUs. Tasks whose CPUs are gone are noted as displaced. All tasks are placed
+    /// anew, because they were placed for another machine.
     pub(super) fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
         self.snap.machine = self.backend.machine();
         let all = self.snap.machine.all_cpus();
@@ -123,7 +123,7 @@ impl<B: Backend> Loop<'_, B> {
         let ok = exit.ok() && !record.timed_out;
         let is_first = record.first.is_none();
         if !is_first {
-            // How a later run ends counts for nothing, but that there is no other after it is worth knowing.
+            // The result of a later run does not count, but the user should know that no other run follows.
             if !ok && !was_dying {
                 self.recorder.warn(now, &Warning::NotRestarted(id, Some(exit)));
             }
@@ -144,7 +144,7 @@ impl<B: Backend> Loop<'_, B> {
             self.snap.tasks.remove(pos);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {
-            // It was out of the picture already; its CPUs are free only now.
+            // It took no part in scheduling any more, but its CPUs are free only now.
             triggers.push(Trigger::Ended(id));
         }
         if self.config.restart == Restart::UntilLast && self.drain.is_none() {
@@ -165,7 +165,8 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Starts a task that has ended well again, as long as another has not ended once; then it is over for all.
+    /// Starts a task that has ended well again, as long as some task has not ended once. When every task has, ends all
+    /// of them.
     pub(super) fn restart(&mut self, now: Nanos, id: TaskId, ok: bool) {
         if self.records.iter().all(TaskRecord::has_ended_once) {
             if self.energy_j.is_none() {
@@ -183,7 +184,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let Loop { records, pending, config, .. } = self;
         records[id.0 as usize].begin_anew(config.quantum);
-        // Behind all that have arrived, and before those that have not.
+        // Behind the tasks that have arrived, and before those that have not.
         let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
         pending.insert(pos, id);
     }

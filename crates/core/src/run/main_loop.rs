@@ -1,4 +1,4 @@
-//! The loop itself.
+//! The main loop of a run.
 //!
 //! Each turn: take in what happened, close the intervals of the tasks that it concerns, ask the policy, check its
 //! answer, carry it out, and wait for the next thing to happen.
@@ -22,8 +22,8 @@ use crate::units::Nanos;
 /// Runs tasks to their end under a policy.
 ///
 /// # Errors
-/// The tasks can't run on this machine, or the backend fails; the backend then has nothing frozen left once it is
-/// dropped.
+/// The tasks are misnumbered or can't run on this machine, plans were asked for and the backend carries out none, or
+/// the backend fails. After an error nothing stays frozen once the backend is dropped.
 pub fn run<B: Backend>(
     backend: &mut B,
     policy: &mut dyn Policy,
@@ -119,7 +119,7 @@ impl<B: Backend> Loop<'_, B> {
         })
     }
 
-    /// Adds what the clock alone says, and brings waiting times up to date.
+    /// Adds the triggers that follow from the time alone, and brings waiting times up to date.
     fn wake_triggers(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         if self.next_wake.is_some_and(|at| at <= now) {
             self.next_wake = None;
@@ -193,11 +193,11 @@ impl<B: Backend> Loop<'_, B> {
             decision = stand_in(&self.snap);
             stood_in = true;
             if check(&self.snap, &decision).is_err() {
-                // Nothing fits at all, not even in turn: leave what runs and look again in a quantum.
+                // Not even round-robin's decision can be carried out: leave what runs, and ask again in a quantum.
                 decision = Decision { next_wake: Some(now + self.config.quantum), ..Decision::default() };
             }
         }
-        // What the decision stops or moves ends its interval here, unless it has just been closed.
+        // The interval of a task that the decision stops or moves ends here, unless it was closed just now.
         let moved: Vec<TaskId> =
             decision.changes.iter().filter(|change| self.breaks(change)).map(Change::task).collect();
         self.close(&moved, false);
@@ -224,7 +224,7 @@ impl<B: Backend> Loop<'_, B> {
         Ok(())
     }
 
-    /// The next instant at which the loop has something to do without being told.
+    /// The next instant at which the loop must act even if no event comes.
     fn next_instant(&self) -> Option<Nanos> {
         let mut next = self.next_wake;
         let mut at = |instant: Nanos| next = Some(next.map_or(instant, |next| next.min(instant)));

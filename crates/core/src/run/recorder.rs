@@ -1,4 +1,4 @@
-//! What a run tells of itself while it goes on, and what it leaves behind.
+//! What a run reports while it goes on, and its result.
 
 use super::histogram::Histogram;
 use crate::check::InvalidDecision;
@@ -9,20 +9,20 @@ use crate::snapshot::{ProgressBasis, Snapshot};
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::units::{Nanos, Reading};
 
-/// A decision with all that led to it.
+/// A decision with everything that led to it.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionRecord<'a> {
     /// What the policy saw.
     pub snapshot: &'a Snapshot,
-    /// The samples that are new in it.
+    /// The samples that were taken since the last decision.
     pub samples: &'a [Sample],
     /// The policy's state before it decided; `None` unless the recorder asked for it.
     pub policy_state: Option<&'a serde_json::Value>,
     /// The generator's position before the policy decided.
     pub rng: RngState,
-    /// What it decided, or what was done in its place.
+    /// The policy's decision, or the one that stands in for it.
     pub decision: &'a Decision,
-    /// Its own decision could not be carried out, and round-robin stood in.
+    /// The policy's own decision could not be carried out, and round-robin stood in.
     pub stood_in: bool,
 }
 
@@ -31,43 +31,44 @@ pub struct DecisionRecord<'a> {
 pub enum Warning {
     /// A policy's decision could not be carried out; round-robin decided instead.
     PolicyFault(InvalidDecision),
-    /// A task ran out of the time that it was allowed, and is ended.
+    /// A task has used up its time limit, and is ended.
     TimedOut(TaskId),
-    /// A task that was to be started again until the others have ended is not: its next run ended so, or, with `None`,
-    /// the backend can't start it twice.
+    /// A task is not started again, although others have not ended yet. Its last run ended in the way given; with
+    /// `None`, the backend can't start a task twice.
     NotRestarted(TaskId, Option<Exit>),
-    /// The run halts, because the halt rule was met.
+    /// The halt rule was met, so the run halts.
     Halting,
-    /// The run ends, because a signal asked for it.
+    /// A signal asked for the end of the run.
     Interrupted {
-        /// The signal.
+        /// The signal's number.
         signal: i32,
-        /// Not the first one: everything is killed.
+        /// It is not the first signal, so everything is killed.
         again: bool,
     },
-    /// A plan was not adopted, or what carried out plans was removed. The run goes on with decisions one by one.
+    /// A plan was not adopted, or the scheduler that carried out plans was removed. The run goes on with decisions one
+    /// by one.
     PlansGivenUp {
-        /// The backend's own words.
+        /// The reason, in the backend's words.
         why: String,
     },
 }
 
-/// Takes note of a run. Every method has a default that does nothing.
+/// Records a run. Every method has a default that does nothing.
 pub trait Recorder {
-    /// Whether the policy's state is wanted with each decision (costs time).
+    /// Whether the recorder wants the policy's state with each decision, which costs time.
     fn wants_policy_state(&self) -> bool {
         false
     }
     /// A task was started.
     fn started(&mut self, _now: Nanos, _task: &TaskSpec) {}
-    /// A task that had ended was started again; `run` counts from 1, so it is at least 2. Nobody is told of the end of such
-    /// a run.
+    /// A task that had ended was started again; `run` counts from 1, so it is at least 2. The end of such a run is not
+    /// reported.
     fn restarted(&mut self, _now: Nanos, _task: &TaskSpec, _run: u32) {}
     /// A decision was made and checked, and is about to be applied.
     fn decided(&mut self, _record: DecisionRecord<'_>) {}
     /// A task ended, for the first time.
     fn ended(&mut self, _now: Nanos, _result: &TaskResult) {}
-    /// The run is over, and these samples are newer than the last decision.
+    /// The run is over; these samples are newer than the last decision.
     fn left(&mut self, _samples: &[Sample]) {}
     /// Time has passed; called after every wait, at least once a quantum.
     fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
@@ -77,32 +78,32 @@ pub trait Recorder {
     fn warn(&mut self, _now: Nanos, _warning: &Warning) {}
 }
 
-/// Takes no note of anything.
+/// Records nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullRecorder;
 
 impl Recorder for NullRecorder {}
 
-/// What became of a task; of its first run, where tasks are started again.
+/// The result of a task; where tasks are started again, of its first run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskResult {
-    /// The task.
+    /// The task as it was given.
     pub spec: TaskSpec,
     /// When it was started; `None` if it never was.
     pub started: Option<Nanos>,
     /// When it ended; `None` if it did not.
     pub finished: Option<Nanos>,
-    /// How it ended.
+    /// How it ended; `None` if it did not.
     pub exit: Option<Exit>,
-    /// It was ended because its time was over.
+    /// It was ended because it had used up its time limit.
     pub timed_out: bool,
-    /// It was asked to end by the run itself, because of the halt rule or a signal: how it ended says nothing of it.
+    /// The run itself asked it to end, because of the halt rule or a signal. So its exit says nothing about its work.
     pub told_to_end: bool,
     /// CPU time of its whole tree.
     pub cpu_time: Reading<Nanos>,
     /// Longest time without a CPU between two placements.
     pub waited_max: Nanos,
-    /// Time that it was placed.
+    /// Time for which it was placed.
     pub ran: Nanos,
     /// What was counted over its whole life.
     pub counts: Counts,
@@ -117,7 +118,7 @@ pub struct TaskResult {
 }
 
 impl TaskResult {
-    /// Launch to end: from its arrival to its end.
+    /// The time from its arrival to its end; `None` if it did not end.
     pub fn turnaround(&self) -> Option<Nanos> {
         self.finished.map(|finished| finished - self.spec.arrives)
     }
@@ -128,24 +129,24 @@ impl TaskResult {
 pub enum EndedBy {
     /// Every task ended.
     Completion,
-    /// The halt rule.
+    /// The halt rule was met.
     Halt,
-    /// A signal.
+    /// A signal with this number asked for the end.
     Signal(i32),
 }
 
-/// Cost of the loop itself.
+/// The cost of the loop itself.
 #[derive(Clone, Debug, Default)]
 pub struct Overhead {
     /// Decisions made.
     pub decisions: u64,
     /// Quanta that came to their end.
     pub quanta: u64,
-    /// Times of asking the policy.
+    /// Times that the policy took to decide.
     pub decide: Histogram,
-    /// Times of reading and estimating.
+    /// Times that reading and estimating took.
     pub observe: Histogram,
-    /// Times of applying.
+    /// Times that applying the decisions took.
     pub apply: Histogram,
 }
 
@@ -156,18 +157,18 @@ pub struct PlanCounts {
     pub installed: u64,
     /// Plans that it adopted.
     pub adopted: u64,
-    /// When the run went on without plans; `None` if it never did.
+    /// When plans were given up; `None` if they never were.
     pub given_up: Option<Nanos>,
 }
 
-/// What a run leaves behind.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// Every task, in the order in which they were given.
     pub tasks: Vec<TaskResult>,
     /// Launch to the end of the last task; to its first end, where tasks are started again.
     pub turnaround: Nanos,
-    /// What ended it.
+    /// What ended the run.
     pub ended_by: EndedBy,
     /// Cost of the loop; its times are empty in a simulation.
     pub overhead: Overhead,

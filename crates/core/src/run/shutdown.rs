@@ -10,7 +10,7 @@ use crate::task::TaskId;
 use crate::units::Nanos;
 
 impl<B: Backend> Loop<'_, B> {
-    /// The last figures of a task that took no part any more.
+    /// Reads the last figures of a task that took no part in scheduling any more.
     pub(super) fn final_read(&mut self, id: TaskId) {
         let mut usages = Vec::new();
         self.backend.read(&[id], &mut usages);
@@ -20,7 +20,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Looks after time-outs and after tasks that were asked to end and have not.
+    /// Ends tasks that have used up their time limit, and kills tasks that were asked to end and have not.
     pub(super) fn enforce_limits(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         if let Some(timeout) = self.config.timeout {
             let over = |task: &&TaskView| {
@@ -46,7 +46,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Ends every started task and forgets the others.
+    /// Ends every started task and drops the others.
     pub(super) fn end_all(&mut self, now: Nanos, at_once: bool) {
         self.drop_unstarted();
         let live: Vec<TaskId> = self.snap.tasks.iter().map(|task| task.id).collect();

@@ -1,5 +1,6 @@
-//! The state of a run in progress. Its behaviour is in the files beside: `main_loop` turns, `lifecycle` lets tasks come
-//! and go, `shutdown` ends them, `intervals` turns placements into samples, `actuation` carries out what was decided.
+//! The state of a run in progress. Its behaviour is in the files beside: `main_loop` has the turns, `lifecycle` lets
+//! tasks come and go, `shutdown` ends them, `intervals` turns placements into samples, `actuation` carries out what was
+//! decided.
 
 use super::backend::Backend;
 use super::config::RunConfig;
@@ -21,7 +22,7 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) recorder: &'a mut dyn Recorder,
     pub(super) config: &'a RunConfig,
     pub(super) rng: Rng,
-    /// Its tasks are those that take part: arrived, not ended, not dying.
+    /// Its tasks are those that take part in scheduling: arrived, not ended, not dying.
     pub(super) snap: Snapshot,
     pub(super) records: Vec<TaskRecord>,
     pub(super) pending: VecDeque<TaskId>,
@@ -32,32 +33,33 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) overhead: Overhead,
     pub(super) policy_faults: u64,
     pub(super) room_retry: Option<Nanos>,
-    /// Energy when every task had ended once, if others went on then.
+    /// Energy up to the moment when every task had ended once; `None` until then, and where tasks are not started
+    /// again.
     pub(super) energy_j: Option<Reading<f64>>,
-    /// Tasks placed on CPUs that are gone.
+    /// Tasks that were placed on CPUs that are gone.
     pub(super) displaced: Vec<TaskId>,
-    /// How decisions are carried out as plans; `None` where they are carried out one by one.
+    /// What the next plan needs; `None` where decisions are carried out one by one.
     pub(super) planning: Option<Planning>,
     pub(super) plans: Option<PlanCounts>,
 }
 
-/// What goes into the next plan beside the decision.
+/// What goes into the next plan besides the decision.
 #[derive(Default)]
 pub(super) struct Planning {
-    /// Of the last plan; 0 before the first.
+    /// The generation of the last plan; 0 before the first.
     pub(super) generation: u64,
-    /// What the policy published last.
+    /// The admission that the policy published last.
     pub(super) admission: Option<Admission>,
 }
 
-/// How many tasks ended, of those that ended for the first time.
+/// How many tasks have failed and succeeded. Only the first end of each task counts.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) failed: u32,
     pub(super) succeeded: u32,
 }
 
-/// The run is coming to its end before its time.
+/// The run is being ended early.
 pub(super) struct Drain {
     pub(super) by: EndedBy,
     pub(super) interrupts: u32,

@@ -1,4 +1,4 @@
-//! What the loop keeps of a task from before its arrival to after its end, beside the view that policies see.
+//! What the loop keeps of a task from before its arrival to after its end, besides the view that policies see.
 
 use super::recorder::TaskResult;
 use crate::estimate::TaskEstimator;
@@ -10,7 +10,6 @@ use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Reading};
 use std::sync::Arc;
 
-/// One task's record.
 pub(super) struct TaskRecord {
     pub(super) spec: TaskSpec,
     pub(super) estimator: TaskEstimator,
@@ -76,7 +75,7 @@ impl TaskRecord {
         }
     }
 
-    /// Forgets the run that has ended, but for its result and how many there were.
+    /// Forgets the run that has ended, except its result and the number of runs.
     pub(super) fn begin_anew(&mut self, quantum: Nanos) {
         let fresh = TaskRecord::new(self.spec.clone(), quantum);
         *self = TaskRecord { runs: self.runs, first: self.first.take(), ..fresh };
@@ -86,7 +85,7 @@ impl TaskRecord {
         self.first.is_some() || self.finished.is_some()
     }
 
-    /// What became of the task; of its first run, if it was started again.
+    /// The result of the task; of its first run, if it was started again.
     pub(super) fn result(&self) -> TaskResult {
         if let Some(first) = &self.first {
             return TaskResult { runs: self.runs, ..(**first).clone() };

@@ -44,25 +44,27 @@ impl AdmissionTable {
             return Some(DemandClass::HIGHEST);
         }
 
-        // How far a task that takes what is left of the bus falls short of what is needed: it rises from point to
-        // point.
+        // How far the throughput falls short of what is needed if one more task takes the rest of the bus: this rises
+        // from point to point.
         let at = |point: usize| load.state(self, point);
         let point = first(settled.point, POINTS, |point| at(point).short_of(needed) >= 0);
         if point == POINTS {
             return Some(DemandClass::HIGHEST);
         }
-        // Below the root lies this point; above it the one before, or the settled state without the additional task.
+        // This point lies below the root. Above the root lies the point before it, or the settled state without the
+        // additional task.
         let low = at(point);
         let high = if point == settled.point { settled.state } else { at(point - 1) };
-        // The root may be nearer to the upper state by orders of magnitude than one step of the grid, for D may be as
-        // much smaller than what that step leaves of the bus. So the way from there is halved until it is passed.
+        // The root may be nearer to the upper state than one step of the grid by orders of magnitude, because D may be
+        // that much smaller than what the step leaves of the bus. So the distance from there is halved until the root
+        // is passed.
         let steep = (high.free | 1).leading_zeros().saturating_sub((low.rest | 1).leading_zeros());
         let tries = steep as usize + 4;
         let try_at = |halvings: usize| high.halved_towards(&low, halvings);
         let halvings = first(1, tries, |halvings| try_at(halvings).short_of(needed) <= 0);
         let mut low = try_at(halvings - 1);
         let mut high = if halvings == tries { high } else { try_at(halvings) };
-        // The shortfall bends within an octave: two halvings more, and a straight line will do.
+        // The shortfall is curved within an octave. After two more halvings a straight line is close enough.
         for _ in 0..2 {
             let middle = low.halved_towards(&high, 1);
             if middle.short_of(needed) >= 0 {

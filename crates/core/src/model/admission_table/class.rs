@@ -25,7 +25,7 @@ impl DemandClass {
         self.0
     }
 
-    /// The class with this number; none above [`HIGHEST`](Self::HIGHEST).
+    /// The class with this number; `None` above [`HIGHEST`](Self::HIGHEST).
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         (number <= Self::HIGHEST.0).then_some(Self(number))

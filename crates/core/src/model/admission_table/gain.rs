@@ -1,4 +1,4 @@
-//! What a further task must be worth.
+//! How much throughput a further task must bring.
 
 use crate::model::error::{ModelError, check_non_negative};
 use crate::model::power::PowerModel;
@@ -13,7 +13,7 @@ impl Gain {
     /// No throughput may be lost: for the throughput objective, and for a task that wakes no further core.
     pub const NONE: Self = Self(1 << Self::DIGITS);
 
-    /// The nearest gain. Gains of 4,096 and more are all the same: nothing is ever worth them.
+    /// The nearest gain. All gains of 4,096 and more are equal: no task is ever worth them.
     ///
     /// # Errors
     /// [`ModelError::OutOfRange`] for a negative gain or one that is not finite.
@@ -35,11 +35,12 @@ impl Gain {
         Self(number)
     }
 
-    /// The gains that a task needs which wakes core number 2, 3, ..., `cores`, in this order, ready to be handed to a
+    /// The gains that a task needs if it wakes core number 2, 3, ..., `cores`, in this order, ready to be handed to a
     /// kernel.
     ///
     /// # Errors
-    /// None for a [`PowerModel`], which is valid by construction; the type says so because gains are checked.
+    /// None in practice, because a [`PowerModel`] is valid by construction. The result is a `Result` because gains are
+    /// checked.
     pub fn for_cores(power: &PowerModel, objective: Objective, cores: usize) -> Result<Vec<Self>, ModelError> {
         (1..cores).map(|active| Self::of(objective.gain(power.watts(active), power.watts(active + 1))?)).collect()
     }

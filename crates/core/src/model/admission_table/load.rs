@@ -10,7 +10,7 @@ use thiserror::Error;
 /// The greatest number of tasks in a [`BusLoad`].
 pub const MOST_TASKS: u32 = 2048;
 
-/// Why a [`BusLoad`] refuses a change. It is then as it was.
+/// Why a [`BusLoad`] refuses a change. The load is then unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LoadError {
     /// It holds [`MOST_TASKS`] already.
@@ -48,7 +48,7 @@ impl Default for BusLoad {
 }
 
 impl BusLoad {
-    /// No task.
+    /// A load without tasks.
     #[must_use]
     pub fn new() -> Self {
         let counts = vec![0; usize::from(DemandClass::HIGHEST.number()) + 1].into();
@@ -164,7 +164,8 @@ impl BusLoad {
     }
 
     pub(super) fn settle(&self, table: &AdmissionTable) -> Settled {
-        // The bus is over-full at a point if the tasks would use more than 1 - D there; it is so up to some point.
+        // The bus is over-full at a point if the tasks would use more than 1 - D there. It is over-full up to some
+        // point.
         let full = |point: usize| self.busy[point] + table.free[point];
         let point = first(0, POINTS, |point| full(point) <= ONE).min(POINTS - 1);
         let mut state = self.state(table, point);

@@ -1,7 +1,8 @@
 //! A search with a bounded number of steps.
 
-/// The first number from `from` to `end - 1` for which `holds`, if it does for all after that too; else `end`. As many
-/// steps as the range has binary digits, without a jump that depends on the data.
+/// The first number from `from` to `end - 1` for which `holds` is true, or `end` if there is none. `holds` must stay
+/// true from the first such number on. Takes as many steps as the range has binary digits, without a jump that depends
+/// on the data.
 #[inline]
 pub(super) fn first(from: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut size) = (from, end - from);

@@ -14,14 +14,14 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Whether, and how far, throughput falls short of `needed` if another task takes the rest: negative if it does
-    /// not.
+    /// How far the throughput falls short of `needed` if another task takes the rest; negative if it does not fall
+    /// short.
     ///
     /// With `v = u + D` that task adds `D / v`, and `a` is what it must add: `a v - D` has the sign of `a - D / v`,
     /// needs no division, and is smooth where `D / v` is steep.
     #[inline]
     pub(super) fn short_of(&self, needed: u64) -> i64 {
-        // D / v is at most 1: to need more is to need too much.
+        // D / v is at most 1, so any greater need can never be met.
         let a = needed.saturating_sub(self.others).min(ONE);
         let product = (u128::from(a) * u128::from(self.rest + self.free)) >> SHARE_DIGITS;
         product as i64 - self.free as i64

@@ -29,7 +29,7 @@ impl Default for AdmissionTable {
 }
 
 impl AdmissionTable {
-    /// Computes the tables, with sums, products, quotients and square roots only: the same on every machine.
+    /// Computes the tables with sums, products, quotients and square roots only, so they are the same on every machine.
     #[must_use]
     pub fn new() -> Self {
         let powers = powers();
@@ -120,8 +120,8 @@ impl AdmissionTable {
         DemandClass::at((log + STEP / 2).div_euclid(STEP))
     }
 
-    /// The odds of a class above 0 as a factor and a shift to the right: `u = h` times the factor, shifted. Below the last
-    /// digit nothing is left of it.
+    /// The odds of a class above 0 as a factor and a shift to the right: `u = h` times the factor, shifted. A shift
+    /// beyond the last digit gives 0.
     #[inline]
     pub(super) fn odds_of(&self, class: DemandClass) -> (u64, u32) {
         let steps = usize::from(class.number()) - 1;
