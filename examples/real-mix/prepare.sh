@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the inputs of mix.toml in the folder data/ beside this script. Needs the Debian packages
+# Makes the inputs of mix.toml in the folder data/ beside this script. It needs the Debian packages
 #   gzip xz-utils zstd bzip2 hmmer gcc stockfish sysbench stress-ng
 set -eu
 cd "$(dirname "$0")"

@@ -1,4 +1,4 @@
-//! What cosched itself costs on this machine: a quantum with 24 real processes, resident memory with 24 and with 1,000
+//! The cost of cosched itself on this machine: a quantum with 24 real processes, resident memory with 24 and with 1,000
 //! live jobs, and start-up. Prints a table; figures are minimum, median and maximum over several runs.
 //!
 //!     cargo bench -p cosched --bench host
@@ -11,7 +11,7 @@ const COSCHED: &str = env!("CARGO_BIN_EXE_cosched");
 const RUNS: usize = 3;
 
 fn main() {
-    // `cargo test --benches` runs this too; it measures only when it is asked to.
+    // `cargo test --benches` runs this too; it measures only under `cargo bench`.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
@@ -43,8 +43,8 @@ fn timed(command: &mut Command) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// Medians of observe + decide + apply over the quanta of one run, and CPU time of cosched per quantum. The jobs last for
-/// some twenty quanta of 20 ms, so that starting them does not hide the rest.
+/// Medians of observe + decide + apply over the quanta of one run, and CPU time of cosched per quantum. The jobs last
+/// for some twenty quanta of 20 ms, so that the cost of starting them does not hide the rest.
 fn quantum(policy: &str, freeze: &str) {
     let dir = tempfile::tempdir().expect("a folder");
     let list = "exec \"$COSCHED\" workload compute --work 300M\n".repeat(24);
@@ -79,7 +79,7 @@ fn quantum(policy: &str, freeze: &str) {
     row("CPU of cosched per quantum, starting jobs included [ms]", &mut cpu);
 }
 
-/// Highest resident memory with so many jobs live at once.
+/// Highest resident memory with `jobs` jobs live at once.
 fn memory(jobs: usize, policy: &str) {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join("jobs"), "exec sleep 60\n".repeat(jobs)).expect("written");
@@ -94,7 +94,7 @@ fn memory(jobs: usize, policy: &str) {
             .expect("cosched starts");
         let start = Instant::now();
         let status = format!("/proc/{}/status", run.id());
-        // All are started when every job has had its quantum.
+        // All jobs are started once every job has had its quantum.
         while start.elapsed() < Duration::from_millis(2_000 + 8 * jobs as u64) {
             std::thread::sleep(Duration::from_millis(100));
         }

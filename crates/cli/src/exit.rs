@@ -1,4 +1,4 @@
-//! What the exit code says. One table, which the documentation and `cosched run --help` repeat.
+//! The exit codes, in one table. The documentation and `cosched run --help` repeat it.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -16,14 +16,14 @@ pub(crate) enum Exit {
     Incapable,
     /// Permission is lacking; nothing was started.
     Permission,
-    /// Some job ran out of its time.
+    /// Some job ran out of its `--timeout`.
     TimedOut,
     /// A signal ended the run.
     Signal(i32),
 }
 
 impl Exit {
-    /// The number.
+    /// The exit code, 0 to 255.
     pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Success => 0,
@@ -46,9 +46,8 @@ impl From<Exit> for ExitCode {
 /// An error with the exit code that it leads to.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// How to exit.
     pub(crate) exit: Exit,
-    /// What is wrong, where, and what would be right.
+    /// What is wrong, where, and what to write instead.
     pub(crate) message: String,
 }
 
@@ -60,12 +59,12 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// An error of the input.
+/// An error in the command line or an input file.
 pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
     Failure { exit: Exit::Usage, message: message.into() }.into()
 }
 
-/// Something that this machine can't do.
+/// An error for something that this machine can't do.
 pub(crate) fn incapable(message: impl Into<String>) -> anyhow::Error {
     Failure { exit: Exit::Incapable, message: message.into() }.into()
 }

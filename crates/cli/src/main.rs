@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
     };
     done.unwrap_or_else(|error| {
-        // Whoever reads our output may have gone; then there is nobody to tell.
+        // A closed pipe is no error: nobody reads the output any more.
         let is_pipe = error.chain().any(|cause| {
             cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
         });

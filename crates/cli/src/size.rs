@@ -12,7 +12,7 @@ const DECIMAL: &[(&str, u64)] =
 /// Bytes from a text such as `4096`, `64K`, `1.5G` or `8MiB`. A fraction of a byte is dropped.
 ///
 /// # Errors
-/// A sentence that says what is expected, fit to follow "invalid value '...': ".
+/// What is expected, worded to follow "invalid value '...': ".
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let short = text.strip_suffix("iB").filter(|rest| rest.ends_with(|c: char| c.is_ascii_alphabetic()));
     parse_scaled(short.unwrap_or(text), BINARY)
@@ -22,7 +22,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 /// A count from a text such as `150000000`, `150M` or `1.5G`. A fraction of one is dropped.
 ///
 /// # Errors
-/// A sentence that says what is expected, fit to follow "invalid value '...': ".
+/// What is expected, worded to follow "invalid value '...': ".
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, DECIMAL)
         .ok_or_else(|| "expected a count such as 2000, 64K, 8M or 1.5G (K, M, G and T are powers of 1000)".into())
@@ -47,12 +47,12 @@ pub(crate) fn count_within(range: RangeInclusive<u64>) -> impl Fn(&str) -> Resul
 }
 
 /// The size in the largest unit that gives at least 1, with at most two decimals, in a form that [`parse_size`] reads:
-/// `64B`, `8M`, `1.5G`. Rounded down, so that a limit printed this way is one that may be typed.
+/// `64B`, `8M`, `1.5G`. Rounded down, so that a limit printed this way is accepted when typed.
 pub(crate) fn format_size(bytes: u64) -> String {
     format_scaled(bytes, BINARY)
 }
 
-/// The count in a form that [`parse_count`] reads, in a larger unit only if that says it exactly: `64`, `8M`, `1234567`.
+/// The count in a form that [`parse_count`] reads, in a larger unit only if that is exact: `64`, `8M`, `1234567`.
 pub(crate) fn format_count(count: u64) -> String {
     let exact = |(_, unit): &&(&str, u64)| count != 0 && count.is_multiple_of(*unit);
     let (suffix, unit) = DECIMAL.iter().rev().find(exact).unwrap_or(&DECIMAL[0]);
@@ -66,7 +66,7 @@ fn format_scaled(amount: u64, units: &[(&str, u64)]) -> String {
     format!("{}{suffix}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Exact integer arithmetic throughout: `1.1G` through a float could be off by a byte.
+/// Uses integer arithmetic only: `1.1G` computed with floating point could be off by a byte.
 fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits_end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits_end);

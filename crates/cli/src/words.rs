@@ -51,7 +51,7 @@ fn takes_next(run: &Command, word: &OsStr) -> bool {
             |arg: &&clap::Arg| arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|a| a.contains(&long));
         return run.get_arguments().find(names).is_some_and(takes_value);
     }
-    // Of short options in one word, the first that takes a value takes the rest, or the next word.
+    // Among short options in one word, the first that takes a value takes the rest of the word, or the next word.
     let letters: Vec<char> = text.chars().skip(1).collect();
     for (ix, letter) in letters.iter().enumerate() {
         if run.get_arguments().find(|arg| arg.get_short() == Some(*letter)).is_some_and(takes_value) {

@@ -1,4 +1,4 @@
-//! What the documentation of the command line and of mix files says, held against the built binary.
+//! Compares the documentation of the command line and of mix files with the built binary.
 
 use cosched_core::{POLICIES, ParamKind};
 use std::path::Path;
@@ -49,7 +49,7 @@ fn long_options(help: &str) -> Vec<String> {
     defined.chain(aliases).collect()
 }
 
-/// Whether the page has the word, and not only as the beginning of a longer one.
+/// Whether the page has the word, not only as the beginning of a longer one.
 fn has_word(page: &str, word: &str) -> bool {
     let goes_on = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     page.match_indices(word).any(|(at, _)| !page[at + word.len()..].starts_with(goes_on))

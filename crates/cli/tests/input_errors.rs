@@ -11,7 +11,7 @@ fn cosched(folder: &Path, words: &[&str]) -> Output {
     command.args(words).current_dir(folder).stdin(Stdio::null()).output().expect("the binary runs")
 }
 
-/// The command fails with this code, says all of `parts` in one error, and leaves the folder as it was.
+/// Asserts that the command fails with this code, says all of `parts` in one error, and leaves the folder as it was.
 fn check(files: &[(&str, &str)], words: &[&str], code: i32, parts: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -155,7 +155,7 @@ fn policies_that_the_machine_cannot_feed() {
     check(&[], &["run", "--policy", "oracle", "touch", "m"], 3, &["policy oracle", "solo trace of each job", "--solo"]);
     let one = ["--cpus", "0"];
     for policy in ["lucky", "bias", "big-fair"] {
-        // One CPU is of one type, wherever that is.
+        // A single CPU has a single type, on any machine.
         let words = [&["run", "--policy", policy], &one[..], &["touch", "m"]].concat();
         check(&[], &words, 3, &["policy", policy, "cores of two types", "all cores are of one type"]);
     }

@@ -154,7 +154,7 @@ fn tickets() {
     refused(&bad, &["--coefficients", "-1000", "above 0"]);
 }
 
-/// Exit code 2, nothing on standard output, and one error with all these words.
+/// Asserts exit code 2, nothing on standard output, and one error with all these words.
 #[track_caller]
 fn refused(args: &[&str], words: &[&str]) {
     let output = cosched(args);

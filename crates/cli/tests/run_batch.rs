@@ -76,7 +76,7 @@ fn jobs_that_end_are_started_again_until_the_longest_has() {
     for how in ["auto", "signals"] {
         let words = ["run", "mix.toml", "--policy", "linux", "--freeze", how, "--format", "json", "--logs", how];
         let output = cosched(&folder, &words);
-        // The bad one has failed; those that were ended with the long one have not.
+        // The bad job failed; the jobs that were ended together with the long one did not.
         assert_eq!(output.status.code(), Some(1), "{}", err(&output));
         let record = json(&output);
         let job = |ix: usize| &record["jobs"][ix];
@@ -110,7 +110,7 @@ fn emulated_small_cores_are_slow_and_named() {
     assert!(record["machine"].as_str().expect("a name").contains("small cores emulated: CPUs 1 at 0.2"), "{record}");
     assert_eq!(record["machine_details"]["core_types"][1].as_str(), Some("small (emulated)"));
     let ran = |ix: usize| record["jobs"][ix]["ran_s"].as_f64().expect("a time");
-    // The first is on CPU 0, the second on CPU 1: a fifth of the speed, whatever else the machine has to do.
+    // The first job is on CPU 0, the second on CPU 1 with a fifth of the speed, under any other load of the machine.
     assert!(ran(1) > 1.5 * ran(0), "{} s and {} s", ran(0), ran(1));
     assert_eq!(small(&["--policy", "big-fair", "-f", "jobs"]).status.code(), Some(0));
     assert_eq!(small(&["--policy", "linux", "true"]).status.code(), Some(2));
@@ -285,7 +285,7 @@ fn a_gang_gets_its_cpus() {
     let folder = tempdir().expect("a folder");
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     if cpus < 2 {
-        // Not by `eprintln!`, which the test harness keeps to itself.
+        // Not with `eprintln!`, which the test harness captures.
         let _ = std::io::stderr().write_all(b"a_gang_gets_its_cpus skipped, because there is one CPU\n");
         return;
     }

@@ -8,7 +8,7 @@ use tempfile::{TempDir, tempdir};
 
 const MACHINE: &str = "xeon-e5645";
 
-/// A handful of jobs that come at two moments, more than the six cores of the machine.
+/// A few jobs that arrive at two times, more than the six cores of the machine.
 const MIX: &str = "\
 [[job]]
 name = \"memory\"
@@ -118,13 +118,13 @@ fn jobs_have_their_solo_times_and_slowdowns() {
     for job in record["jobs"].as_array().expect("jobs") {
         assert_eq!(job["solo_source"], "simulated");
         let number = |key: &str| job[key].as_f64().unwrap_or_else(|| panic!("{key}: {job}"));
-        // Instances differ a little, and a job may meet a phase of another at a lucky moment.
+        // Instances differ a little, and a job may run beside a favourable phase of another job.
         assert!(number("slowdown") > 0.9, "{job}");
         let turnaround = number("finish_s") - number("arrival_s");
         assert!((number("slowdown") - turnaround / number("solo_s")).abs() < 1e-9, "{job}");
     }
     assert!(record["metrics"]["unfairness"].as_f64().is_some_and(|unfairness| unfairness >= 1.0), "{record}");
-    // What is missing has nothing to do with solo runs: they are always there.
+    // Missing counters don't matter for solo runs: these are always there.
     let codes: Vec<&Value> =
         record["missing"].as_array().expect("a list").iter().map(|missing| &missing["capability"]).collect();
     assert!(!codes.contains(&&"solo-bandwidth".into()), "{codes:?}");
@@ -150,7 +150,7 @@ fn every_machine_tells_what_it_can_and_no_more() {
     let run = |words: &[String]| cosched(&folder, &words.iter().map(String::as_str).collect::<Vec<_>>());
     for (machine, has) in machines_with(&folder, "energy") {
         let energy = json(&run(&words(&machine)))["energy"].clone();
-        // Modelled in any case; a meter is what a policy could read.
+        // Energy is modelled in any case; a meter is something that a policy can read.
         assert!(energy["joules"].as_f64().is_some_and(|joules| joules > 0.0), "{machine}: {energy}");
         assert_eq!(energy["source"], "modelled", "{machine}");
         let required = run(&[&words(&machine)[..], &["--require", "energy"].map(str::to_owned)].concat());
@@ -175,7 +175,11 @@ fn a_file_of_solo_times_goes_before_simulated_ones() {
     let solo = |ix: usize| (record["jobs"][ix]["solo_s"].as_f64(), record["jobs"][ix]["solo_source"].as_str());
     assert_eq!(solo(0), (Some(4.25), Some("record")));
     assert_eq!(solo(1).1, Some("simulated"));
-    assert!(err(&output).contains("no solo time for job memory-2; its own is simulated"), "{}", err(&output));
+    assert!(
+        err(&output).contains("no solo time for job memory-2; its simulated solo time is used"),
+        "{}",
+        err(&output)
+    );
 }
 
 #[test]
@@ -323,7 +327,7 @@ fn the_oracle_has_its_traces_from_simulated_solo_runs() {
     let record = json(&cosched(&folder, &words));
     for job in record["jobs"].as_array().expect("jobs") {
         assert_eq!(job["progress_basis"].as_str(), Some("trace"), "{job}");
-        // The job's solo time says the same, up to the noise of counters and the cost of switches.
+        // The job's solo time is the same, up to the noise of counters and the cost of switches.
         let number = |key: &str| job[key].as_f64().expect("a number");
         let alone = number("progress") * record["quantum_s"].as_f64().expect("a quantum");
         assert!((alone / number("solo_s") - 1.0).abs() < 0.05, "{job}");
@@ -406,7 +410,7 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
     let origins = &object["param_origins"];
     assert_eq!((&origins["p0_w"], &origins["p1_w"]), (&"machine".into(), &"profile".into()));
     assert_eq!((&origins["p2_w"], &origins["c_global"]), (&"param".into(), &Value::Null));
-    // A policy that has none of them is as everywhere.
+    // A policy without these parameters is the same on every machine.
     let words = ["run", "mix.toml", "--on", "i5-2500", "--policy", "linux", "--dry-run", "--format", "json"];
     assert_eq!(json(&cosched(&folder, &words))["param_origins"], serde_json::json!({}));
     let list = json(&cosched(&folder, &["list", "machines", "--format", "json"]));
@@ -414,7 +418,7 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
     assert_eq!(machine.expect("built in")["params"]["mu_trans_per_us"], 161.3);
 }
 
-/// The command fails with code 2, says all of `parts` in one error, and leaves the folder as it was.
+/// Asserts that the command fails with code 2, says all of `parts` in one error, and leaves the folder as it was.
 fn check_error(files: &[(&str, &str)], words: &[&str], parts: &[&str]) {
     let folder = with_mix();
     files.iter().for_each(|(name, text)| write(&folder, name, text));
@@ -509,7 +513,7 @@ fn options_without_meaning_are_refused() {
 #[test]
 fn an_interrupted_simulation_leaves_its_record() {
     let folder = tempdir().expect("a folder");
-    // Far more than is simulated before the signal comes.
+    // Far more work than is simulated before the signal comes.
     let endless = "[[job]]\nprogram = \"mcf\"\ncopies = 3\nwork_instructions = 100_000_000_000_000\n";
     write(&folder, "mix.toml", endless);
     let words = ["run", "mix.toml", "--on", MACHINE, "--policy", "linux", "--logs", "L", "--format", "json"];
@@ -533,7 +537,7 @@ fn an_interrupted_simulation_leaves_its_record() {
     assert!(err(&output).contains("SIGINT"), "{}", err(&output));
 }
 
-/// A program whose solo run takes longer to simulate than anybody waits, by its many phases.
+/// A program with so many phases that its solo run takes very long to simulate.
 const RESTLESS: &str = include_str!("../../../programs/workloads/workload-chase.toml");
 
 #[test]
@@ -545,7 +549,7 @@ fn solo_runs_can_be_interrupted() {
     write(&folder, "mix.toml", "[[job]]\nprogram = \"./restless.toml\"\nwork_instructions = 1_000_000_000_000_000\n");
     let mut run = command(folder.path(), &["run", "mix.toml", "--on", MACHINE, "-q", "--logs", "L"]);
     let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
-    // Before the signals are held back one of them would end it where it stands.
+    // Until the signals are held back, one of them would end the program at once.
     let status = format!("/proc/{}/status", child.id());
     let held = || {
         let text = std::fs::read_to_string(&status).unwrap_or_default();

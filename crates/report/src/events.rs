@@ -1,7 +1,7 @@
-//! Events: one line per decision with all that led to it, so that it can be replayed and explained.
+//! Events: one line per decision with everything that it was based on, so that it can be replayed and explained.
 //!
-//! An event is also the input of `cosched decide`; another program may write one by hand, on one line or indented. It
-//! reads back to the same bits: numbers are printed in full.
+//! An event is also the input of `cosched decide`. People and other programs may write events, on one line or indented.
+//! Numbers are printed in full, so they read back to the same bits.
 
 use crate::info::BackendKind;
 use crate::json::{self, Depth, JsonError};
@@ -15,7 +15,7 @@ use std::io::{self, BufRead, Write};
 /// The format's name and version.
 pub const EVENT_SCHEMA: &str = "cosched.event/1";
 
-/// A decision with all that led to it, or, without a `decision`, the question for one.
+/// A decision with everything that it was based on. Without `decision` it asks for one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// [`EVENT_SCHEMA`].
@@ -43,10 +43,10 @@ pub struct Event {
     pub stood_in: bool,
     /// What the policy saw.
     pub snapshot: Snapshot,
-    /// The samples that were new in it.
+    /// The samples that were new in the snapshot.
     #[serde(default)]
     pub samples: Vec<Sample>,
-    /// What was decided.
+    /// The decision; `None` if the event asks for one.
     #[serde(default)]
     pub decision: Option<Decision>,
 }
@@ -78,12 +78,12 @@ pub enum EventError {
         /// What the system says.
         error: io::Error,
     },
-    /// The text is no event, or contradicts itself.
+    /// The text is no event, or it contradicts itself.
     #[error("{file}, {problem}")]
     Json {
         /// The file, as the caller named it.
         file: String,
-        /// Where, what, and what was expected.
+        /// The place, what is wrong, and what was expected.
         problem: JsonError,
     },
     /// There is no event in the file.
@@ -110,7 +110,7 @@ pub struct EventWriter<W> {
 }
 
 impl<W: Write> EventWriter<W> {
-    /// For the decisions of a policy with these parameters.
+    /// A writer for the decisions of a policy with these parameters.
     pub fn new(
         out: W,
         backend: BackendKind,
@@ -154,19 +154,19 @@ impl<W: Write> EventWriter<W> {
         }
     }
 
-    /// The warning that no more events are written, the first time that it is asked for.
+    /// The warning that no more events are written; returned once.
     pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
     }
 
-    /// Gives the writer back.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.sink.into_inner()
     }
 }
 
 impl Event {
-    /// As one line of JSON, without its end.
+    /// The event as one line of JSON, without its line end.
     pub fn to_json(&self) -> String {
         // Plain data with text keys: it can't fail to serialise.
         serde_json::to_string(self).unwrap_or_default()
@@ -181,7 +181,7 @@ impl Event {
         }
         let event = json::parse::<Event>(text, line);
         if !event.as_ref().is_ok_and(|event| event.schema == EVENT_SCHEMA) {
-            // A wrong schema is the better error than the first key that does not fit.
+            // A wrong schema makes a better error message than the first key that does not fit.
             let head: Head = json::parse(text, line)?;
             if head.schema != EVENT_SCHEMA {
                 let found = if head.schema.is_null() { "nothing".to_owned() } else { head.schema.to_string() };
@@ -196,8 +196,8 @@ impl Event {
     }
 }
 
-/// The key and the problem of the first thing in a snapshot that policies rely on and that does not hold, although its
-/// types allow it.
+/// Checks what policies rely on and the types do not guarantee. Returns the key and the problem of the first thing that
+/// does not hold.
 fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     let machine = &snapshot.machine;
     if let Err(error) = machine.validate() {
@@ -254,7 +254,7 @@ impl<R: BufRead> EventReader<R> {
                 Ok(0) => {
                     self.cut_off = true;
                     return match self.line {
-                        // The only event of a file: tell what is wrong with it, rather than leave it out.
+                        // The file has no other event: report what is wrong instead of leaving the event out.
                         _ if first == 1 => self.parse(&text, first).map(Some),
                         _ => Ok(None),
                     };
@@ -298,7 +298,7 @@ impl<R: BufRead> Iterator for EventReader<R> {
 /// Reads the only event of a file, or the one with number `seq`; `file` names it in errors.
 ///
 /// # Errors
-/// The file can't be read, or holds no such event; with file, line, key and what was expected.
+/// The file can't be read, or has no such event. The error names file, line, key and what was expected.
 pub fn read_event(input: impl BufRead, file: &str, seq: Option<u64>) -> Result<Event, EventError> {
     for event in EventReader::new(input, file) {
         let event = event?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What the name of a reason ends with.
+/// The suffix of a reason's name.
 const SUFFIX: &str = "_absent";
 
 /// The reasons of absence in one JSON object, by the name of the value that is null.
@@ -17,7 +17,7 @@ pub struct Absences {
 }
 
 impl Absences {
-    /// The value, or nothing and its reason noted down under its name.
+    /// Returns the value. If it is absent, returns `None` and notes the reason under the name.
     pub fn note<T>(&mut self, name: &str, reading: Reading<T>) -> Option<T> {
         if let Some(why) = reading.absence() {
             self.reasons.insert(name.to_owned(), why.text().to_owned());
@@ -38,7 +38,7 @@ impl Absences {
         self.reasons.get(name).map(String::as_str)
     }
 
-    /// Every name and its reason.
+    /// All names with their reasons.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.reasons.iter().map(|(name, why)| (name.as_str(), why.as_str()))
     }
@@ -55,7 +55,7 @@ impl Serialize for Absences {
 }
 
 impl<'de> Deserialize<'de> for Absences {
-    /// Takes the keys that end in `_absent`, and leaves others alone: a later version may have more.
+    /// Takes the keys that end in `_absent` and ignores others: a later version may have more keys.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Absences, D::Error> {
         struct Reasons;
         impl<'de> Visitor<'de> for Reasons {
@@ -96,7 +96,7 @@ impl<T> Default for Figures<T> {
 }
 
 impl<T> Figures<T> {
-    /// Of readings, in their order.
+    /// An object of these readings, in their order.
     pub fn of<'a>(readings: impl IntoIterator<Item = (&'a str, Reading<T>)>) -> Figures<T> {
         let entry = |(name, reading): (&str, Reading<T>)| {
             let value = match reading {
@@ -123,7 +123,7 @@ impl<T> Figures<T> {
         self.entry(name)?.err()
     }
 
-    /// Every name with its value or reason.
+    /// All names with their values or reasons.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Result<&T, &str>)> {
         self.entries.iter().map(|(name, value)| (name.as_str(), value.as_ref().map_err(String::as_str)))
     }

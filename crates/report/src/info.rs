@@ -1,4 +1,4 @@
-//! What is known of a run beside its result: how it was set up, and where things come from.
+//! What is known about a run beside its result: its setup, and the sources of its figures.
 
 use crate::warning::RunWarning;
 use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What a run took place on.
+/// The kind of backend of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
@@ -43,7 +43,7 @@ pub enum SoloSource {
 }
 
 impl SoloSource {
-    /// In words.
+    /// The source in words, for the summary.
     pub fn text(self) -> &'static str {
         match self {
             SoloSource::Measured => "measured alone",
@@ -57,13 +57,13 @@ impl SoloSource {
 /// A job's time alone on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Solo {
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub time: Nanos,
-    /// Where it comes from.
+    /// Where the time comes from.
     pub source: SoloSource,
 }
 
-/// What is known of one job beside its result.
+/// What is known about one job beside its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobInfo {
     /// Its unique name.
@@ -72,9 +72,9 @@ pub struct JobInfo {
     pub seq: u64,
     /// The profile that it simulates, if any.
     pub program: Option<String>,
-    /// Its command as a shell would take it, if it has one. Jobs are resumed by it.
+    /// Its command as a shell would take it, if it has one. `--resume` identifies jobs by it.
     pub command: Option<String>,
-    /// Its solo time; `None` leaves it to the task's own profile.
+    /// Its solo time; if `None`, the time in the task's own solo profile is used.
     pub solo: Option<Solo>,
     /// The file that its standard output went to.
     pub log: Option<String>,
@@ -83,7 +83,7 @@ pub struct JobInfo {
 }
 
 impl JobInfo {
-    /// Of a task of which nothing else is known.
+    /// The information for a task about which nothing else is known.
     pub fn of(spec: &TaskSpec) -> JobInfo {
         JobInfo {
             name: spec.name.clone(),
@@ -96,13 +96,13 @@ impl JobInfo {
         }
     }
 
-    /// What the job log calls it: its command, or the name of a job without one.
+    /// Its command in the job log, or its name if it has no command.
     pub fn command_or_name(&self) -> &str {
         self.command.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// What is known of a run beside its result.
+/// What is known about a run beside its result.
 #[derive(Clone, Debug)]
 pub struct RunInfo {
     /// The policy that decided, never `auto`.
@@ -121,9 +121,9 @@ pub struct RunInfo {
     pub jobs: Vec<JobInfo>,
     /// The capabilities that the machine lacked.
     pub capabilities: Capabilities,
-    /// What counts, in words; `None` without counters.
+    /// The counters in use, in words; `None` if there are none.
     pub counters: Option<String>,
-    /// What freezes jobs, in words; `None` where nothing does.
+    /// How jobs are frozen, in words; `None` if they can't be.
     pub freezing: Option<String>,
     /// CPU time of cosched itself / (turnaround x 1 CPU), in [0, 1] for its one thread.
     pub cpu_share: Reading<f64>,

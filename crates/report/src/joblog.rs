@@ -1,6 +1,6 @@
-//! The job log in the format of GNU parallel's `--joblog`, and resuming by what a job runs.
+//! The job log in the format of GNU parallel's `--joblog`, and resuming by the jobs' commands.
 //!
-//! One line per ended job, its nine columns divided by tabs: sequence number, host, start in seconds since the epoch,
+//! One line per ended job, its nine columns separated by tabs: sequence number, host, start in seconds since the epoch,
 //! run time in seconds, bytes sent, bytes received, exit value, signal, command (GNU parallel's manual, `--joblog`). As
 //! there, times have three decimals, the run time is padded to ten characters, the host of a local job is `:`, a job
 //! that a signal ended has exit value 0 and the signal's number, one that ran out of time has exit value -1, and a line
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The first line, without its end.
 pub const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand";
 
-/// The host of jobs that were only simulated; they never count as done.
+/// The host of simulated jobs, which never count as done.
 pub const SIMULATED_HOST: &str = "simulated";
 
 /// How many columns a line has.
@@ -29,7 +29,7 @@ const COLUMNS: usize = 9;
 pub struct Entry {
     /// The job's number, from 1.
     pub seq: u64,
-    /// Where it ran; `:` is this machine, [`SIMULATED_HOST`] none.
+    /// Where it ran: `:` is this machine, [`SIMULATED_HOST`] a simulation.
     pub host: String,
     /// When it was started, in seconds since the epoch.
     pub start_s: f64,
@@ -39,7 +39,7 @@ pub struct Entry {
     pub send: u64,
     /// Bytes received from it; 0 here.
     pub receive: u64,
-    /// Its exit code; 0 if a signal ended it, -1 if it ran out of time or nobody knows.
+    /// Its exit code; 0 if a signal ended it, -1 if it ran out of time or its status is not known.
     pub exit: i32,
     /// The signal that ended it; 0 for none.
     pub signal: i32,
@@ -48,8 +48,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Of a job that ended; `run_start` is the run's own start since the epoch, `None` in a simulation, whose times then
-    /// count from 0 and whose host is [`SIMULATED_HOST`].
+    /// The line of a job that ended. `run_start` is the start of the run since the epoch; it is `None` in a simulation,
+    /// whose times count from 0 and whose host is [`SIMULATED_HOST`].
     pub fn of(result: &TaskResult, seq: u64, command: &str, run_start: Option<Duration>) -> Entry {
         let started = result.started.unwrap_or_default();
         let (exit, signal) = match result.exit.as_ref() {
@@ -78,16 +78,16 @@ impl Entry {
         self.exit == 0 && self.signal == 0
     }
 
-    /// As a line, with its end.
+    /// The entry as a line, with its line end.
     pub fn to_line(&self) -> String {
         let Entry { seq, host, start_s, runtime_s, send, receive, exit, signal, command } = self;
         let command = command.replace('\n', "\0");
         format!("{seq}\t{host}\t{start_s:.3}\t{runtime_s:10.3}\t{send}\t{receive}\t{exit}\t{signal}\t{command}\n")
     }
 
-    /// Reads a line without its end.
+    /// Reads a line, given without its line end.
     fn parse(line: &str) -> Result<Entry, String> {
-        // Only the command may hold tabs itself.
+        // Only the command may contain tabs.
         let columns: Vec<&str> = line.splitn(COLUMNS, '\t').collect();
         if columns.len() < COLUMNS {
             return Err(format!("expected {COLUMNS} columns divided by tabs; found {}", columns.len()));
@@ -120,7 +120,7 @@ pub struct JobLogWriter<W> {
 }
 
 impl<W: Write> JobLogWriter<W> {
-    /// Begins a job log, with its header; or goes on with one that has it.
+    /// Begins a job log with its header, or continues one that has a header.
     pub fn new(out: W, with_header: bool) -> JobLogWriter<W> {
         let mut sink = LineSink::new(out, RunFile::JobLog);
         if with_header {
@@ -139,12 +139,12 @@ impl<W: Write> JobLogWriter<W> {
         self.sink.write(entry.to_line().as_bytes());
     }
 
-    /// The warning that the job log is written no further, the first time that it is asked for.
+    /// The warning that the job log is written no further; returned once.
     pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
     }
 
-    /// Gives the writer back.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.sink.into_inner()
     }
@@ -173,19 +173,19 @@ pub enum JobLogError {
     },
 }
 
-/// What a job log says.
+/// The content of a job log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobLog {
     /// Its lines in their order.
     pub entries: Vec<Entry>,
-    /// Its last line had no end and was left out: it may be half a command.
+    /// Its last line had no line end and was left out, because its command may be incomplete.
     pub cut_off: bool,
 }
 
-/// Reads a job log; an empty file is one without jobs. `file` names it in errors.
+/// Reads a job log; an empty file is a log without jobs. `file` names the log in errors.
 ///
 /// # Errors
-/// The file can't be read, or a line other than a cut-off last one is no line of a job log.
+/// The file can't be read, or a line is no line of a job log; a cut-off last line is no error.
 pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLogError> {
     let mut log = JobLog::default();
     let mut line = 0;
@@ -201,7 +201,7 @@ pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLog
             return Ok(log);
         }
         let text = String::from_utf8_lossy(&bytes);
-        // Logs that were joined have a header in their middle.
+        // Concatenated logs have a header in the middle.
         if text == HEADER {
             continue;
         }
@@ -213,7 +213,7 @@ pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLog
 }
 
 impl JobLog {
-    /// How often each command succeeded. What was only simulated is not done.
+    /// How often each command succeeded. Simulated jobs don't count.
     pub fn succeeded(&self) -> Resume {
         let mut left = BTreeMap::new();
         for entry in self.entries.iter().filter(|entry| entry.ok() && entry.host != SIMULATED_HOST) {
@@ -223,7 +223,8 @@ impl JobLog {
     }
 }
 
-/// Commands that succeeded before, each as often as it did: a job is left out as often, whatever its place in the list.
+/// Commands that succeeded before, with their counts: so many jobs with the command are left out, wherever they are in
+/// the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resume {
     left: BTreeMap<String, u64>,
@@ -241,20 +242,20 @@ impl Resume {
         }
     }
 
-    /// How often this command's success has not been taken yet.
+    /// The number of this command's successes that have not been taken yet.
     pub fn count(&self, command: &str) -> u64 {
         self.left.get(command).copied().unwrap_or(0)
     }
 
-    /// How many successes have not been taken yet.
+    /// The number of all successes that have not been taken yet.
     pub fn left(&self) -> u64 {
         self.left.values().sum()
     }
 }
 
-/// Opens a job log to go on with it, and makes it if there is none.
+/// Opens a job log to continue it, and creates it if there is none.
 ///
-/// A cut-off last line is taken away first, or the next line would be glued to it.
+/// A cut-off last line is removed first; otherwise the next line would be appended to it.
 ///
 /// # Errors
 /// The file can't be opened, read or shortened.
@@ -272,7 +273,7 @@ pub fn append_joblog(path: &Path) -> io::Result<JobLogWriter<File>> {
     Ok(JobLogWriter::new(file, whole == 0))
 }
 
-/// How many bytes the lines with an end have.
+/// The number of bytes up to the last line end.
 fn whole_lines(input: &mut impl Read) -> io::Result<u64> {
     let (mut at, mut whole, mut chunk) = (0u64, 0, [0; 8192]);
     loop {

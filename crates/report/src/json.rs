@@ -1,4 +1,4 @@
-//! JSON errors that say where: the line, and the key by its whole path.
+//! JSON errors with their place: the line, and the key with its whole path.
 
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -15,7 +15,7 @@ pub struct JsonError {
 }
 
 impl JsonError {
-    /// An error at a key of a text that begins in this line.
+    /// An error at a key of a text that begins in line `line`.
     pub(crate) fn at(line: usize, key: &str, problem: String) -> JsonError {
         JsonError { line, key: key.to_owned(), problem }
     }
@@ -41,13 +41,13 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str, first_line: usize) -> Resul
 /// Where in the text an error lies.
 pub(crate) fn locate(text: &str, first_line: usize, error: &serde_json::Error) -> JsonError {
     let full = error.to_string();
-    // The place comes first in our message, and is told by line and key.
+    // Our message begins with the place, as line and key.
     let problem = match full.rfind(" at line ") {
         Some(end) => full[..end].to_owned(),
         None => full,
     };
     let end = offset(text, error.line(), error.column());
-    // A syntax error points at the first byte that does not fit, any other behind the value at fault.
+    // A syntax error points at the first byte that does not fit, any other error after the value at fault.
     let end = if error.is_syntax() { end.saturating_sub(1) } else { end };
     let key = path_at(text, end);
     JsonError { line: first_line + error.line().saturating_sub(1), key, problem }
@@ -114,7 +114,7 @@ fn path_at(text: &str, end: usize) -> String {
     path
 }
 
-/// Where the string that starts at `at` ends: at its closing quote, or the end of the text.
+/// The end of the string that starts at `at`: its closing quote, or the end of the text.
 fn string_end(bytes: &[u8], mut at: usize) -> usize {
     while at < bytes.len() && bytes[at] != b'"' {
         at += if bytes[at] == b'\\' { 2 } else { 1 };
@@ -131,7 +131,7 @@ pub(crate) struct Depth {
 }
 
 impl Depth {
-    /// Takes in more text; says whether every bracket and string is closed.
+    /// Takes more text; returns whether every bracket and string is closed.
     pub(crate) fn feed(&mut self, text: &str) -> bool {
         for byte in text.bytes() {
             if self.in_string {

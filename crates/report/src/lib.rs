@@ -1,8 +1,8 @@
-//! What cosched writes: the run record, the series beside it, the events, the job log, and the texts for a person.
+//! What cosched writes: the run record, the series beside it, the events, the job log, and texts for people.
 //!
-//! Everything here is a pure function of what a run left behind, or a writer onto any [`std::io::Write`]; only the job
-//! log is opened here, since appending to one has to mend its end. The formats are described field by field in
-//! `docs/formats.md`.
+//! Everything here is a pure function of the results of a run, or a writer onto any [`std::io::Write`]. Only the job
+//! log is opened here, because a cut-off last line must be removed before appending. `docs/formats.md` describes the
+//! formats field by field.
 
 #[cfg(test)]
 mod docs_tests;

@@ -1,16 +1,16 @@
-//! How far a run is: counts, time left, and the line that shows them.
+//! The progress of a run: counts, time left, and the line that shows them.
 
 use crate::info::JobInfo;
 use crate::text::{clock, plain, seconds};
 use cosched_core::{Nanos, Snapshot, TaskId, TaskResult, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LiveProgress {
     /// The run is a simulation.
     pub simulated: bool,
-    /// All jobs.
+    /// Number of all jobs.
     pub total: usize,
     /// Jobs that ended, well or not.
     pub done: usize,
@@ -22,15 +22,15 @@ pub struct LiveProgress {
     pub waiting: usize,
     /// Jobs that were not started yet.
     pub queued: usize,
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub elapsed: Nanos,
-    /// Until its end, estimated; `None` while nothing can be said.
+    /// Estimated time until its end; `None` while it is not known.
     pub left: Option<Nanos>,
 }
 
-/// The line that shows how far a run is, in at most `width` characters; the time left is `--:--` while unknown.
+/// The progress line, in at most `width` characters; the time left is `--:--` while it is not known.
 ///
-/// In a narrow terminal parts are left out from the right, the time left last but one.
+/// In a narrow terminal parts are left out from the right. The time left is the last but one to go.
 pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
     let LiveProgress { simulated, total, done, failed, running, waiting, queued, elapsed, left } = *progress;
     let left = left.map_or_else(|| "--:--".to_owned(), |left| clock(left.as_s()));
@@ -57,7 +57,7 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
     line
 }
 
-/// One line about a job that ended, for where no progress line can be drawn.
+/// One line about a job that ended, for output on which no progress line can be drawn.
 pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&JobInfo>) -> String {
     let name = info.map_or(result.spec.name.as_str(), |info| &info.name);
     let exit = result.exit.as_ref().map_or_else(|| "ended".to_owned(), ToString::to_string);
@@ -77,7 +77,7 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
     )
 }
 
-/// Keeps count while a run goes on.
+/// Counts jobs and work during a run.
 #[derive(Clone, Debug)]
 pub struct ProgressTracker {
     progress: LiveProgress,
@@ -94,7 +94,7 @@ pub struct ProgressTracker {
 }
 
 impl ProgressTracker {
-    /// For so many jobs; `solo_s` are the solo times that are known.
+    /// A count for `jobs` jobs; `solo_s` has the known solo times in seconds.
     pub fn new(simulated: bool, total: usize, quantum: Nanos, solo_s: BTreeMap<TaskId, f64>) -> ProgressTracker {
         ProgressTracker {
             progress: LiveProgress { simulated, total, queued: total, ..LiveProgress::default() },
@@ -155,26 +155,27 @@ impl ProgressTracker {
         self.progress.left = self.left_s(snapshot).map(Nanos::from_s);
     }
 
-    /// Tasks that have not ended yet: others may have been started again, and nobody waits for those.
+    /// Tasks that have not ended yet. Tasks that were started again don't count: the run does not wait for them.
     fn unfinished<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a TaskView> {
         snapshot.tasks.iter().filter(|task| !self.ended.contains(&task.id))
     }
 
-    /// The time left in seconds: by solo times and progress where all are known, else by how long other jobs took.
+    /// The time left in seconds: from solo times and progress if all solo times are known, else from the time of the
+    /// jobs that have ended.
     fn left_s(&self, snapshot: &Snapshot) -> Option<f64> {
         let elapsed = snapshot.now.as_s();
         let (work, done, longest) = match &self.solo_s {
             Some(solo_s) => self.by_solo(snapshot, solo_s),
             None => self.by_mean(snapshot)?,
         };
-        // Too little is done to say how fast it goes, or the jobs that are left outlast all that is known.
+        // Too little is done to know the speed, or the remaining jobs take longer than any known time.
         if done <= 0.0 || elapsed <= 0.0 || done < 0.02 * (work + done) || work <= 0.0 {
             return None;
         }
         Some((work * elapsed / done).max(longest))
     }
 
-    /// Solo seconds to do, done, and to do of the longest job.
+    /// Solo seconds: still to do, done, and to do for the longest job.
     fn by_solo(&self, snapshot: &Snapshot, solo_s: &BTreeMap<TaskId, f64>) -> (f64, f64, f64) {
         let total: f64 = solo_s.values().sum();
         let (mut done, mut longest) = (self.solo_done_s, 0.0f64);
@@ -188,7 +189,7 @@ impl ProgressTracker {
         (total - done, done, longest)
     }
 
-    /// The same in seconds on CPUs, if every job takes as long as those that ended well did in the mean.
+    /// The same in seconds on CPUs, assuming that every job takes the mean time of the jobs that ended well.
     fn by_mean(&self, snapshot: &Snapshot) -> Option<(f64, f64, f64)> {
         if self.ended_well == 0 {
             return None;
@@ -263,8 +264,8 @@ mod tests {
         let LiveProgress { running, waiting, queued, left, .. } = *tracker.progress();
         assert_eq!((running, waiting, queued, left), (2, 1, 2, None));
 
-        // Task 0 ended well after 4 s on a CPU; 1 and 2 ran 2 s each, two more have not come: 2 + 2 + 4 + 4 = 12 s to do,
-        // 8 s were done in 4 s, so 6 s are left.
+        // Task 0 ended well after 4 s on a CPU; 1 and 2 ran 2 s each, two more have not come. So 2 + 2 + 4 + 4 = 12 s are
+        // to do. 8 s were done in 4 s, so 6 s are left.
         tracker.ended(Nanos::from_s(4.0), &finished(0, "a", 8.0, 1.0));
         snapshot.tasks.remove(0);
         snapshot.now = Nanos::from_s(4.0);
@@ -306,7 +307,7 @@ mod tests {
         tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
         let mut snapshot = snapshot();
         snapshot.now = Nanos::from_s(10.0);
-        // The first one is in its second run, and of no account.
+        // The first task is in its second run and does not count.
         snapshot.tasks.iter_mut().for_each(|task| task.estimates.progress = Reading::Value(25.0));
         tracker.tick(&snapshot);
         let progress = tracker.progress();
@@ -327,7 +328,7 @@ mod tests {
         tracker.tick(&snapshot);
         let left = tracker.progress().left.unwrap().as_s();
         assert!((left - 23.0 * 10.0 / 7.0).abs() < 1e-6, "{left}");
-        // Two that are done leave one alone: it can't end sooner than it would alone.
+        // Two jobs are done, so the third is alone: it can't end sooner than it would alone.
         tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
         tracker.ended(Nanos::from_s(10.0), &finished(1, "b", 10.0, 10.0));
         snapshot.tasks.drain(..2);

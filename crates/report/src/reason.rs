@@ -1,4 +1,4 @@
-//! Why jobs wait and what led to a decision, as sentences, with their numbers and units.
+//! Reasons to wait and triggers of decisions as sentences, with their numbers and units.
 
 use crate::text::count;
 use cosched_core::{Rate, TaskId, Trigger, WaitReason};
@@ -29,7 +29,7 @@ pub fn wait_text(reason: &WaitReason) -> String {
             format!("All CPUs are taken, and {} before it in the policy's order.", come(ahead))
         }
         WaitReason::Fitness { bandwidth, wanted } => format!(
-            "Others fit the memory bandwidth that was left better: it reads {} transactions/us per CPU, where {} were \
+            "Other jobs fit the remaining memory bandwidth better: it reads {} transactions/us per CPU, where {} were \
              wanted.",
             per_us(bandwidth),
             per_us(wanted)
@@ -48,7 +48,7 @@ pub fn wait_text(reason: &WaitReason) -> String {
             per_us(mm_limit)
         ),
         WaitReason::Unmeasured => {
-            "A job is being measured in low contention, and nothing is known of this one yet.".to_owned()
+            "A job is being measured in low contention, and this one has not been measured yet.".to_owned()
         }
         WaitReason::Gang { needs, free } => {
             format!("It needs {} at once, and {free} {} free.", count(needs.into(), "CPU"), is_are(free))
@@ -77,7 +77,7 @@ fn is_are(n: u32) -> &'static str {
     if n == 1 { "is" } else { "are" }
 }
 
-/// What led to a decision, in a few words; `name` tells the names of jobs.
+/// A trigger of a decision in a few words; `name` returns the name of a task's job.
 pub fn trigger_text(trigger: &Trigger, name: impl Fn(TaskId) -> String) -> String {
     match *trigger {
         Trigger::QuantumEnd => "the quantum ended".to_owned(),

@@ -1,4 +1,4 @@
-//! Records a run: hands what happens to the series, the events, the job log and a listener.
+//! Records a run: passes everything that happens to the series, the events, the job log and a listener.
 
 use crate::events::EventWriter;
 use crate::info::{BackendKind, JobInfo, RunInfo};
@@ -11,37 +11,37 @@ use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
-/// Something to show while a run goes on.
+/// Something to show the user during a run.
 #[derive(Debug)]
 pub enum Notice<'a> {
     /// A job was started.
     Started {
-        /// Its name and what it needs.
+        /// The task's specification, with its name.
         task: &'a TaskSpec,
         /// How far the run is.
         progress: &'a LiveProgress,
     },
     /// A job ended.
     Ended {
-        /// What became of it.
+        /// The task's result.
         result: &'a TaskResult,
-        /// What else is known of it.
+        /// The job's command, log files and solo time.
         info: Option<&'a JobInfo>,
         /// How far the run is.
         progress: &'a LiveProgress,
     },
-    /// Time has passed, at least once a quantum.
+    /// Time has passed. Sent at least once a quantum.
     Progress(&'a LiveProgress),
-    /// The user should know; repeated faults of a policy are told once.
+    /// A warning for the user. Repeated faults of a policy give one warning.
     Warning(&'a RunWarning),
 }
 
-/// What gets the notices.
+/// The function that gets the notices.
 type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
 
-/// Writes whatever files were asked for, keeps the warnings for the run record, and tells a listener.
+/// Writes the files that were asked for, keeps the warnings for the run record, and calls a listener.
 ///
-/// A file that can't be written any further is told as a warning, once, and the run goes on.
+/// A file that can't be written any further causes one warning, and the run goes on.
 pub struct FileRecorder<'a> {
     jobs: Vec<JobInfo>,
     run_start: Option<Duration>,
@@ -61,7 +61,7 @@ impl fmt::Debug for FileRecorder<'_> {
 }
 
 impl<'a> FileRecorder<'a> {
-    /// For a run with these tasks, writing nothing yet.
+    /// A recorder for a run with these tasks that writes no file yet.
     pub fn new(info: &RunInfo, tasks: &[TaskSpec]) -> FileRecorder<'a> {
         let simulated = info.backend == BackendKind::Sim;
         let solo = |task: &TaskSpec| {
@@ -206,7 +206,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn tick(&mut self, snapshot: &Snapshot, _queued: usize) {
-        // Without a listener nobody sees the estimate, so it is not made.
+        // The estimate is only for the listener.
         if let Some(listener) = &mut self.listener {
             self.tracker.tick(snapshot);
             listener(Notice::Progress(self.tracker.progress()));
@@ -220,7 +220,7 @@ impl Recorder for FileRecorder<'_> {
         if let Some(series) = &mut self.series {
             series.warned(now, &told);
         }
-        // A faulty policy may fail in every quantum: once is enough for a person.
+        // A faulty policy may fail in every quantum; one warning is enough for the user.
         let first = match warning {
             Warning::PolicyFault(_) => {
                 self.policy_faults += 1;

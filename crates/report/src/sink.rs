@@ -1,12 +1,12 @@
-//! A file of lines. If it can't be written, because the disk is full, say, the run goes on without it.
+//! A file of lines. If it can't be written, for example because the disk is full, the run goes on without it.
 
 use crate::warning::{RunFile, RunWarning};
 use std::io::{self, Write};
 
-/// Writes whole lines; after the first error it writes nothing more, and tells of it once.
+/// Writes whole lines. After the first error it writes nothing more, and it reports the error once.
 ///
-/// Every call to [`LineSink::write`] hands over whole lines in one piece and flushes them, so that whoever reads the
-/// file meanwhile sees at most its last line cut off.
+/// Every call to [`LineSink::write`] hands over whole lines in one piece and flushes them, so a program that reads
+/// the file meanwhile sees at most its last line cut off.
 #[derive(Debug)]
 pub struct LineSink<W> {
     out: W,
@@ -16,7 +16,7 @@ pub struct LineSink<W> {
 }
 
 impl<W: Write> LineSink<W> {
-    /// Writes to `out`, which is `file` in the warning.
+    /// Writes to `out`; `file` names it in the warning.
     pub fn new(out: W, file: RunFile) -> LineSink<W> {
         LineSink { out, file, error: None, told: false }
     }
@@ -36,7 +36,7 @@ impl<W: Write> LineSink<W> {
         }
     }
 
-    /// The warning about the first error, the first time that it is asked for after it.
+    /// The warning about the first error; returned once.
     pub fn take_warning(&mut self) -> Option<RunWarning> {
         let error = self.error.as_ref()?;
         if std::mem::replace(&mut self.told, true) {
@@ -45,7 +45,7 @@ impl<W: Write> LineSink<W> {
         Some(RunWarning::FileStopped { file: self.file, error: error.to_string() })
     }
 
-    /// Gives the writer back.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.out
     }

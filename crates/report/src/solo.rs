@@ -1,6 +1,6 @@
-//! Solo profiles in a file: what each job does alone, to be known beforehand by the policies that want it.
+//! Solo profiles in a file: what each job does alone, for policies that must know it beforehand.
 //!
-//! They are made from the record and the series of a run in which never two jobs were there at the same time.
+//! They are made from the record and the series of a run in which no two jobs overlapped.
 
 use crate::figures::Absences;
 use crate::json::{self, JsonError};
@@ -23,7 +23,7 @@ pub struct SoloFile {
     pub cosched_version: String,
     /// The machine on which the jobs ran.
     pub machine: String,
-    /// Every job that ended well alone.
+    /// Every job that ran alone and ended with code 0.
     pub jobs: Vec<SoloJob>,
 }
 
@@ -38,7 +38,7 @@ pub struct SoloJob {
     pub time_s: f64,
     /// Lines of 64 bytes read from memory, mean rate in transactions per microsecond.
     pub mm_reads_per_us: Option<f64>,
-    /// Its IPC by the instructions done.
+    /// Its IPC over the instructions done: pairs of instructions since its start and IPC since the pair before.
     pub trace: Option<SoloTrace>,
     /// Why what is null is absent.
     #[serde(flatten)]
@@ -68,7 +68,7 @@ impl SoloFile {
             let why = job.counts.why(Counter::MmReads.name()).unwrap_or(Absence::NotYetMeasured.text()).to_owned();
             let command = job.command.clone();
             let (trace, no_trace) = match tracer.finish() {
-                // The samples of later runs would go on where the first ended.
+                // The samples of later runs would be appended to those of the first.
                 _ if job.runs > 1 => (None, "it was started several times"),
                 Ok(trace) => (Some(trace), ""),
                 Err(why) => (None, why),
@@ -90,7 +90,7 @@ impl SoloFile {
         })
     }
 
-    /// Whether a JSON text says that it is one.
+    /// Whether a JSON text has the schema of solo profiles.
     pub fn is_one(text: &str) -> bool {
         #[derive(Deserialize)]
         struct Head {
@@ -136,8 +136,8 @@ impl SoloFile {
         )
     }
 
-    /// The profile of a job: by its command; by its name only where no command is known, of the job or of the whole
-    /// file, since numbered names mean other work in another run.
+    /// The profile of a job, by its command. Its name is used only if the job has no command or the file has none,
+    /// since numbered names mean other work in another run.
     pub fn profile(&self, name: &str, command: Option<&str>) -> Option<SoloProfile> {
         let by_command = self.jobs.iter().any(|job| job.command.is_some());
         let found = match command {
@@ -151,7 +151,7 @@ impl SoloFile {
         })
     }
 
-    /// The solo times alone.
+    /// The solo times, without the rest of the profiles.
     pub fn times(&self) -> SoloTimes {
         let mut times = SoloTimes::default();
         for job in &self.jobs {
@@ -164,7 +164,7 @@ impl SoloFile {
     }
 }
 
-/// Puts the samples of a job together.
+/// Collects the samples of one job into a trace.
 #[derive(Default)]
 struct Tracer {
     points: Vec<SoloPoint>,
@@ -183,7 +183,7 @@ impl Tracer {
         let before = self.points.last().map_or(0, |point| point.instructions);
         self.instructions += instructions;
         self.cycles += cycles;
-        // A stretch in which nothing was done belongs to the next one.
+        // An interval without instructions is counted with the next one.
         if self.instructions > before && self.cycles > 0 {
             let ipc = (self.instructions - before) as f64 / self.cycles as f64;
             self.points.push(SoloPoint { instructions: self.instructions, ipc });

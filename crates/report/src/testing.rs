@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Takes so many bytes, then has no room left.
+/// A writer with room for a number of bytes, then an error.
 #[derive(Debug)]
 pub(crate) struct FullDisk {
     pub(crate) written: Vec<u8>,
@@ -288,7 +288,7 @@ pub(crate) fn decision() -> Decision {
     }
 }
 
-/// Every key that is null has its reason beside it, and every reason its null.
+/// Asserts that every key that is null has its reason beside it, and every reason its null.
 pub(crate) fn check_absences(value: &serde_json::Value) {
     match value {
         serde_json::Value::Object(map) => {

@@ -47,12 +47,12 @@ pub(crate) fn clock(s: f64) -> String {
     }
 }
 
-/// Without control characters: a name with an escape sequence in it must not drive the terminal.
+/// The text without control characters: an escape sequence in a name must not control the terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// At most `width` characters, the last an ellipsis when something was cut off.
+/// The text in at most `width` characters; if it was cut off, the last one is an ellipsis.
 pub(crate) fn clip(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -64,8 +64,8 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
     out
 }
 
-/// Breaks a text at its spaces into lines of at most `width` characters; a longer word stays whole, and so does what
-/// [`unbroken`] held together.
+/// Breaks a text at its spaces into lines of at most `width` characters; a longer word stays whole, and so does a text
+/// from [`unbroken`].
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_ascii_whitespace() {

@@ -1,4 +1,4 @@
-//! What the user is warned of in a run: each kind with a code that programs can go by, and a sentence for people.
+//! The warnings of a run: each kind has a code for programs and a sentence for people.
 
 use crate::text::count;
 use cosched_core::{Importance, Shortfall, TaskId, Warning, signal_name};
@@ -30,18 +30,18 @@ impl RunFile {
 pub enum RunWarning {
     /// The loop warned of something.
     Loop {
-        /// What it was.
+        /// The warning, with tasks by their numbers.
         warning: Warning,
-        /// The sentence, which names jobs where the loop only knows numbers.
+        /// The warning as a sentence, with jobs by their names.
         text: String,
     },
-    /// More decisions of the policy could not be carried out than the first, which was told by the loop.
+    /// This many more decisions of the policy could not be carried out; the loop warned of the first.
     MorePolicyFaults(u64),
     /// The policy works without a capability that it wants.
     Without(Shortfall),
     /// A file could not be written to its end.
     FileStopped {
-        /// Which.
+        /// The file that is incomplete.
         file: RunFile,
         /// What the system says.
         error: String,
@@ -55,10 +55,10 @@ pub enum RunWarning {
     SoloMissing {
         /// The job's name.
         job: String,
-        /// Its simulated solo time is taken instead.
+        /// Whether its simulated solo time is used instead.
         simulated: bool,
     },
-    /// A job's solo trace can't be of the work that it did.
+    /// A job's solo trace can't belong to the work that it did.
     SoloTraceOdd {
         /// The job's name.
         job: String,
@@ -67,7 +67,7 @@ pub enum RunWarning {
         /// Instructions of its solo trace.
         alone: u64,
     },
-    /// An earlier run was killed with its guardian, and what it had left frozen was set free.
+    /// An earlier run was killed together with its guardian, and its frozen jobs were freed.
     Mended {
         /// Groups that were thawed and removed.
         groups: usize,
@@ -84,25 +84,25 @@ pub enum RunWarning {
         /// The job's name.
         job: String,
     },
-    /// A job's own process has ended, and processes that it started run on.
+    /// A job's own process has ended, but processes that it started still run.
     Lingers {
         /// The job's name.
         job: String,
-        /// How many there are.
+        /// Number of processes that still run.
         processes: usize,
     },
     /// The guardian was killed, and there is a new one.
     GuardianReplaced,
     /// There is no guardian.
     NoGuardian {
-        /// Why there is none.
+        /// Why the guardian could not be started.
         why: String,
     },
     /// A job could not be put into a cgroup; it is frozen by signals.
     NoGroup {
-        /// Its name.
+        /// The job's name.
         job: String,
-        /// Why.
+        /// Why the cgroup could not be used.
         why: String,
     },
     /// A job could not be frozen or thawed.
@@ -122,7 +122,7 @@ pub enum RunWarning {
 }
 
 impl RunWarning {
-    /// A warning of the loop; `name` tells the names of jobs.
+    /// A warning of the loop; `name` returns the name of a task's job.
     pub fn of_loop(warning: &Warning, name: impl Fn(TaskId) -> String) -> RunWarning {
         RunWarning::Loop { warning: warning.clone(), text: loop_text(warning, name) }
     }
@@ -165,13 +165,15 @@ impl RunWarning {
             }
             RunWarning::Without(shortfall) => format!("without {}", shortfall_text(shortfall)),
             RunWarning::FileStopped { file, error } => format!("{} is written no further: {error}", file.text()),
-            RunWarning::SoloFailed { job } => format!("job {job} failed alone: no solo time, no slowdown for it"),
+            RunWarning::SoloFailed { job } => {
+                format!("job {job} failed when it ran alone, so it has no solo time and no slowdown")
+            }
             RunWarning::SoloMissing { job, simulated } => {
-                let instead = if *simulated { "; its own is simulated" } else { "" };
+                let instead = if *simulated { "; its simulated solo time is used" } else { "" };
                 format!("the --solo file has no solo time for job {job}{instead}")
             }
             RunWarning::SoloTraceOdd { job, retired, alone } => {
-                format!("job {job} retired {retired} instructions, alone {alone}: its solo trace is of other work")
+                format!("job {job} retired {retired} instructions, but {alone} alone: its solo trace is of other work")
             }
             RunWarning::Mended { groups, continued } => {
                 let groups = count(*groups as u64, "group");
@@ -185,7 +187,7 @@ impl RunWarning {
             }
             RunWarning::Continued { job } => format!("job {job} had stopped itself for too long and was continued"),
             RunWarning::Lingers { job, processes } => format!(
-                "job {job}: its own process has ended; {processes} that it started still run, and the job with them"
+                "job {job}: its own process has ended, but {processes} that it started still run, so the job goes on"
             ),
             RunWarning::GuardianReplaced => "the guardian was killed; another has taken its place".to_owned(),
             RunWarning::NoGuardian { why } => {
@@ -197,13 +199,13 @@ impl RunWarning {
         }
     }
 
-    /// Whether it says that a file that was asked for is not complete.
+    /// Whether the warning says that a file that the user asked for is incomplete.
     pub fn is_lost_file(&self) -> bool {
         matches!(self, RunWarning::FileStopped { file: RunFile::Events | RunFile::JobLog, .. })
     }
 }
 
-/// What a policy does without: the capability, what that changes, and why it is missing.
+/// A missing capability in words: its name, what the policy does without it, and why it is missing.
 pub fn shortfall_text(shortfall: &Shortfall) -> String {
     let capability = shortfall.capability.text();
     match shortfall.importance {
@@ -228,7 +230,9 @@ fn loop_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> String {
             if *again {
                 format!("{by} again: every job is killed")
             } else {
-                format!("{by}: no more jobs are started, and those that run are asked to end; once more kills them")
+                format!(
+                    "{by}: no more jobs are started, and those that run are asked to end; a second signal kills them"
+                )
             }
         }
         Warning::PlansGivenUp { why } => {

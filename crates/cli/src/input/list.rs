@@ -2,7 +2,7 @@
 
 use super::{Command, JobInput};
 
-/// Each line is a command for the shell; empty lines and lines that begin with `#` are passed over.
+/// Each line is a command for the shell; empty lines and lines that begin with `#` are skipped.
 pub(crate) fn parse(text: &str, file: &str) -> Vec<JobInput> {
     let lines = text.lines().enumerate().map(|(ix, line)| (ix + 1, line.trim()));
     lines

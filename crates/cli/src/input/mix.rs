@@ -38,7 +38,7 @@ struct Entry {
     work_instructions: Option<Spanned<Amount>>,
 }
 
-/// A great number is easier to read as 2e9.
+/// A whole number or one such as 2e9, which is easier to read.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a number, as in 2e9")]
 enum Amount {
@@ -46,13 +46,13 @@ enum Amount {
     Float(f64),
 }
 
-/// The most instructions of a job: more than any machine executes in a human life.
+/// The most instructions of a job: ten years of a core that executes 3e9 a second.
 const MOST_INSTRUCTIONS: f64 = 1e18;
 
 /// The latest arrival, in seconds: some thirty years.
 const LATEST_S: f64 = 1e9;
 
-/// A number as people write it: 1e15, not fifteen zeros.
+/// A number in a form that is easy to read: 1e15 instead of fifteen zeros.
 fn short(number: f64) -> String {
     if number.abs() >= 1e6 { format!("{number:e}") } else { number.to_string() }
 }
@@ -75,19 +75,18 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at.min(text.len())].matches('\n').count() + 1
 }
 
-/// What a mix file asks for.
+/// The content of a mix file.
 #[derive(Debug)]
 pub(crate) struct Mix {
-    /// Its jobs.
     pub(crate) jobs: Vec<JobInput>,
-    /// What becomes of jobs that have ended.
+    /// Whether jobs that have ended are started again.
     pub(crate) restart: Restart,
 }
 
 /// Reads a mix file's text.
 ///
 /// # Errors
-/// What is wrong, with file, line and key, and what would be right.
+/// What is wrong, with file, line and key, and what to write instead.
 pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
     let at = |span: Range<usize>| format!("{file}:{}", line_of(text, span.start));
     let parsed: File = toml::from_str(text).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The jobs of a run, however they are given: a mix file, a list of commands, or on the command line.
+//! The jobs of a run: from a mix file, a list of commands, or the command line.
 
 pub(crate) mod list;
 pub(crate) mod mix;
@@ -12,10 +12,10 @@ use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// What a job runs.
+/// The command of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// A program with its arguments, started as they are.
+    /// A program with its arguments, started without a shell.
     Argv(Vec<String>),
     /// A line for `/bin/sh -c`.
     Shell(String),
@@ -30,7 +30,7 @@ impl Command {
         }
     }
 
-    /// The name of its program, without folders: what the job is called when nobody names it.
+    /// The name of its program, without folders: the job's name if it was not given one.
     fn program_name(&self) -> String {
         let first = match self {
             Command::Argv(words) => words.first().map_or("job", String::as_str),
@@ -43,7 +43,7 @@ impl Command {
     }
 }
 
-/// The last part of a path with what can stand in a job's name.
+/// The last part of a path, without the characters that a job's name can't have.
 fn name_in_file(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let clean: String = name.chars().filter(|&c| c.is_ascii_alphanumeric() || "._+-".contains(c)).collect();
@@ -59,30 +59,30 @@ pub(crate) fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// One job, with its copies not yet made.
+/// One job as it was given, before its copies are made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JobInput {
-    /// Its name, if it was given one.
+    /// The name that the user gave it.
     pub(crate) name: Option<String>,
-    /// What to run on this machine.
+    /// The command to run on this machine; `None` if it can only be simulated.
     pub(crate) command: Option<Command>,
-    /// The profile that stands for it in a simulation.
+    /// The program profile that it simulates: a built-in name or a path.
     pub(crate) program: Option<String>,
-    /// How many of it.
+    /// Number of copies, at least 1.
     pub(crate) copies: u32,
-    /// Added to the environment.
+    /// Variables added to the environment.
     pub(crate) env: BTreeMap<String, String>,
     /// Its working directory.
     pub(crate) cwd: Option<PathBuf>,
-    /// What it reads.
+    /// The file that it reads as standard input; `None` is `/dev/null`.
     pub(crate) stdin: Option<PathBuf>,
-    /// When it arrives, from the start of the run, in seconds.
+    /// When it arrives, in seconds from the start of the run.
     pub(crate) start_s: f64,
-    /// Hardware threads that it needs.
+    /// Hardware threads that it needs at once.
     pub(crate) cpus: u32,
-    /// Its work in a simulation.
+    /// Its work in a simulation, in instructions; `None` is the default work.
     pub(crate) work_instructions: Option<u64>,
-    /// Where it was given, for messages.
+    /// Where it was given, such as file and line; for messages.
     pub(crate) place: String,
 }
 
@@ -105,12 +105,12 @@ impl JobInput {
     }
 }
 
-/// One job of the run: a copy has been made of it for each that was asked for, and it has a name of its own.
+/// One job of the run: one of the copies, with a name of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Job {
-    /// Its unique name, fit for a file.
+    /// Its unique name, which can be part of a file's name.
     pub(crate) name: String,
-    /// What was asked for.
+    /// The job as it was given.
     pub(crate) input: JobInput,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn expand(inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
                 loop {
                     *number += 1;
                     let name = format!("{base}-{number}");
-                    // A job may have been given just this name.
+                    // The user may have given this name to another job.
                     if !taken.contains(&name) && (input.name.is_some() || !jobs_named(&name, &jobs)) {
                         break name;
                     }
@@ -183,16 +183,16 @@ fn default_name(input: &JobInput) -> String {
     }
 }
 
-/// Whether a name can be that of a job: it becomes part of a file's name.
+/// Whether a job can have this name: it becomes part of a file's name.
 pub(crate) fn is_name(name: &str) -> bool {
     let fine = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
     !name.is_empty() && name.len() <= 100 && name.chars().all(fine) && !name.starts_with(['.', '-'])
 }
 
-/// What a list, a mix or a record has at most, in MiB: more than a million jobs need.
+/// The largest list, mix or record that is read, in MiB: more than a million jobs need.
 const MOST_MIB: u64 = 512;
 
-/// What a machine, a program or a profile has at most, in MiB: people write them.
+/// The largest machine, program or profile that is read, in MiB: people write them by hand.
 const MOST_SPEC_MIB: u64 = 16;
 
 /// Reads a whole file, or standard input for `-`.
@@ -200,12 +200,12 @@ pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
     read_at_most(path, MOST_MIB)
 }
 
-/// Reads a file that describes a single thing, and is small.
+/// Reads a small file that describes a machine, a program or a profile.
 pub(crate) fn read_spec(path: &Path) -> anyhow::Result<String> {
     read_at_most(path, MOST_SPEC_MIB)
 }
 
-/// A device or a slip of the keyboard must not fill the memory: only plain files and pipes are read, and only so far.
+/// Reads only plain files and pipes, up to `most_mib`: a device or a mistyped path must not fill the memory.
 fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<String> {
     let fail = |why: &str| usage(format!("{}: can't be read: {why}", path.display()));
     let input: Box<dyn Read> = if path == Path::new("-") {
@@ -226,7 +226,7 @@ fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<String> {
     if text.len() as u64 > most_mib << 20 {
         return Err(fail(&format!("it is larger than {most_mib} MiB")));
     }
-    String::from_utf8(text).map_err(|_| fail("it is no UTF-8 text"))
+    String::from_utf8(text).map_err(|_| fail("it is not UTF-8 text"))
 }
 
 #[cfg(test)]
@@ -277,7 +277,7 @@ mod tests {
         file.as_file().set_len((MOST_SPEC_MIB << 20) + 1).unwrap();
         assert!(why(file.path()).ends_with("it is larger than 16 MiB"), "{}", why(file.path()));
         std::fs::write(file.path(), [0xff]).unwrap();
-        assert!(why(file.path()).ends_with("it is no UTF-8 text"));
+        assert!(why(file.path()).ends_with("it is not UTF-8 text"));
     }
 
     #[test]

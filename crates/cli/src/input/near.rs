@@ -1,7 +1,7 @@
-//! Slips of the keyboard: which of the known words was meant.
+//! Typing errors: finds the known word that was meant.
 
-/// The known word that is nearest to `word`, if it is near enough to have been meant: a letter or two apart, or begun
-/// with it and the only one that is.
+/// The known word that is nearest to `word`, if it differs by a letter or two, or is the only one that begins with
+/// `word`.
 pub(crate) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let lower = word.to_lowercase();
@@ -23,7 +23,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
     near(word, known).map_or_else(String::new, |meant| format!(" (did you mean `{meant}`?)"))
 }
 
-/// How many characters have to be put in, left out or changed to make one of the other (Levenshtein's distance).
+/// The least number of characters to insert, delete or change to turn one word into the other (Levenshtein's distance).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -10,17 +10,17 @@ use cosched_sim::{
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Whether it names a file, and nothing that is built in.
+/// Whether `name` is the path of a file, not the name of something built in.
 fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// The name of a program to show in messages.
+/// The name of a built-in program, as an example in messages.
 pub(crate) fn example_program() -> &'static str {
     PROGRAMS.first().map_or("mcf", |program| program.name)
 }
 
-/// The name of a machine with several types of core, to show in messages.
+/// The name of a machine with several types of core, as an example in messages.
 pub(crate) fn machine_with_core_types() -> Option<&'static str> {
     let several = |name: &&str| builtin_machine(name).is_some_and(|machine| machine.machine().core_types.len() > 1);
     MACHINES.iter().map(|machine| machine.name).find(several)
@@ -29,7 +29,7 @@ pub(crate) fn machine_with_core_types() -> Option<&'static str> {
 /// The machine of `--on`.
 ///
 /// # Errors
-/// There is no such machine, or its file can't be read; with what would be right.
+/// There is no such machine, or its file can't be read. The message says what to write instead.
 pub(crate) fn machine(name: &str) -> anyhow::Result<MachineSpec> {
     if is_path(name) {
         let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
@@ -47,10 +47,10 @@ pub(crate) fn machine(name: &str) -> anyhow::Result<MachineSpec> {
     })
 }
 
-/// The program of a job; the path of a file counts from `folder`, and `place` tells where it was asked for.
+/// The program of a job. The path of a file counts from `folder`; `place` says where the job was given, for messages.
 ///
 /// # Errors
-/// There is no such program, or its file can't be read; with what would be right.
+/// There is no such program, or its file can't be read. The message says what to write instead.
 pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<ProgramSpec> {
     if is_path(name) {
         let path = folder.join(name.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(name));
@@ -69,7 +69,7 @@ pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<
     })
 }
 
-/// Takes any word for a machine, since it can be a file, and offers the names that are built in for completion.
+/// Accepts any word as a machine, since it can be a file, and offers the built-in names for completion.
 #[derive(Clone)]
 pub(crate) struct MachineNames;
 

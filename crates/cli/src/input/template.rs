@@ -5,9 +5,9 @@ use crate::exit::usage;
 
 /// One command, or one for each value after `:::`.
 ///
-/// A single word that a shell would read as more than a word (with blanks, redirections, pipes) is a line for the
-/// shell, into which values are put quoted; otherwise the words are started as they are. Without `{}` the value goes
-/// to the end. Several `:::` give every combination, `{1}`, `{2}` name them.
+/// A single word with characters that a shell would interpret (blanks, redirections, pipes) is a line for the shell;
+/// values are quoted when they are put into it. Several words are started without a shell. Without `{}` the value goes
+/// to the end. Several `:::` give every combination; `{1}` is a value of the first list, `{2}` of the second.
 pub(crate) fn parse(words: &[String]) -> anyhow::Result<Vec<JobInput>> {
     let mut parts = words.split(|word| word == ":::");
     let template = parts.next().unwrap_or_default();
@@ -68,7 +68,7 @@ fn is_shell_line(word: &str) -> bool {
     word.contains(|c: char| c.is_whitespace() || "|&;<>()$`\\\"'*?[]#~=%!".contains(c))
 }
 
-/// Puts the values in; `None` when there is no place for one.
+/// Replaces `{}` and `{N}` by the values; `None` if the text has neither.
 fn fill(text: &str, values: &[&str]) -> Option<String> {
     let mut result = String::new();
     let mut rest = text;

@@ -12,15 +12,14 @@ use std::process::ExitCode;
 
 /// Print what a policy decides for a snapshot, and why
 ///
-/// The snapshot is a line of a file that `cosched run --events FILE` wrote, or one that another program made; see
-/// docs/formats.md. Under the policy that decided then, with its parameters and its state, the decision is the same to
-/// the last bit.
+/// The snapshot is a line of a file that `cosched run --events FILE` or another program wrote; see docs/formats.md.
+/// With the recorded policy, its parameters and its state, the decision is the same to the last bit.
 #[derive(Args, Debug)]
 pub(crate) struct DecideArgs {
     /// File with the snapshot; `-` is standard input
     snapshot: PathBuf,
 
-    /// Policy [default: the one that decided then]
+    /// Policy [default: the recorded one]
     #[arg(short, long, value_name = "P")]
     policy: Option<String>,
 
@@ -32,11 +31,11 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "N")]
     seq: Option<u64>,
 
-    /// Seed of the generator, where the file does not say
+    /// Seed of the generator, where the file gives none
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// How to answer
+    /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 }
@@ -106,7 +105,7 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
     if let (Some(target), Some(predicted)) = (decision.basis.target, decision.basis.predicted) {
         let _ = writeln!(
             out,
-            "  wants {:.3} trans/us from memory in all; the chosen are predicted to use {:.3}",
+            "  wants {:.3} trans/us from memory in all; the chosen tasks are predicted to use {:.3}",
             target.per_us(),
             predicted.per_us()
         );

@@ -1,4 +1,4 @@
-//! `cosched doctor`: what works here, what does not, why, and what would mend it.
+//! `cosched doctor`: what works here, what does not, why, and how to get it to work.
 
 use super::run::Format;
 use crate::exit::Exit;
@@ -15,10 +15,10 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Tell what works on this machine, what does not, and what would mend it
+/// Show what works on this machine, what does not, and how to get it to work
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// How to answer
+    /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 }
@@ -26,16 +26,16 @@ pub(crate) struct DoctorArgs {
 /// One line of the table of features.
 #[derive(Serialize)]
 struct Feature {
-    /// Its name, unique in the table.
+    /// Unique in the table.
     feature: String,
     works: bool,
-    /// What was found.
+    /// What was found, or why it does not work.
     found: String,
     /// The privilege or the hardware that it needs.
     needs: &'static str,
     /// What happens without it.
     without: &'static str,
-    /// What would mend it, as a command where there is one.
+    /// How to get it to work, as a command where there is one.
     mend: Option<String>,
 }
 
@@ -113,7 +113,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         feature: "freeze by cgroup".to_owned(),
         works: freezer.is_none(),
         found: freezer.as_ref().map_or_else(|| "yes".to_owned(), ToString::to_string),
-        needs: "cgroup v2 (Linux 5.2) and leave to write one's own group: root, or delegation by systemd",
+        needs: "cgroup v2 (Linux 5.2) and permission to write the caller's own group: root, or delegation by systemd",
         without: "jobs are frozen by SIGSTOP and SIGCONT, which a job can notice",
         mend: freezer.is_some().then(|| "systemd-run --user --scope -p Delegate=yes cosched run ...".to_owned()),
     });

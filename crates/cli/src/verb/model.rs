@@ -11,12 +11,12 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Work out the models' equations: bus contention, power, admission threshold, lottery tickets
+/// Solve the models' equations: bus contention, power, admission threshold, lottery tickets
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
     #[command(subcommand)]
     question: Question,
-    /// How to print the answer
+    /// Form of the answer
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -46,7 +46,7 @@ enum Question {
         #[arg(long, value_name = "U", value_parser = non_negative, allow_hyphen_values = true)]
         total: Option<f64>,
     },
-    /// How demanding may one more task be? (EFS, Eq. 16)
+    /// Up to which demand is one more task worth running? (EFS, Eq. 16)
     Threshold {
         /// Solo utilisation of each running task, 0 to 1; leave it out if nothing runs
         #[arg(long, value_name = "B,...", value_delimiter = ',', value_parser = share, allow_hyphen_values = true)]
@@ -58,13 +58,13 @@ enum Question {
         #[arg(long, value_enum, default_value_t = Goal::Energy)]
         objective: Goal,
     },
-    /// What do so many active cores cost? (EFS, Eq. 13)
+    /// How much power do the active cores draw? (EFS, Eq. 13)
     #[command(group(clap::ArgGroup::new("source").required(true).args(["power", "points"])))]
     Power {
         /// Power with no core active, and what each further active core adds, in watts
         #[arg(long, value_name = "P0,P1,...", value_delimiter = ',', value_parser = non_negative, allow_hyphen_values = true)]
         power: Vec<f64>,
-        /// Measured powers to fit the model to: active cores and watts
+        /// Measured powers to fit the model to: number of active cores and watts
         #[arg(long, value_name = "K:WATTS,...", value_delimiter = ',', value_parser = point)]
         points: Vec<PowerPoint>,
         /// Answer for this number of active cores too
@@ -111,8 +111,8 @@ enum Type {
     Small,
 }
 
-/// Answers on standard output. Exit code 2, with the reason on standard error, when flags contradict each other; what
-/// is wrong with a flag by itself is reported by the parser, with the same code.
+/// Prints the answer on standard output. If flags contradict each other, prints the reason on standard error and
+/// returns exit code 2; the parser reports an error in a single flag, with the same code.
 pub(crate) fn run(args: ModelArgs) -> Result<ExitCode> {
     let answer = match answer(args.question) {
         Ok(answer) => answer,
@@ -129,14 +129,14 @@ pub(crate) fn run(args: ModelArgs) -> Result<ExitCode> {
         text.push('\n');
     }
     match std::io::stdout().write_all(text.as_bytes()) {
-        // Who stops reading has read enough.
+        // A reader that closes the pipe early is no error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         other => other?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Flags that do not go together, in words.
+/// Why the flags contradict each other or can't be used, in words.
 struct Refused(String);
 
 fn refused(flag: &'static str) -> impl Fn(cosched_core::model::ModelError) -> Refused {
@@ -204,7 +204,7 @@ fn answer(question: Question) -> Result<Answer, Refused> {
     })
 }
 
-/// What is printed; the names are those of the JSON object.
+/// The answer; the names of the fields are those of the JSON object.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Answer {
@@ -219,7 +219,7 @@ enum Answer {
         measured: Vec<f64>,
         solo: Vec<f64>,
         total: f64,
-        /// The total as measured, if it was not usable.
+        /// The measured total, if it had to be clamped.
         #[serde(skip_serializing_if = "Option::is_none")]
         clamped_from: Option<f64>,
     },
@@ -383,7 +383,7 @@ impl Table {
     }
 }
 
-/// Four digits, and more only where a share would look like 0 or 1 and is not.
+/// Four digits; more only if the share would otherwise look like 0 or 1.
 fn share_text(share: f64) -> String {
     let text = format!("{share:.4}");
     match text.as_str() {
@@ -419,7 +419,7 @@ fn point(text: &str) -> Result<PowerPoint, String> {
     Ok(PowerPoint { active, watts: non_negative(watts).map_err(|_| expected)? })
 }
 
-/// The fitted model has an entry for each core: a slip of the keyboard must not ask for billions of them.
+/// The fitted model has an entry for each core: a mistyped number must not ask for billions of them.
 const MOST_CORES: usize = 65_536;
 
 fn three(text: &str, expected: &str) -> Result<[f64; 3], String> {

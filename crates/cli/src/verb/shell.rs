@@ -1,4 +1,4 @@
-//! `cosched completions` and `cosched man`: made from the definition of the command line itself.
+//! `cosched completions` and `cosched man`: generated from the definition of the command line.
 
 use anyhow::Context as _;
 use clap::{Args, Command};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// For bash: cosched completions bash > ~/.local/share/bash-completion/completions/cosched
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to print completions for
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -1,4 +1,4 @@
-//! `cosched thaw`: sets free what a run that was killed left frozen.
+//! `cosched thaw`: frees the processes that a killed run left frozen.
 
 use super::run::Format;
 use clap::Args;
@@ -7,13 +7,13 @@ use cosched_linux::root::Root;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Set free what a killed run left frozen or stopped
+/// Free the processes that a killed run left frozen or stopped
 ///
-/// Every run has a guardian that does this at once; this is for the case that both were killed. Only groups and
-/// processes of runs whose own process has died are touched.
+/// Every run has a guardian that does this at once; use this verb if both were killed. It touches only groups and
+/// processes of runs whose own process has died.
 #[derive(Args, Debug)]
 pub(crate) struct ThawArgs {
-    /// How to answer
+    /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 }

@@ -25,12 +25,11 @@ pub(crate) struct WorkloadArgs {
     /// Form of the answer
     #[arg(long, value_enum, default_value = "text", global = true)]
     format: Format,
-    /// Seed of all that is random; the same seed gives the same checksum
+    /// Seed of all random values; the same seed gives the same checksum
     #[arg(long, default_value = "1", global = true)]
     seed: u64,
 }
 
-/// Form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// One line for people
@@ -39,7 +38,7 @@ enum Format {
     Json,
 }
 
-/// A workload out of the table, with its options: what a derived enum of subcommands would be, but made from the table.
+/// A workload of the table with its options. It does what a derived enum of subcommands would do, but from the table.
 #[derive(Debug)]
 struct Chosen {
     entry: &'static Entry,
@@ -79,7 +78,7 @@ impl Subcommand for Chosen {
 /// Returns exit code 2, after one line on stderr, when a value asks for more than the machine has.
 ///
 /// # Errors
-/// When the answer can't be written.
+/// The answer can't be written.
 pub(crate) fn run(args: WorkloadArgs) -> anyhow::Result<ExitCode> {
     let answer = match args.chosen {
         None => listing(args.format),

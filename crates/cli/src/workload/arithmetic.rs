@@ -1,4 +1,5 @@
-//! The arithmetic of the workloads: a step that the compiler can neither foresee nor shorten, and a seeded generator.
+//! The arithmetic of the workloads: a step that the compiler can neither compute in advance nor shorten, and a seeded
+//! generator.
 
 /// The multiplier of Knuth's linear congruential generator MMIX: odd, with no pattern in its bits.
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
@@ -21,15 +22,15 @@ pub(crate) fn spin(mut state: u64, count: u64) -> u64 {
     state
 }
 
-/// Adds a value to a checksum in which the order of values matters. Short (two cycles), so that it hides behind the
-/// load that brings the next value.
+/// Adds a value to a checksum in which the order of values matters. It is short (two cycles), so that it overlaps
+/// with the load of the next value.
 #[inline(always)]
 pub(crate) fn fold(checksum: u64, value: u64) -> u64 {
     checksum.rotate_left(5) ^ value
 }
 
 /// SplitMix64, a small seeded generator (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-/// OOPSLA 2014): every seed is a good one, and it is fast enough to shuffle gigabytes in the set-up.
+/// OOPSLA 2014): every seed is good, and it is fast enough to shuffle gigabytes in the set-up.
 #[derive(Debug, Clone)]
 pub(crate) struct Generator(u64);
 

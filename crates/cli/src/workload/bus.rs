@@ -9,7 +9,7 @@
 //! share = miss_ns / (miss_ns + n spin_ns)        so        n = miss_ns (1 / share - 1) / spin_ns
 //! ```
 //!
-//! Both costs are measured at the start, unless n is given. The idle loop starts from what the miss brought and the
+//! Both costs are measured at the start, unless n is given. The idle loop starts from the loaded value, and the
 //! next miss needs the end of the idle loop, so an out-of-order core can't hide one behind the other.
 
 use super::arithmetic::{Generator, fold, spin};
@@ -22,7 +22,7 @@ use serde_json::json;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// The smallest share but none: at a thousandth an idle loop is a thousand times as long as a miss.
+/// The smallest share above 0: at a thousandth an idle loop is a thousand times as long as a miss.
 const LEAST_SHARE: f64 = 0.001;
 
 /// Steps timed as one batch in calibration: long beside a reading of the clock, short beside a time slice.
@@ -34,7 +34,7 @@ const BATCHES: u32 = 15;
 /// Iterations of the idle loop timed as one batch in calibration.
 const BATCH_SPINS: u64 = 100_000;
 
-/// Numbers of chains to choose from: each is compiled by itself, so that the places stay in registers.
+/// Numbers of chains to choose from. Each is compiled separately, so that the chains' positions stay in registers.
 const CHAINS: [usize; 5] = [1, 2, 4, 8, 16];
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Bus {
     /// Share of the time to spend in misses, from 0.001 to 1; with 0 the steps idle for as long as a miss takes
     #[arg(long, default_value = "0.5", value_parser = parse_share)]
     share: f64,
-    /// Iterations of the idle loop in each step: no calibration, so that runs beside others repeat exactly
+    /// Iterations of the idle loop in each step, without calibration, so that runs beside others repeat exactly
     #[arg(long, value_name = "N", conflicts_with = "share", value_parser = count_within(0..=1_000_000_000))]
     idle_iterations: Option<u64>,
     /// Independent misses in each step; one alone leaves most of the bandwidth of a modern memory unused
@@ -56,7 +56,7 @@ pub(crate) struct Bus {
     work: u64,
 }
 
-/// What a miss and an iteration of the idle loop cost.
+/// The time of a miss and of an iteration of the idle loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Costs {
     /// Nanoseconds that the misses of a step take, alone.
@@ -66,14 +66,14 @@ struct Costs {
 }
 
 impl Costs {
-    /// Iterations of the idle loop for a share of time in misses in (0, 1], or, for 0, as many as take as long as the
+    /// Iterations of the idle loop for a share of time in misses in (0, 1]. For 0: as many as take the time of the
     /// misses of a step.
     fn idle_iterations(self, share: f64) -> u64 {
         let idle_ns = if share == 0.0 { self.miss_ns } else { self.miss_ns * (1.0 / share - 1.0) };
         (idle_ns / self.spin_ns).round() as u64
     }
 
-    /// The share of time in misses that so many iterations after each give: what rounding them left of the wish.
+    /// The share of time in misses that this whole number of iterations in each step gives.
     fn share(self, idle_iterations: u64) -> f64 {
         self.miss_ns / (self.miss_ns + idle_iterations as f64 * self.spin_ns)
     }
@@ -144,8 +144,8 @@ fn parse_share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Does `count` steps from the given places on the chains' rings, counted from the start of each ring. Returns where that
-/// ends, and a checksum of the lines visited, which the length of the idle loop does not change.
+/// Does `count` steps from the given positions on the chains' rings, counted from the start of each ring. Returns the
+/// final positions, and a checksum of the lines visited, which does not depend on the length of the idle loop.
 #[inline(never)]
 fn steps<const N: usize>(
     lines: &[Line],
@@ -156,7 +156,8 @@ fn steps<const N: usize>(
 ) -> ([usize; N], u64) {
     let length = lines.len() / N;
     let mut at: [usize; N] = std::array::from_fn(|chain| chain * length + offsets[chain] % length);
-    // Zero, but neither the compiler nor the core can know: it ties the next loads to the end of the idle loop.
+    // Always zero, but neither the compiler nor the core can know that: so the next loads wait for the end of the idle
+    // loop.
     let zero = black_box(0_u64);
     for _ in 0..count {
         let mut loaded = 0;
@@ -173,10 +174,10 @@ fn steps<const N: usize>(
     (std::array::from_fn(|chain| at[chain] - chain * length), checksum)
 }
 
-/// Measures both costs, alone as far as this process can see to that: the misses in the very steps that the work is made
-/// of but without an idle loop, and the idle loop by itself.
+/// Measures both costs: the misses in the same steps as in the work but without an idle loop, and the idle loop alone.
+/// Other processes may disturb the measurement.
 fn calibrate<const N: usize>(lines: &[Line], generator: &mut Generator) -> Costs {
-    // Not from where the work starts, so that it doesn't find its first lines in the cache.
+    // Starts elsewhere than the work, so that the work's first lines are not in the cache.
     let mut offsets = std::array::from_fn(|_| generator.below((lines.len() / N) as u64) as usize);
     let miss_ns = quickest_ns(BATCH_STEPS, || {
         (offsets, _) = black_box(steps::<N>(lines, offsets, BATCH_STEPS, 0, 0));
@@ -266,7 +267,7 @@ mod tests {
     fn without_a_share_it_stays_on_one_line_a_chain() {
         let outcome = bus(0.0, None, 4);
         assert_eq!(outcome.working_set_bytes, 4 * 64);
-        // And the same can be had without calibration.
+        // The same run without calibration.
         let same = Bus { share: 0.5, idle_iterations: Some(9), chains: 4, working_set: 64, work: 500 }.run(1).unwrap();
         assert_eq!((same.working_set_bytes, same.checksum), (outcome.working_set_bytes, outcome.checksum));
     }

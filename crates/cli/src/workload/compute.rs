@@ -1,12 +1,13 @@
 //! `compute`: integer arithmetic in registers.
 //!
-//! An iteration is one round of SipHash (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012): 14 additions,
-//! rotations and exclusive ors on four words. It suits because
-//! - two of its words can always be worked on at once, so it keeps a core busier than one dependent chain would, and a
-//!   sibling on the same core feels it;
-//! - its rotations by different distances make vector instructions no gain. Several equal chains side by side are no
-//!   choice: the compiler packs them into vectors, well or badly, and what runs depends on the compiler;
-//! - it is a permutation of the 256-bit state, which can't run into a rut and has no short cut to its n-th power.
+//! An iteration is one round of SipHash (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012): 14
+//! additions, rotations and exclusive ors on four words. It suits because:
+//! - two of its words can always be worked on at once, so it keeps a core busier than one dependent chain would, and
+//!   slows down a sibling on the same core;
+//! - its rotations are by different distances, so vector instructions gain nothing. Several equal chains side by side
+//!   would not do: the compiler packs them into vectors, well or badly, so the work would depend on the compiler;
+//! - it is a permutation of the 256-bit state, so it can't collapse into a few states, and there is no short cut to its
+//!   n-th power.
 
 use super::arithmetic::{Generator, fold};
 use super::contract::{Outcome, WORK, Workload};
@@ -40,7 +41,7 @@ impl Workload for Compute {
     }
 }
 
-/// Where the arithmetic starts.
+/// The initial state of the arithmetic.
 pub(crate) fn start(seed: u64) -> State {
     let mut generator = Generator::new(seed);
     std::array::from_fn(|_| generator.next())
@@ -63,7 +64,7 @@ pub(crate) fn iterate([mut a, mut b, mut c, mut d]: State, count: u64) -> State 
     [a, b, c, d]
 }
 
-/// One number that every word decides.
+/// A checksum that depends on all four words.
 pub(crate) fn checksum(state: State) -> u64 {
     state.into_iter().fold(0, fold)
 }

@@ -1,4 +1,4 @@
-//! How long a piece of work took, on the wall clock and in CPU time.
+//! How long a piece of work took, in wall-clock time and in CPU time.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 /// Time spent on a piece of work, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Spent {
-    /// On the wall clock, which also counts while the process waits for a CPU or is frozen.
+    /// Wall-clock time, which also counts while the process waits for a CPU or is frozen.
     pub(crate) elapsed_s: f64,
-    /// On a CPU, in user and workload mode, by all threads of this process (there is one).
+    /// On a CPU, in user and kernel mode, by all threads of this process (there is one).
     pub(crate) cpu_s: f64,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Spent) {
 /// CPU time of this process so far.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    // The system keeps both parts within these ranges, so neither default is ever taken.
+    // The system keeps both parts within these ranges, so the defaults are never used.
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 

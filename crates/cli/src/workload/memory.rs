@@ -1,9 +1,10 @@
-//! Memory for a working set: asked for with an error instead of an abort, and touched before any clock starts.
+//! Memory for a working set: a failed allocation is an error, not an abort, and all memory is touched before any clock
+//! starts.
 
 use crate::size::format_size;
 use std::fmt;
 
-/// The working set can't be had.
+/// The memory for the working set is not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryError {
     /// Bytes asked for.
@@ -28,10 +29,10 @@ impl fmt::Display for MemoryError {
 
 /// Checks that a working set of `asked` bytes would fit in the memory that is free or can be freed. An allocation
 /// beyond it would succeed, since memory is overcommitted, and the first touch would then push other programs out to
-/// swap or get somebody killed.
+/// swap or get a process killed.
 ///
 /// # Errors
-/// When it would not fit. Where the system does not say what is available, nothing is refused.
+/// It would not fit. If the system does not say how much is available, nothing is refused.
 pub(crate) fn check(asked: u64) -> Result<(), MemoryError> {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available_bytes(&text));
     if available.is_some_and(|available| asked > available) { Err(MemoryError { asked, available }) } else { Ok(()) }
@@ -41,7 +42,7 @@ pub(crate) fn check(asked: u64) -> Result<(), MemoryError> {
 /// several calls [`check`] with the sum of their sizes first.
 ///
 /// # Errors
-/// When the allocation fails.
+/// The allocation failed.
 pub(crate) fn filled<T>(count: usize, make: impl FnMut(usize) -> T) -> Result<Vec<T>, MemoryError> {
     let asked = (count as u64).saturating_mul(size_of::<T>() as u64);
     let mut items = Vec::new();
@@ -73,7 +74,7 @@ mod tests {
         let error = MemoryError { asked: 8 << 50, available: Some(3 << 29) };
         let expected = "invalid value '8192T' for '--working-set <SIZE>': must be at most 1.5G, the memory that is";
         assert!(error.to_string().starts_with(expected), "{error}");
-        // More than the address space: refused by the allocator itself.
+        // More than the address space: the allocator itself refuses it.
         let error = filled(usize::MAX / 8, |i| i as u64).expect_err("2^64 bytes");
         assert!(error.to_string().ends_with("could not be allocated"), "{error}");
         assert_eq!(check(4096), Ok(()));

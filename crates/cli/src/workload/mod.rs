@@ -1,11 +1,12 @@
-//! Built-in test programs, each of which stresses one resource: so that a first try of the scheduler, and an experiment
-//! that others can repeat, need no other program.
+//! Built-in test programs, each of which stresses one resource. With them no other program is needed to try the
+//! scheduler, and others can repeat an experiment.
 //!
 //! A workload does a fixed amount of work, never a fixed time: only then is its time beside others divided by its time
 //! alone a slowdown. What it computes depends on its options and seed alone, never on timing, and is printed as a
 //! checksum. Memory is allocated and touched in a set-up that is timed apart.
 //!
-//! A new workload is one file and one line in [`WORKLOADS`]: the command line, the listing and the tests iterate the table.
+//! A new workload is one file and one line in [`WORKLOADS`]: the command line, the listing and the tests iterate over
+//! the table.
 
 pub(crate) mod arithmetic;
 pub(crate) mod bus;
@@ -59,7 +60,7 @@ pub(crate) const WORKLOADS: &[Entry] = &[
 /// One row of the table of workloads.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// What the user types.
+    /// The name that the user types.
     pub(crate) name: &'static str,
     /// What it does, in one line.
     pub(crate) gist: &'static str,
@@ -102,7 +103,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    /// Small enough for an unoptimised build; options that a workload does not have are left out.
+    /// Runs a workload with options small enough for an unoptimised build; options that it does not have are left out.
     fn run(entry: &Entry, work: &str, seed: u64) -> Outcome {
         let has = |option: &str| entry.command().get_arguments().any(|arg| arg.get_long() == Some(option));
         let mut words = vec![entry.name, "--work", work];

@@ -1,4 +1,4 @@
-//! `phases`: a chase and arithmetic in turns, for estimators that have to notice that a program has changed.
+//! `phases`: a chase and arithmetic in turns, to test whether estimators notice that a program has changed.
 
 use super::arithmetic::{Generator, fold};
 use super::compute::{self, iterate, start};
@@ -34,8 +34,8 @@ enum Phase {
     Compute,
 }
 
-/// The phases of so much work in order, each with the units that it covers; the last one may be cut short. A period
-/// starts with its memory phase, which has the odd unit if there is one.
+/// The phases of `work` units in order, each with its range of units; the last one may be cut short. A period starts
+/// with its memory phase, which has the odd unit if there is one.
 fn schedule(work: u64, period: u64) -> impl Iterator<Item = (Phase, Range<u64>)> {
     let memory = period.div_ceil(2);
     let mut start = 0;

@@ -2,14 +2,14 @@
 //! walk over.
 //!
 //! Each line holds the index of the next one, so a load can't start before the one before it has ended. As the lines
-//! form a single cycle, a walk comes back to a line only after it has visited all others: a working set larger than a
-//! cache with least-recently-used replacement misses it every time, and none of it may be left out as it would be on
-//! a permutation of many short cycles. As the order is random, prefetchers don't see the next line coming.
+//! form a single cycle, a walk comes back to a line only after it has visited all others. So a working set larger than
+//! a cache with least-recently-used replacement misses it every time, and no line is left out, as on a permutation of
+//! many short cycles. As the order is random, prefetchers can't predict the next line.
 
 use super::arithmetic::{Generator, fold};
 use super::memory::{MemoryError, check, filled};
 
-/// Bytes of a line: that of current x86 and of most Arm processors.
+/// Bytes of a cache line, as on current x86 and most Arm processors.
 pub(crate) const LINE_BYTES: u64 = size_of::<Line>() as u64;
 
 /// One cache line: only its first word is used, the rest keeps neighbours out of the line.
@@ -23,7 +23,7 @@ impl Line {
     /// The index of the line that follows this one in its ring.
     #[inline(always)]
     pub(crate) fn next(&self) -> usize {
-        // The crate is for 64-bit Linux, where this loses nothing.
+        // The crate is for 64-bit Linux, where this conversion is exact.
         self.next as usize
     }
 }
@@ -32,7 +32,7 @@ impl Line {
 /// at index r x (lines / rings), and no ring leaves its part.
 ///
 /// # Errors
-/// When the memory can't be had.
+/// The memory is not available.
 pub(crate) fn rings(bytes: u64, rings: usize, generator: &mut Generator) -> Result<Vec<Line>, MemoryError> {
     check(bytes)?;
     let length = usize::try_from(bytes / LINE_BYTES).unwrap_or(usize::MAX).checked_div(rings).unwrap_or(0).max(1);
@@ -44,7 +44,7 @@ pub(crate) fn rings(bytes: u64, rings: usize, generator: &mut Generator) -> Resu
 }
 
 /// Permutes lines that point to themselves into one cycle, each cycle being equally likely (Sattolo, "An algorithm to
-/// generate a random cyclic permutation", 1986). It is the usual shuffle but for one thing: no element may stay.
+/// generate a random cyclic permutation", 1986). It is the usual shuffle except that no element may stay in place.
 fn link(ring: &mut [Line], generator: &mut Generator) {
     for i in (1..ring.len()).rev() {
         let j = generator.below(i as u64) as usize;

@@ -1,7 +1,7 @@
 //! `stream`: sequential passes over a working set.
 //!
-//! Every operation leaves a trace of each pass in what the next one reads, so no pass can be left out. Elements are
-//! 64-bit integers with wrapping arithmetic, whose sums don't depend on the order in which the compiler takes them.
+//! The result of each pass changes the data that the next pass reads, so no pass can be left out. Elements are
+//! 64-bit integers with wrapping arithmetic, whose sums don't depend on the order in which the compiler adds them.
 
 use super::arithmetic::{Generator, fold};
 use super::contract::{Outcome, WORK, Workload};
@@ -30,7 +30,7 @@ pub(crate) struct Stream {
     work: u64,
 }
 
-/// What a pass does.
+/// The operation of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Operation {
     /// Sums one array: reads only
@@ -98,8 +98,8 @@ fn fill(op: Operation, length: u64, seed: u64) -> Result<[Vec<u64>; 3], MemoryEr
     Ok(arrays)
 }
 
-/// Does `count` passes. Returns a checksum of the sums of a `read`, and 0 for the operations whose trace is in the
-/// arrays: those are summed up after the clock has stopped.
+/// Does `count` passes. Returns a checksum of the sums of a `read`, and 0 for the operations whose result is in the
+/// arrays: these are added to the checksum after the clock has stopped.
 #[inline(never)]
 fn passes(op: Operation, [a, b, c]: &mut [Vec<u64>; 3], count: u64) -> u64 {
     let mut sums = 0;
@@ -127,7 +127,7 @@ fn read(a: &[u64]) -> u64 {
     a.iter().fold(0, |sum, element| sum.wrapping_add(*element))
 }
 
-/// Adds one, lest the compiler turn it into a call of `memcpy`, whose stores may bypass the caches.
+/// Adds one, so that the compiler does not make it a call of `memcpy`, whose stores may bypass the caches.
 #[inline(never)]
 fn copy(b: &mut [u64], a: &[u64]) {
     for (b, a) in b.iter_mut().zip(a) {
@@ -148,7 +148,8 @@ mod tests {
 
     const ALL: [Operation; 3] = [Operation::Read, Operation::Copy, Operation::Triad];
 
-    /// The same by the definitions, one element at a time, with the arrays' roles found from the number of the pass.
+    /// The checksum by the definitions, one element at a time, with the arrays' roles computed from the number of the
+    /// pass.
     fn slow(op: Operation, length: usize, passes: usize, seed: u64) -> u64 {
         let mut generator = Generator::new(seed);
         let count = match op {
@@ -177,7 +178,7 @@ mod tests {
                 checksum = mix(checksum, (sum & u128::from(u64::MAX)) as u64);
             }
         }
-        // What holds `a` after the last pass comes first.
+        // The array that is `a` after the last pass comes first.
         elements.rotate_left(passes % count * length);
         elements.into_iter().fold(checksum, mix)
     }

@@ -1,5 +1,4 @@
-//! A backend under supervision: what the contract says of every call is asserted at every call, whoever calls, be it a
-//! scenario or the loop.
+//! A backend under supervision: every call, by a scenario or by the loop, asserts what the contract says about it.
 
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
@@ -9,26 +8,26 @@ use cosched_core::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Nothing that a scenario waits for takes nearly this long, even on a busy machine.
+/// The limit of a wait. Nothing in a scenario takes nearly this long, even on a busy machine.
 const PATIENCE: Nanos = Nanos::from_ms(100_000);
 
-/// A backend under test, watched.
+/// A backend under test, with the checks.
 pub(crate) struct Checked<F: Fixture> {
     pub(crate) inner: F::Backend,
     now: Nanos,
     /// Tasks that were placed at least once.
     started: BTreeSet<TaskId>,
-    /// Where the tasks are that run now.
+    /// The placements of the tasks that run now.
     placed: BTreeMap<TaskId, CpuSet>,
     asleep: BTreeSet<TaskId>,
     used: BTreeMap<TaskId, Nanos>,
     ended: BTreeMap<TaskId, Exit>,
-    /// Plans of which it was not told yet what became of them.
+    /// Plans that were installed and neither adopted nor refused yet.
     installed: BTreeSet<u64>,
 }
 
 impl<F: Fixture> Checked<F> {
-    /// A backend with these jobs.
+    /// A checked backend with these jobs.
     pub(crate) fn new(fixture: &F, jobs: &[Job]) -> Result<Checked<F>, Skip> {
         Ok(Checked {
             inner: fixture.backend(jobs)?,
@@ -47,7 +46,7 @@ impl<F: Fixture> Checked<F> {
         needs(&self.inner, capability)
     }
 
-    /// Two CPUs of the machine.
+    /// Two CPUs of the machine; skips the scenario if there is only one.
     pub(crate) fn two_cpus(&self) -> Result<[CpuSet; 2], Skip> {
         let all = self.machine().all_cpus();
         let mut cpus = all.iter().map(|cpu| CpuSet::from_iter([cpu]));
@@ -57,7 +56,7 @@ impl<F: Fixture> Checked<F> {
         }
     }
 
-    /// Applies changes that any check would let pass.
+    /// Applies valid changes.
     pub(crate) fn change(&mut self, changes: &[Change]) {
         self.apply(changes).expect("changes are applied");
     }
@@ -67,7 +66,7 @@ impl<F: Fixture> Checked<F> {
         self.install(plan).expect("plans are taken");
     }
 
-    /// Installs a plan that is going to be refused: nothing changes by it.
+    /// Installs a plan that is going to be refused and changes nothing.
     pub(crate) fn refused_plan(&mut self, plan: &Plan) {
         self.inner.install(plan).expect("plans are taken");
         self.installed.insert(plan.generation);
@@ -88,7 +87,7 @@ impl<F: Fixture> Checked<F> {
         }
     }
 
-    /// Waits for some milliseconds, whatever happens; what happened.
+    /// Waits for some milliseconds, whatever happens, and returns the events.
     pub(crate) fn pass(&mut self, ms: u64) -> Vec<Event> {
         let end = self.now() + Nanos::from_ms(ms);
         let mut events = Vec::new();
@@ -98,7 +97,7 @@ impl<F: Fixture> Checked<F> {
         events
     }
 
-    /// Waits until a task has ended, and says how.
+    /// Waits until a task has ended, and returns how.
     pub(crate) fn until_ended(&mut self, task: u32) -> Exit {
         let end = self.now() + PATIENCE;
         loop {
@@ -117,7 +116,7 @@ impl<F: Fixture> Checked<F> {
         usages.remove(0)
     }
 
-    /// The CPU time of a task that was started, where CPU time can be read at all.
+    /// The CPU time of a started task. Panics if it can't be read.
     pub(crate) fn cpu_time(&mut self, task: u32) -> Nanos {
         match self.usage(task).cpu_time {
             Reading::Value(time) => time,
@@ -135,7 +134,7 @@ impl<F: Fixture> Checked<F> {
         }
     }
 
-    /// What some tasks use together, and the time that surely holds it: read before and after.
+    /// The CPU time that some tasks use together, and a time that surely covers it: the clock is read before and after.
     pub(crate) fn used_while(&mut self, tasks: &[u32], ms: u64) -> (Nanos, Nanos) {
         let all = |this: &mut Self| tasks.iter().fold(Nanos::ZERO, |sum, &task| sum + this.cpu_time(task));
         let began = self.now();
@@ -145,7 +144,7 @@ impl<F: Fixture> Checked<F> {
         (used, self.now() - began)
     }
 
-    /// The CPUs on which something of a task is, or may be.
+    /// The CPUs on which a task's processes are, or may be.
     pub(crate) fn cpus_of(&mut self, task: u32) -> CpuSet {
         F::cpus_of(&mut self.inner, task as usize)
     }
@@ -158,19 +157,19 @@ impl<F: Fixture> Checked<F> {
     }
 }
 
-/// A task alone on CPUs.
+/// The change that places a task alone on CPUs.
 pub(crate) fn exclusive(task: u32, cpus: &CpuSet) -> Change {
     let placement = Placement::Exclusive { cpus: cpus.clone(), whole_core: false };
     Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }
 }
 
-/// A task that shares CPUs with others.
+/// The change that places a task on CPUs that it shares with others.
 pub(crate) fn allowed(task: u32, mask: &CpuSet) -> Change {
     let placement = Placement::Shared { mask: mask.clone() };
     Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }
 }
 
-/// A task stands still.
+/// The change that stops a task.
 pub(crate) fn stop(task: u32) -> Change {
     Change::Stop { task: TaskId(task) }
 }
@@ -223,7 +222,7 @@ impl<F: Fixture> Backend for Checked<F> {
                         Event::Slept(_) => self.asleep.insert(*task),
                         _ => self.asleep.remove(task),
                     };
-                    // A frozen task's sleep and waking need not be told.
+                    // The backend need not report a frozen task's sleep and waking.
                     assert!(news || !self.placed.contains_key(task), "{event:?} is no news");
                 }
                 Event::PlanAdopted { generation } | Event::PlanRefused { generation, .. } => {
@@ -273,14 +272,14 @@ impl<F: Fixture> Backend for Checked<F> {
         let Payload::Schedule(schedule) = &plan.payload;
         self.placed = schedule.seats.iter().map(|seat| (seat.task, seat.placement.cpus().clone())).collect();
         self.started.extend(self.placed.keys().copied());
-        // An ended task keeps its seat on paper only.
+        // An ended task keeps its seat in the plan, but does not run.
         self.placed.retain(|task, _| !self.ended.contains_key(task));
         self.check_places();
         Ok(())
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
-        // What ends may do so anywhere.
+        // A task may end on any CPU.
         self.placed.remove(&task);
         self.inner.kill(task, how);
     }

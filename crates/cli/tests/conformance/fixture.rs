@@ -1,4 +1,4 @@
-//! What a scenario may ask of the fixture that it is played on, and the jobs that it is made of.
+//! What a fixture offers to the scenarios that are played on it, and the jobs of the scenarios.
 
 use cosched_core::{Backend, Capability, CpuSet, Nanos, TaskSpec};
 
@@ -20,9 +20,9 @@ pub(crate) enum Does {
     Fails,
     /// It dies of SIGSEGV, in a few milliseconds.
     Crashes,
-    /// There is nothing that could be started.
+    /// It can't be started: its program does not exist.
     Unstartable,
-    /// It stands still of its own accord, once, for some 50 ms; then exit code 0.
+    /// It sleeps once, for some 50 ms; then exit code 0.
     Naps,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Does {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) does: Does,
-    /// CPUs that it needs: so many processes or threads do what it does.
+    /// CPUs that it needs; as many processes or threads do its work.
     pub(crate) cpus: u32,
     /// CPUs that it may use.
     pub(crate) allowed: Option<CpuSet>,
@@ -41,7 +41,7 @@ pub(crate) fn job(does: Does) -> Job {
     Job { does, cpus: 1, allowed: None }
 }
 
-/// The loop's view of the jobs.
+/// The task specifications of the jobs, for the loop.
 pub(crate) fn specs(jobs: &[Job]) -> Vec<TaskSpec> {
     let spec = |(id, job): (usize, &Job)| TaskSpec {
         cpus: job.cpus,
@@ -60,24 +60,23 @@ pub(crate) fn name(id: usize) -> String {
 pub(crate) trait Fixture {
     type Backend: Backend;
 
-    /// What a task may still use after it was stopped: a process is stopped when the kernel next looks at it.
+    /// CPU time that a task may still use after it was stopped: the kernel stops a process with a delay.
     const AFTER_STOP: Nanos;
 
-    /// The least share of its CPUs that a task gets when nobody else is placed there; other users of a real machine may
-    /// leave it nothing for a while.
+    /// The least share of its CPUs that a task gets if no other task is placed there. Other users of a real machine may
+    /// take all of it for a while.
     const LEAST_SHARE: f64;
 
-    /// Why a run does not repeat to the last bit, where it does not.
+    /// Why a run does not repeat to the last bit; `None` if it does.
     const NOT_REPEATABLE: Option<&'static str>;
 
     /// A backend with these jobs, none of them started.
     fn backend(&self, jobs: &[Job]) -> Result<Self::Backend, Skip>;
 
-    /// The CPUs that a task's processes may use, or are on, now; none where nothing of it is there.
+    /// The CPUs that a task's processes may use, or are on, now; empty if it has no process.
     fn cpus_of(backend: &mut Self::Backend, task: usize) -> CpuSet;
 
-    /// After the backend was dropped, and its jobs are without end: all that is left of them goes on. Panics where
-    /// something does not.
+    /// Asserts that all processes of jobs without end go on after the backend was dropped. Panics if one does not.
     fn nothing_stands_still(&self);
 }
 

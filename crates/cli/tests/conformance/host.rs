@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Nothing that this machine is waited for takes nearly this long.
+/// The limit of a wait. Nothing on this machine takes nearly this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// This machine, with one way of freezing.
@@ -39,7 +39,7 @@ impl ThisMachine {
     }
 
     fn program(&self, id: usize, job: &Job) -> Program {
-        // Some 1,000 turns of a shell's loop are a millisecond's work, more or less.
+        // About 1,000 iterations of a loop in the shell take a millisecond.
         let once = match job.does {
             Does::Work(ms) => format!("i=0; while [ $i -lt {ms}000 ]; do i=$((i+1)); done"),
             Does::Endless => "while :; do :; done".to_owned(),
@@ -66,7 +66,7 @@ impl ThisMachine {
 impl Fixture for ThisMachine {
     type Backend = Host;
 
-    /// One that runs must be told, one that waits for a CPU must get one to hear it.
+    /// A running process must be interrupted, and a waiting one must get a CPU, before it stops.
     const AFTER_STOP: Nanos = Nanos::from_ms(5);
     const LEAST_SHARE: f64 = 0.0;
     const NOT_REPEATABLE: Option<&'static str> = Some("real processes never do the same thing twice");
@@ -93,7 +93,7 @@ impl Fixture for ThisMachine {
     fn cpus_of(_backend: &mut Host, task: usize) -> CpuSet {
         let mut all = CpuSet::new();
         for process in processes::of_run(std::process::id(), Some(&name(task))) {
-            // It may have ended meanwhile.
+            // The process may have ended meanwhile.
             let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
             let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
             all.extend(list.into_iter().flat_map(|list| {
@@ -104,7 +104,7 @@ impl Fixture for ThisMachine {
         all
     }
 
-    /// Where jobs without end are all that is left: each of their processes uses the CPU.
+    /// Only jobs without end are left: each of their processes must use the CPU.
     fn nothing_stands_still(&self) {
         let end = Instant::now() + PATIENCE;
         let stands = |before: &Seen| {

@@ -1,8 +1,8 @@
 //! The contract of [`cosched_core::Backend`], as scenarios that are written once and played on every backend: on this
 //! machine with real processes, frozen by signals and by the cgroup freezer, and in the simulation.
 //!
-//! What every call must keep to is in `checked.rs`, which stands between each scenario and its backend; what a
-//! scenario is about is in `scenarios/`; what differs between the backends is in `host.rs` and `simulated.rs`. A scenario
+//! `checked.rs` stands between each scenario and its backend, and checks what the contract says about every call. The
+//! scenarios are in `scenarios/`. The differences between the backends are in `host.rs` and `simulated.rs`. A scenario
 //! that a backend can't play says why.
 //!
 //! A backend of real processes must be the only thread of its process, so each scenario is played in a process of its

@@ -1,4 +1,4 @@
-//! The processes of a run, as /proc has them.
+//! The processes of a run, as in /proc.
 
 use std::fs;
 
@@ -10,16 +10,16 @@ pub(crate) struct Seen {
     pub(crate) cpu_ticks: u64,
 }
 
-/// A process by its number; `None` when there is none.
+/// The process with this number; `None` if there is none.
 pub(crate) fn seen(pid: i32) -> Option<Seen> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name is in parentheses and may contain any character.
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
     let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
     Some(Seen { pid, state: fields.first()?.chars().next()?, cpu_ticks: number(11)? + number(12)? })
 }
 
-/// Every process of the runs of one process, zombies not among them; with a name, only of the job of that name.
+/// Every process of the runs of one process, without zombies. With a name, only the processes of the job of that name.
 pub(crate) fn of_run(runner: u32, job: Option<&str>) -> Vec<Seen> {
     let run = format!("COSCHED_RUN={runner}-");
     let job = job.map(|name| format!("COSCHED_JOB={name}"));

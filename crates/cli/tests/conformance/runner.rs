@@ -1,7 +1,7 @@
-//! Plays each case in a process of its own and tells the outcome as `cargo test` does: a backend of real processes must
-//! be alone in a process with one thread, and one that hangs must not take the others with it.
+//! Plays each case in a process of its own and reports the outcome as `cargo test` does. A backend of real processes
+//! must be alone in a process with one thread, and a case that hangs must not stop the others.
 //!
-//! Afterwards nothing of the case may stand still, whatever became of it, and what still runs is killed.
+//! After each case, whatever its outcome, none of its processes may be stopped, and those that still run are killed.
 
 use crate::fixture::{Outcome, Skip};
 use crate::processes;
@@ -10,20 +10,20 @@ use std::io::{Read as _, Seek as _};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// No case takes nearly this long, even on a busy machine.
+/// The time limit of a case. No case takes nearly this long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Exit code of a case that could not be played; the reason is what it wrote.
+/// Exit code of a case that could not be played; its output is the reason.
 const SKIPPED: u8 = 77;
 
-/// Something to play.
+/// A scenario on a fixture.
 pub(crate) struct Case {
     /// `fixture::scenario`.
     pub(crate) name: String,
     pub(crate) play: Box<dyn Fn() -> Outcome>,
 }
 
-/// What is asked for, in the words of Rust's own test runner as far as they make sense here.
+/// The options of Rust's own test runner, as far as they make sense here.
 #[derive(Default)]
 struct Asked {
     play: Option<String>,
@@ -45,7 +45,7 @@ impl Asked {
                 "--exact" => asked.exact = true,
                 "--ignored" => asked.ignored = true,
                 "--skip" => asked.skip.extend(args.next()),
-                // Told to all test programs alike; there is nothing to set here.
+                // `cargo test` passes these to all test programs; they have no effect here.
                 "--test-threads" | "--format" | "--color" | "-Z" => drop(args.next()),
                 option if option.starts_with('-') => {}
                 name => asked.names.push(name.to_owned()),
@@ -101,10 +101,10 @@ pub(crate) fn main(cases: &[Case]) -> ExitCode {
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(101) }
 }
 
-/// Plays one case; why it was skipped, if it was.
+/// Plays one case. Returns why it was skipped, if it was.
 ///
 /// # Errors
-/// What it wrote before it failed, or what it left behind.
+/// The output of the case before it failed, or what it left behind.
 fn play(name: &str) -> Result<Option<String>, String> {
     // Files, not pipes: jobs that outlive their run would hold a pipe open.
     let mut said = tempfile::tempfile().expect("a temporary file");
@@ -122,7 +122,7 @@ fn play(name: &str) -> Result<Option<String>, String> {
         match child.try_wait().expect("a child can be waited for") {
             Some(status) => break Some(status),
             None if Instant::now() > end => {
-                // A stopped one, too.
+                // This kills a stopped process, too.
                 let _ = child.kill();
                 let _ = child.wait();
                 break None;
@@ -142,7 +142,7 @@ fn play(name: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Kills what is left of a case's jobs; how many of them stood still and were not set free.
+/// Kills the remaining processes of a case's jobs. Returns how many of them were stopped and not freed.
 fn clear_away(runner: u32) -> usize {
     let stopped = || processes::of_run(runner, None).iter().filter(|process| process.state == 'T').count();
     // The guardian of a run that died needs a moment.
@@ -153,7 +153,7 @@ fn clear_away(runner: u32) -> usize {
     let stopped = stopped();
     for process in processes::of_run(runner, None) {
         if let Some(pid) = Pid::from_raw(process.pid) {
-            // It may have ended meanwhile.
+            // The process may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! The simulation as a fixture: workloads as they are profiled, on two cores of a machine that comes with the simulator.
+//! The simulation as a fixture: profiles of the workloads on two cores of a built-in machine.
 
 use crate::fixture::{Does, Fixture, Job, Skip};
 use cosched_core::{CpuId, CpuSet, Exit, Nanos, TaskId};
@@ -27,7 +27,7 @@ impl Fixture for Simulation {
     type Backend = Sim;
 
     const AFTER_STOP: Nanos = Nanos::ZERO;
-    /// The rest goes to switching and to cold caches.
+    /// The rest is the cost of switching and of cold caches.
     const LEAST_SHARE: f64 = 0.98;
     const NOT_REPEATABLE: Option<&'static str> = None;
 
@@ -52,7 +52,7 @@ impl Fixture for Simulation {
                 }
                 Does::Naps => {
                     program.phases = vec![Phase { instructions: 1e7, cpi: 1.0, memory: 1.0, then_sleep_ms: 50.0 }];
-                    // It ends in the second phase.
+                    // The job ends in the second phase.
                     Work::Instructions(15_000_000)
                 }
             };
@@ -67,6 +67,6 @@ impl Fixture for Simulation {
         backend.cpus_of(TaskId(task as u32))
     }
 
-    /// Nothing of a simulation is left.
+    /// A simulation leaves no processes.
     fn nothing_stands_still(&self) {}
 }

@@ -1,4 +1,4 @@
-//! Jobs that do what jobs should not.
+//! Jobs that misbehave.
 
 use crate::support::{Mix, Run, counting, freezers, is_complete, seen, signal, until};
 use rustix::process::Signal;
@@ -23,8 +23,8 @@ fn forked_children_are_frozen_and_freed() {
     }
 }
 
-/// Whatever left its session, forks there all the time, or was orphaned there: nothing of it runs while the run is
-/// suspended, and all of it goes on afterwards.
+/// Processes that left their session, fork all the time there, or were orphaned there: none of them runs while the run
+/// is suspended, and all of them go on afterwards.
 #[test]
 fn processes_that_leave_their_session_are_frozen_and_freed() {
     for freeze in freezers() {
@@ -43,7 +43,7 @@ fn processes_that_leave_their_session_are_frozen_and_freed() {
             run.send(Signal::TSTP);
             until("the run stands still", || seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z'));
             let cpu = || run.marked().iter().map(|process| (process.pid, process.cpu_ticks)).collect::<Vec<_>>();
-            // A frozen group stands still a little after the request.
+            // A frozen group stops a short time after the request.
             until("the jobs stand still", || {
                 let before = cpu();
                 std::thread::sleep(std::time::Duration::from_millis(50));
@@ -123,7 +123,7 @@ fn jobs_that_fail_leave_the_others_alone() {
     }
 }
 
-/// As the kernel's killer for want of memory does it: to the job's own process, at any time.
+/// Like the kernel's out-of-memory killer: it kills the job's own process, at any time.
 #[test]
 fn family_of_a_killed_frozen_job_goes_on() {
     for freeze in freezers() {
@@ -131,12 +131,12 @@ fn family_of_a_killed_frozen_job_goes_on() {
         let mix = Mix::default().copies("count", 4, &family);
         let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
         run.until_marked(8);
-        // While the run stands still nothing is thawed.
+        // A suspended run thaws nothing.
         run.send(Signal::STOP);
         let leaders: Vec<i32> = run.marked().iter().filter(|p| p.pid == p.session).map(|p| p.pid).collect();
         assert!(!leaders.is_empty());
         if freeze == "signals" {
-            // A signal that was sent is obeyed when the process next gets a CPU.
+            // A process obeys a signal when it next gets a CPU.
             until("some are frozen", || run.marked().iter().any(|p| p.pid == p.session && p.state == 'T'));
         }
         leaders.iter().for_each(|&pid| signal(pid, Signal::KILL));
@@ -147,7 +147,7 @@ fn family_of_a_killed_frozen_job_goes_on() {
     }
 }
 
-/// A run among the jobs of another: each sets free its own.
+/// A run among the jobs of another run: each frees only its own jobs.
 #[test]
 fn run_in_a_run() {
     for freeze in freezers() {

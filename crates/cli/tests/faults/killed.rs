@@ -27,7 +27,7 @@ fn killed_run_leaves_nothing_frozen() {
     }
 }
 
-/// Before the guardian and the signals are set up as well as after.
+/// Both before and after the guardian and the signals are set up.
 #[test]
 fn killed_while_it_starts() {
     for freeze in freezers() {
@@ -36,7 +36,7 @@ fn killed_while_it_starts() {
             Moments::new(100 + seed).pass(60);
             run.send(Signal::KILL);
             run.code();
-            // Killed between making its group and having a guardian, only the next start removes the (empty) group.
+            // A run killed between making its group and having a guardian leaves an empty group until the next start.
             assert!(Command::new(COSCHED).arg("thaw").output().unwrap().status.success());
             run.nothing_left();
             run.logs_complete(JOBS, LINES, false);
@@ -62,7 +62,7 @@ fn killed_guardian_is_replaced() {
     }
 }
 
-/// The one that took its place does the guardian's work.
+/// The new guardian does the work of the old one.
 #[test]
 fn replaced_guardian_frees_all() {
     for freeze in freezers() {
@@ -90,12 +90,12 @@ fn stopped_guardian_holds_nothing_up() {
     }
 }
 
-/// Neither can act for the other: the run stands still while its guardian is killed.
+/// Neither can act for the other: the run is stopped while its guardian is killed.
 fn kill_both(run: &mut Run) {
     run.send(Signal::STOP);
     match run.guardian() {
         Some(guardian) => signal(guardian, Signal::KILL),
-        // It may have come to its end before the moment that was chosen.
+        // The run may have ended before the chosen moment.
         None => assert!(run.has_ended(), "there is no guardian; it said:\n{}", run.stderr()),
     }
     run.send(Signal::KILL);
@@ -109,13 +109,13 @@ fn both_killed_jobs_stopped_by_signals_go_on() {
         run.until_marked(1);
         Moments::new(300 + seed).pass(200);
         kill_both(&mut run);
-        // Each job is one process here: the signal at its parent's death is enough.
+        // Each job is one process here, so the parent-death signal is enough.
         run.nothing_left();
         run.logs_complete(JOBS, LINES, false);
     }
 }
 
-/// What the signal at the parent's death does not reach: frozen groups, and what a job has started.
+/// The parent-death signal does not reach frozen groups and processes that a job has started.
 #[test]
 fn both_killed_is_mended_by_thaw_and_by_the_next_start() {
     for freeze in freezers() {

@@ -1,8 +1,8 @@
 //! The fault matrix: whatever happens to a run, to its guardian or to its jobs, nothing stays frozen, no output is
-//! lost, and nothing of the run is left behind. `docs/safety.md` names the test for each line of the matrix.
+//! lost, and the run leaves nothing behind. `docs/safety.md` names the test for each line of the matrix.
 //!
 //! Every scenario drives the built program with more jobs than CPUs and a short quantum, so that freezing goes on all
-//! the time, once with signals and once with the cgroup freezer where that can be had.
+//! the time, once with signals and once with the cgroup freezer where that works.
 
 mod jobs;
 mod killed;

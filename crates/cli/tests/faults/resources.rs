@@ -1,4 +1,4 @@
-//! What runs out: disk, memory, and what a thousand jobs could leak.
+//! Resources that run out: disk, memory, and what a thousand jobs could leak.
 
 use crate::support::{Mix, Run, all_seen, counting, freezers, is_complete};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const LINES: u32 = 30;
 
-/// A small file system; gone with this value.
+/// A small file system, unmounted when this value is dropped.
 struct Tiny(PathBuf);
 
 impl Tiny {
@@ -45,7 +45,7 @@ fn full_disk_under_the_logs() {
         let mix =
             Mix::default().shell("flood", flood).copies("quiet", 3, &elsewhere.replace("elsewhere", "elsewhere-$$"));
         let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
-        // No job failed; that the record is missing is told.
+        // No job failed; a message says that the record is missing.
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         assert!(run.stderr().contains("No space left"), "{}", run.stderr());
         assert!(run.stdout().contains("quiet-1"), "a summary all the same: {}", run.stdout());
@@ -60,7 +60,7 @@ fn full_disk_under_the_logs() {
     }
 }
 
-/// A group of the v1 memory controller with little memory; gone with this value.
+/// A group of the v1 memory controller with little memory, removed when this value is dropped.
 struct Cramped(PathBuf);
 
 impl Cramped {
@@ -70,7 +70,7 @@ impl Cramped {
         let cramped = Cramped(dir);
         let limit = cramped.0.join("memory.limit_in_bytes");
         std::fs::write(&limit, "16M").map_err(|error| format!("{}: {error}", limit.display()))?;
-        // Only there where swap is accounted.
+        // This file exists only where swap is accounted.
         let _ = std::fs::write(cramped.0.join("memory.memsw.limit_in_bytes"), "16M");
         Ok(cramped)
     }
@@ -121,7 +121,7 @@ fn thousand_jobs_leak_nothing() {
                 std::thread::sleep(std::time::Duration::from_millis(50));
             }
             assert_eq!(run.code(), Some(0), "{}", run.stderr());
-            // A few for each live job, and no more than a few have ended between two looks of the run.
+            // A few for each live job. Between two checks of the run only a few jobs end.
             let cpus = std::thread::available_parallelism().unwrap().get();
             assert!(most_files < 50 + 60 * cpus, "{most_files} files were open at once");
             assert!(most_zombies <= 8 * cpus, "{most_zombies} zombies at once");

@@ -1,13 +1,13 @@
-//! What a user sends: Ctrl-C once and twice, SIGTERM, Ctrl-Z and fg.
+//! Signals from the user: Ctrl-C once and twice, SIGTERM, Ctrl-Z and fg.
 
 use crate::support::{Mix, Run, freezers, seen, until};
 use rustix::process::Signal;
 
 const JOBS: u32 = 4;
 const LINES: u32 = 50;
-/// Never ends by itself within a test.
+/// A job that never ends by itself within a test.
 const ENDLESS: &str = "trap 'echo ended; exit 3' TERM; while :; do :; done";
-/// Hears nothing.
+/// A job that ignores SIGTERM.
 const DEAF: &str = "trap '' TERM INT HUP; echo deaf; while :; do :; done";
 
 #[test]
@@ -24,7 +24,7 @@ fn one_signal_ends_the_jobs() {
     }
 }
 
-/// A stopped job that were killed without being continued could not do this.
+/// A stopped job that is killed without being continued could not do this.
 #[test]
 fn frozen_jobs_hear_the_term_signal() {
     for freeze in freezers() {
@@ -59,7 +59,7 @@ fn second_signal_kills_at_once() {
         let mut run = Run::start(mix, freeze, &["--jobs", "4", "--grace", "1h"]);
         until("all are deaf", || (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf")));
         run.send(Signal::INT);
-        // Two of one kind that come together are one for the kernel.
+        // The kernel merges two pending signals of one kind.
         until("the first was heard", || !run.stderr().is_empty());
         run.send(Signal::INT);
         assert_eq!(run.code(), Some(130), "{}", run.stderr());
@@ -79,7 +79,7 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
             let stands = || seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z');
             until("the run stands still", stands);
             let cpu = || run.marked().iter().map(|process| process.cpu_ticks).sum::<u64>();
-            // Frozen groups stop a little after the request; then not a tick of CPU time is added.
+            // Frozen groups stop a short time after the request; then they use no CPU time at all.
             until("the jobs stand still", || {
                 let before = cpu();
                 std::thread::sleep(std::time::Duration::from_millis(150));

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 pub(crate) const COSCHED: &str = env!("CARGO_BIN_EXE_cosched");
 
-/// No condition that is waited for takes nearly this long, even on a busy machine.
+/// The limit of a wait. No condition takes nearly this long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until something holds; fails with its name when it never does.
+/// Waits until a condition holds; panics with its name if it never does.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
@@ -20,7 +20,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The ways of freezing that can be had here; tells why one can't.
+/// The ways of freezing that work here; prints why one does not.
 pub(crate) fn freezers() -> Vec<&'static str> {
     let probe = Command::new(COSCHED)
         .args(["run", "--dry-run", "--freeze", "cgroup", "--require", "freezer", "--", "true"])
@@ -32,7 +32,7 @@ pub(crate) fn freezers() -> Vec<&'static str> {
     drop(std::io::Write::write_fmt(
         &mut std::io::stderr(),
         format_args!(
-            "skipped, because the cgroup freezer can't be had: {}\n",
+            "skipped, because the cgroup freezer can't be used: {}\n",
             String::from_utf8_lossy(&probe.stderr).trim()
         ),
     ));
@@ -47,7 +47,7 @@ impl Moments {
         Moments(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// Sleeps for some while below `most_ms`.
+    /// Sleeps for a random time below `most_ms`.
     pub(crate) fn pass(&mut self, most_ms: u64) {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -64,13 +64,13 @@ pub(crate) fn counting(lines: u32) -> String {
     )
 }
 
-/// Whether output is all that [`counting`] writes.
+/// Whether the output is everything that [`counting`] writes.
 pub(crate) fn is_complete(text: &str, lines: u32) -> bool {
     let expected: String = (1..=lines).map(|line| format!("line {line}\n")).collect();
     text == format!("{expected}end\n")
 }
 
-/// A mix file in the making.
+/// Builds a mix file.
 #[derive(Default)]
 pub(crate) struct Mix(String);
 
@@ -97,7 +97,7 @@ impl Mix {
     }
 }
 
-/// One process, as /proc has it.
+/// One process, as in /proc.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) pid: i32,
@@ -128,7 +128,7 @@ pub(crate) fn all_seen() -> Vec<Seen> {
 }
 
 pub(crate) fn signal(pid: i32, signal: Signal) {
-    // One that has gone meanwhile is no failure of the test.
+    // A process that has ended meanwhile is no failure of the test.
     let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
 }
 
@@ -172,12 +172,12 @@ impl Run {
             .spawn()
             .unwrap();
         let pid = child.id() as i32;
-        // It can't be reaped before `child` is waited for, so its number is its own.
+        // The child is not reaped before `child` is waited for, so its number can't be reused.
         let token = format!("{pid}-{}", seen(pid).unwrap().start);
         Run { dir, pid, token, child, status: None }
     }
 
-    /// Every process that carries the mark of this run, zombies not among them.
+    /// Every process that carries the mark of this run, without zombies.
     pub(crate) fn marked(&self) -> Vec<Seen> {
         let mark = format!("COSCHED_RUN={}", self.token);
         let is_marked = |process: &Seen| {
@@ -210,7 +210,7 @@ impl Run {
         self.status.is_some()
     }
 
-    /// Waits for the end of the program; its exit code, absent when a signal killed it.
+    /// Waits for the end of the program and returns its exit code; `None` if a signal killed it.
     pub(crate) fn code(&mut self) -> Option<i32> {
         let end = Instant::now() + PATIENCE;
         while !self.has_ended() {
@@ -230,7 +230,7 @@ impl Run {
         std::fs::read_to_string(self.dir.path().join("stderr")).unwrap()
     }
 
-    /// What a job wrote.
+    /// What a job wrote to standard output.
     pub(crate) fn output(&self, job: &str) -> String {
         std::fs::read_to_string(self.dir.path().join(format!("logs/{job}.out"))).unwrap_or_default()
     }
@@ -247,7 +247,7 @@ impl Run {
         files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1"))
     }
 
-    /// All of the run has ended, nothing was left stopped or frozen, and no group is left.
+    /// Waits until nothing of the run is stopped or frozen, all its processes have ended, and no group is left.
     pub(crate) fn nothing_left(&self) {
         until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
         until("no group of the run is frozen", || !self.has_frozen_group());
@@ -255,7 +255,8 @@ impl Run {
         until("the run's group is gone", || self.group().is_none_or(|group| !group.exists()));
     }
 
-    /// The counting jobs' logs: all there is, and where the run was killed at least nothing that was started is cut.
+    /// Checks the counting jobs' logs: all must be complete. If the run was killed, those of jobs that never began may
+    /// be empty.
     pub(crate) fn logs_complete(&self, count: u32, lines: u32, all_started: bool) {
         for number in 1..=count {
             let text = self.output(&format!("count-{number}"));
@@ -267,7 +268,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // A test that failed leaves nothing running either.
+        // A failed test leaves nothing running either.
         if !self.has_ended() {
             let _ = self.child.kill();
             let _ = self.child.wait();

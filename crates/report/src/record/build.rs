@@ -1,4 +1,4 @@
-//! Builds the record from what a run left behind.
+//! Builds the record from the results of a run.
 
 use super::{
     Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals, WarningRecord,
@@ -14,7 +14,7 @@ use cosched_core::{
 const NOT_GIVEN: &str = "not given";
 
 /// A job's exit status as a shell tells it: the code; 128 + n for signal n; 127 for a command that could not be
-/// started; `None` when nobody can know it.
+/// started; `None` if it is not known.
 pub fn exit_status(exit: &Exit) -> Option<i32> {
     match exit {
         Exit::Code(code) => Some(*code),
@@ -26,8 +26,8 @@ pub fn exit_status(exit: &Exit) -> Option<i32> {
 
 /// The record of a run.
 ///
-/// `info.jobs` is in the order of the tasks' numbers; a task without an entry is known by its name alone. Solo times
-/// are those of `info`, else of the tasks' own profiles.
+/// `info.jobs` is in the order of the tasks' numbers; of a task without an entry only the name is known. Solo times are
+/// those of `info`, else those of the tasks' own solo profiles.
 pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     let simulated = info.backend == BackendKind::Sim;
     let fallback: Vec<JobInfo>;
@@ -93,8 +93,8 @@ fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nan
     Outcomes { tasks, turnaround: result.turnaround, energy_j: result.energy_j }
 }
 
-/// The same, with missing solo times estimated from progress that was measured by IPC. Other progress assumes that nothing
-/// slowed the task, so an estimate from it would say nothing.
+/// The metrics over slowdowns, with missing solo times estimated from progress that was measured by IPC. Other progress
+/// assumes that nothing slowed the task, so an estimate from it would be meaningless.
 fn outcomes_estimated(result: &RunResult, solos: &[Option<Solo>], quantum: Nanos) -> Outcomes {
     outcomes(result, |ix, task| match (solos[ix], task.progress) {
         (Some(solo), _) => Reading::Value(solo.time),
@@ -115,7 +115,7 @@ fn metrics_estimated(outcomes: &Outcomes, estimated: &Outcomes, absent: &mut Abs
         Figures::of(of_slowdowns.map(|metric| (metric.name, metric.of(estimated))))
     };
     let (value, why) = if outcomes.slowdowns().is_value() {
-        (None, "the metrics themselves are there")
+        (None, "the metrics themselves have values")
     } else if estimated.slowdowns().is_value() {
         (Some(figures()), "")
     } else {
@@ -135,7 +135,7 @@ fn job(
     let mut absent = Absences::default();
     let not_ended = if task.started.is_some() { Absence::NotEnded } else { Absence::NotStarted }.text();
     let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
-    // The times of a job that failed say nothing of how much it was slowed down.
+    // The times of a job that failed do not show how much it was slowed down.
     let slowdown_of = |outcome: &Outcome| match outcome.slowdown() {
         Reading::Value(slowdown) => Ok(slowdown),
         Reading::Absent(_) if failed => Err("the job failed"),
@@ -150,7 +150,7 @@ fn job(
     // Instructions have a key of their own beside the counts.
     let counts = task.counts.iter().filter(|(counter, _)| *counter != Counter::Instructions);
     let counts = counts.map(|(counter, count)| (counter.name(), *count));
-    let exit_why = if task.exit.is_some() { "ended, nobody can know how" } else { not_ended };
+    let exit_why = if task.exit.is_some() { "ended, but its exit status is not known" } else { not_ended };
     Job {
         name: info.name.clone(),
         program: absent.note_option("program", info.program.clone(), NOT_GIVEN),

@@ -1,4 +1,4 @@
-//! The run record: one JSON object that says all of a run that is not a matter of single quanta.
+//! The run record: one JSON object with the results of a run, without the details of single quanta.
 //!
 //! Times are seconds as JSON numbers, printed so that they read back to the same bits. A value that is absent is null,
 //! with the reason beside it under the same name and `_absent`.
@@ -33,7 +33,7 @@ pub struct Record {
     pub backend: BackendKind,
     /// The machine's name.
     pub machine: String,
-    /// The machine's make-up.
+    /// The machine's CPUs, cores, caches and memory domains.
     pub machine_details: MachineDetails,
     /// Seed of the run's generator.
     pub seed: u64,
@@ -45,25 +45,25 @@ pub struct Record {
     pub finished_by: String,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
-    /// What counted, in words.
+    /// The counters in use, in words.
     pub counters: Option<String>,
-    /// What froze jobs, in words.
+    /// How jobs were frozen, in words.
     pub freezing: Option<String>,
     /// The capabilities that the machine lacked, and why.
     pub missing: Vec<Missing>,
-    /// How many jobs ended how.
+    /// Numbers of jobs by how they ended.
     pub totals: Totals,
     /// Every job, in the order in which they were given.
     pub jobs: Vec<Job>,
     /// Every metric of [`cosched_core::metric::METRICS`].
     pub metrics: Figures<f64>,
-    /// Where solo times lack but progress was measured by IPC: the metrics over slowdowns, estimated from it.
+    /// The metrics over slowdowns, estimated from progress measured by IPC; only if solo times are missing.
     pub metrics_estimated: Option<Figures<f64>>,
     /// Energy and its source.
     pub energy: Energy,
     /// Cost of cosched itself.
     pub overhead: OverheadRecord,
-    /// What became of plans, where decisions were carried out as plans.
+    /// The use of plans, if decisions were carried out as plans.
     #[serde(default)]
     pub plans: Option<PlansRecord>,
     /// What the user was warned of.
@@ -104,33 +104,33 @@ pub struct Missing {
     pub why: String,
 }
 
-/// How many jobs ended how.
+/// Numbers of jobs by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// All jobs.
+    /// Number of all jobs.
     pub jobs: usize,
-    /// Ended with code 0.
+    /// Jobs that ended with code 0.
     pub succeeded: usize,
-    /// Ended otherwise, or could not be started.
+    /// Jobs that ended otherwise, or could not be started.
     pub failed: usize,
-    /// Of those that failed, ended because their time was over.
+    /// Failed jobs that were ended because they ran out of their `--timeout`.
     pub timed_out: usize,
-    /// Did not end, or never started.
+    /// Jobs that did not end, or were never started.
     pub unfinished: usize,
 }
 
-/// What became of one job.
+/// The result of one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Its unique name.
     pub name: String,
-    /// The profile that it simulates.
+    /// The program profile that it simulates.
     pub program: Option<String>,
     /// Its command as a shell would take it.
     pub command: Option<String>,
-    /// Hardware threads that it needs.
+    /// Hardware threads that it needs at once.
     pub cpus: u32,
-    /// When it arrived, from the start of the run.
+    /// When it arrived, in seconds from the start of the run.
     pub arrival_s: f64,
     /// When it was started.
     pub start_s: Option<f64>,
@@ -140,26 +140,26 @@ pub struct Job {
     pub exit: Option<i32>,
     /// How it ended, in words.
     pub exit_text: Option<String>,
-    /// It was ended because its time was over.
+    /// Whether it was ended because it ran out of its `--timeout`.
     pub timed_out: bool,
-    /// How many times it was started; all else is of its first run.
+    /// How many times it was started; all other values are of its first run.
     #[serde(default = "one")]
     pub runs: u32,
-    /// CPU time of its whole tree.
+    /// CPU time of its whole process tree in seconds.
     pub cpu_s: Option<f64>,
-    /// Time that it was placed on CPUs.
+    /// Time in which it was placed on CPUs, in seconds.
     pub ran_s: f64,
-    /// Longest time without a CPU between two placements.
+    /// Longest time without a CPU between two placements, in seconds.
     pub waited_max_s: f64,
     /// Instructions that it retired in user mode.
     pub instructions: Option<u64>,
     /// Instructions per cycle over its whole life.
     pub ipc: Option<f64>,
-    /// Quanta' worth of solo execution done (Perf&Fair, Eq. 1).
+    /// Solo execution done, in quanta (Perf&Fair, Eq. 1).
     pub progress: Option<f64>,
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
-    /// Its time alone on the machine.
+    /// Its time alone on the machine, in seconds.
     pub solo_s: Option<f64>,
     /// Where its solo time comes from.
     pub solo_source: Option<SoloSource>,
@@ -169,7 +169,7 @@ pub struct Job {
     pub slowdown_estimate: Option<f64>,
     /// The other events counted over its whole life.
     pub counts: Figures<u64>,
-    /// Some counts are scaled estimates, since the kernel shared the counters out in time.
+    /// Whether some counts are scaled estimates, since the kernel multiplexed the counters.
     pub multiplexed: bool,
     /// The file that its standard output went to.
     pub log: Option<String>,
@@ -190,7 +190,7 @@ impl Job {
 /// Energy of the processor package.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
-    /// In joules.
+    /// Energy over the run in joules.
     pub joules: Option<f64>,
     /// Where the figure comes from.
     pub source: EnergySource,
@@ -199,14 +199,15 @@ pub struct Energy {
     pub absent: Absences,
 }
 
-/// What became of plans.
+/// The use of plans.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlansRecord {
     /// Plans that were handed to the backend.
     pub installed: u64,
     /// Plans that it adopted.
     pub adopted: u64,
-    /// When the run went on with decisions one by one, because a plan was refused or the scheduler was ejected.
+    /// Time from which decisions were carried out one by one, because a plan was refused or the scheduler was ejected;
+    /// in seconds from the start of the run.
     pub given_up_s: Option<f64>,
     /// Why what is null is absent.
     #[serde(flatten)]
@@ -216,7 +217,7 @@ pub struct PlansRecord {
 /// Cost of cosched itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverheadRecord {
-    /// Quanta that came to their end.
+    /// Quanta that ended.
     pub quanta: u64,
     /// Decisions made.
     pub decisions: u64,
@@ -224,11 +225,11 @@ pub struct OverheadRecord {
     pub policy_faults: u64,
     /// Times of asking the policy in microseconds: `p50` and `p99`.
     pub decide_us: Figures<f64>,
-    /// Times of reading and estimating.
+    /// Times of reading and estimating in microseconds: `p50` and `p99`.
     pub observe_us: Figures<f64>,
-    /// Times of applying.
+    /// Times of applying decisions in microseconds: `p50` and `p99`.
     pub apply_us: Figures<f64>,
-    /// CPU time of cosched itself / (turnaround x 1 CPU).
+    /// CPU time of cosched itself / (turnaround x 1 CPU), from 0 to 1.
     pub cpu_share: Option<f64>,
     /// Why what is null is absent.
     #[serde(flatten)]
@@ -247,10 +248,10 @@ pub struct WarningRecord {
 /// A text that is no run record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It says that it is something else, or nothing.
+    /// It names another schema, or none.
     #[error("expected a run record, which says `\"schema\": \"{RECORD_SCHEMA}\"`; found {found}")]
     Schema {
-        /// What it says.
+        /// The schema that it names.
         found: String,
     },
     /// It can't be read.
@@ -258,24 +259,24 @@ pub enum RecordError {
     Json(#[from] JsonError),
 }
 
-/// What a record says that was written before jobs could be started again.
+/// The number of starts in a record that was written before jobs could be started again.
 fn one() -> u32 {
     1
 }
 
 impl Record {
-    /// As indented JSON text with a newline at its end.
+    /// The record as indented JSON text with a newline at its end.
     pub fn to_json(&self) -> String {
-        // Nothing in a record can fail to serialise: its maps have text keys, and no type of it refuses.
+        // A record can't fail to serialise: its maps have text keys, and none of its types refuses.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// Reads one back. Keys that this version does not know are left out.
+    /// Reads a record. Keys that this version does not know are ignored.
     ///
     /// # Errors
-    /// The text is no run record of this version; with line and key.
+    /// The text is no run record of this version. The error names line and key.
     pub fn from_json(text: &str) -> Result<Record, RecordError> {
         #[derive(Deserialize)]
         struct Head {

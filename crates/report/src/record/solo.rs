@@ -3,18 +3,18 @@
 use super::Record;
 use std::collections::BTreeMap;
 
-/// Solo times in seconds by what a job runs, and by its name.
+/// Solo times in seconds by the jobs' commands, and by their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SoloTimes {
-    /// By command.
+    /// Solo time by the job's command, as a shell would take it.
     pub by_command: BTreeMap<String, f64>,
-    /// By the job's name.
+    /// Solo time by the job's name.
     pub by_name: BTreeMap<String, f64>,
 }
 
 impl SoloTimes {
-    /// Of a job: by its command; by its name only where no command is known, of the job or of the whole record, since
-    /// numbered names mean other work in another run.
+    /// The solo time of a job, by its command. Its name is used only if the job has no command or the record has none,
+    /// since numbered names mean other work in another run.
     pub fn get(&self, name: &str, command: Option<&str>) -> Option<f64> {
         match command {
             Some(command) if !self.by_command.is_empty() => self.by_command.get(command).copied(),
@@ -22,17 +22,16 @@ impl SoloTimes {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there is no solo time.
     pub fn is_empty(&self) -> bool {
         self.by_command.is_empty() && self.by_name.is_empty()
     }
 }
 
-/// The solo times that a record holds.
+/// The solo times in a record.
 ///
-/// A job's `solo_s` where it has one. In a run in which never two jobs were there at the same time, every other job
-/// that ended well was alone, and its solo time is its own time from start to end. Of jobs with the same command the
-/// mean counts.
+/// A job's `solo_s` is its solo time. If no two jobs of the run overlapped, the solo time of every other job that ended
+/// well is its own time from start to end. Jobs with the same command get the mean.
 pub fn solo_times(record: &Record) -> SoloTimes {
     let one_by_one = one_by_one(record);
     let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();

@@ -58,7 +58,7 @@ fn exit_statuses_are_those_of_a_shell() {
     let mut result = result();
     result.tasks[0].exit = Some(Exit::Unknown);
     let record = record(&result, &info(&result));
-    assert_eq!(record.jobs[0].absent.why("exit"), Some("ended, nobody can know how"));
+    assert_eq!(record.jobs[0].absent.why("exit"), Some("ended, but its exit status is not known"));
     assert_eq!(record.jobs[3].absent.why("exit"), Some("did not start"));
     assert_eq!(record.jobs[2].absent.why("slowdown"), Some("the job failed"));
 }
@@ -77,7 +77,7 @@ fn estimates_are_marked_as_such() {
     assert_eq!(estimated.jobs[0].slowdown_estimate, Some(1.5));
     assert_eq!(estimated.metrics.get("unfairness"), None);
     assert_eq!(estimated.metrics_estimated.as_ref().unwrap().get("unfairness"), Some(&(2.0 / 1.5)));
-    // A progress that only counts CPU time says nothing of slowdown.
+    // Progress that only counts CPU time does not show slowdown.
     result.tasks[0].progress_basis = ProgressBasis::CpuTime;
     let unknown = record(&result, &info);
     assert_eq!(unknown.jobs[0].slowdown_estimate, None);

@@ -1,12 +1,13 @@
-//! The series beside the run record: who ran where, what was measured and why who waited, quantum by quantum.
+//! The series beside the run record: which task ran where, what was measured, and why each task waited, quantum by
+//! quantum.
 //!
 //! Append-only JSON Lines. The first line is an object, the header; every other line is an array that begins with a
 //! letter for its kind and the time in nanoseconds from the start of the run. The header names the columns, so a reader
 //! needs no other text. Only what changed is written: a placement when it differs from the task's last, a reason to
 //! wait when its code differs, a reason of absence when it does.
 //!
-//! Within version 1 new kinds of line and new columns at the end of a line may be added; a reader leaves out what it
-//! does not know.
+//! Within version 1 new kinds of line and new columns at the end of a line may be added; a reader ignores what it does
+//! not know.
 
 mod reader;
 mod row;
@@ -33,7 +34,7 @@ pub struct SeriesHeader {
     pub schema: String,
     /// The version of cosched that wrote it.
     pub cosched_version: String,
-    /// The policy.
+    /// The policy that decided, never `auto`.
     pub policy: String,
     /// Real processes, or a simulation.
     pub backend: BackendKind,
@@ -45,9 +46,9 @@ pub struct SeriesHeader {
     pub started_at: Option<String>,
     /// The columns of each kind of line, by its letter.
     pub columns: BTreeMap<String, Vec<String>>,
-    /// The machine.
+    /// The machine, restricted to the CPUs that could be used.
     pub machine: Machine,
-    /// Every task.
+    /// Every task, in the order of the tasks' numbers.
     pub tasks: Vec<SeriesTask>,
 }
 
@@ -56,16 +57,16 @@ pub struct SeriesHeader {
 pub struct SeriesTask {
     /// Its number, as in the lines.
     pub task: u32,
-    /// Its name.
+    /// Its unique name.
     pub name: String,
-    /// Hardware threads that it needs.
+    /// Hardware threads that it needs at once.
     pub cpus: u32,
     /// When it arrives, in nanoseconds from the start of the run.
     pub arrival_ns: Nanos,
 }
 
 impl SeriesHeader {
-    /// Of a run with these tasks.
+    /// The header for a run with these tasks.
     pub fn new<'a>(info: &RunInfo, tasks: impl IntoIterator<Item = &'a TaskSpec>) -> SeriesHeader {
         let columns =
             |kind: &Kind| (kind.code.to_owned(), kind.columns.iter().map(|name| (*name).to_owned()).collect());

@@ -38,7 +38,7 @@ pub enum SeriesError {
 
 /// Reads a series, one line in memory at a time.
 ///
-/// The last line may be cut off, as after a full disk or in a run that goes on: the reading then ends before it, and
+/// The last line may be cut off, because the disk was full or the run goes on. Reading then ends before it, and
 /// [`SeriesReader::cut_off`] says so.
 #[derive(Debug)]
 pub struct SeriesReader<R> {
@@ -79,7 +79,7 @@ impl<R: BufRead> SeriesReader<R> {
         &self.header
     }
 
-    /// Whether the last line was cut off and left out; known once the reading has ended.
+    /// Whether the last line was cut off and left out; known once reading has ended.
     pub fn cut_off(&self) -> bool {
         self.cut_off
     }
@@ -93,7 +93,7 @@ impl<R: BufRead> SeriesReader<R> {
                 Err(error) => return Err(SeriesError::Io { file: self.file.clone(), error }),
             }
             if self.buffer.last() != Some(&b'\n') {
-                // A number that was cut off still reads as a number: only a whole line can be believed.
+                // A number that was cut off still reads as a number, so only whole lines are accepted.
                 self.cut_off = true;
                 return Ok(None);
             }

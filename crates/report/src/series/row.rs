@@ -11,7 +11,7 @@ use serde_json::Value;
 pub struct Kind {
     /// The letter that its lines begin with.
     pub code: &'static str,
-    /// What such a line says.
+    /// What such a line says, in words.
     pub meaning: &'static str,
     /// Its columns, the letter's and the time's included.
     pub columns: &'static [&'static str],
@@ -26,7 +26,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         code: "p",
-        meaning: "a task was placed elsewhere, or otherwise, than before",
+        meaning: "a task was placed on other CPUs or in another way than before",
         columns: &["kind", "t_ns", "task", "cpus", "mode", "purpose"],
     },
     Kind { code: "x", meaning: "a task was stopped (frozen)", columns: &["kind", "t_ns", "task"] },
@@ -53,7 +53,8 @@ pub const KINDS: &[Kind] = &[
 /// Columns of a sample before the counters.
 const BEFORE_COUNTERS: [&str; 8] = ["kind", "t_ns", "task", "interval_ns", "cpus", "purpose", "flags", "cpu_ns"];
 
-/// The counters before the progress. Later ones come behind it: a new column stands at the end of the line.
+/// The counters in the columns before the progress. Later counters come after it, since a new column goes to the end of
+/// the line.
 const BEFORE_PROGRESS: usize = 6;
 
 /// Columns of a sample.
@@ -88,7 +89,7 @@ pub enum Mode {
 /// What was measured of a task over one interval; counts are null where absent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRow {
-    /// Whose interval it is.
+    /// The task that was measured.
     pub task: TaskId,
     /// How long the interval lasted.
     pub interval: Nanos,
@@ -96,15 +97,15 @@ pub struct SampleRow {
     pub cpus: CpuSet,
     /// What the placement was for.
     pub purpose: Purpose,
-    /// No other task of the run was on the same cores.
+    /// Whether no other task of the run was on the same cores.
     pub whole_core: bool,
-    /// An ordinary task joined within the interval.
+    /// Whether an ordinary task joined within the interval.
     pub disturbed: bool,
-    /// The interval ended clearly before it was meant to.
+    /// Whether the interval ended clearly before its planned end.
     pub cut_short: bool,
-    /// The counts are scaled estimates.
+    /// Whether the counts are scaled estimates.
     pub multiplexed: bool,
-    /// CPU time used.
+    /// CPU time that the task used in the interval.
     pub cpu_time: Option<Nanos>,
     /// What each counter counted in the interval.
     pub counts: PerCounter<Option<u64>>,
@@ -117,53 +118,53 @@ pub struct SampleRow {
 pub enum Row {
     /// A decision was made.
     Decided {
-        /// What led to it.
+        /// What triggered it.
         triggers: Vec<Trigger>,
-        /// When the policy wants to be asked again at the latest.
+        /// The latest time at which the policy wants to be asked again.
         next_wake: Option<Nanos>,
-        /// The policy's own decision could not be carried out, and round-robin stood in.
+        /// Whether the policy's own decision could not be carried out, and round-robin stood in.
         stood_in: bool,
-        /// The numbers behind it.
+        /// The numbers behind the decision.
         basis: Basis,
     },
     /// A task was placed.
     Placed {
-        /// The task.
+        /// The task that was placed.
         task: TaskId,
-        /// Its CPUs.
+        /// The CPUs that it may run on.
         cpus: CpuSet,
-        /// How it has them.
+        /// Whether the CPUs are its own or shared.
         mode: Mode,
-        /// What for.
+        /// What the placement is for.
         purpose: Purpose,
     },
     /// A task was stopped.
     Stopped(TaskId),
     /// A task waits.
     Waits {
-        /// The task.
+        /// The task that waits.
         task: TaskId,
-        /// Why.
+        /// Why it waits.
         reason: WaitReason,
     },
     /// A task was measured.
     Sampled(SampleRow),
     /// A column of the task's samples is absent from now on.
     Lacks {
-        /// The task.
+        /// The task whose samples they are.
         task: TaskId,
-        /// The column.
+        /// The name of the column.
         column: String,
-        /// Why.
+        /// Why the column is absent.
         why: Absence,
     },
     /// A task was started.
     Started(TaskId),
     /// A task ended.
     Ended {
-        /// The task.
+        /// The task that ended.
         task: TaskId,
-        /// Its exit status as in a shell; `None` if nobody can know it.
+        /// Its exit status as in a shell; `None` if it is not known.
         exit: Option<i32>,
         /// How it ended, in words.
         text: String,
@@ -172,7 +173,7 @@ pub enum Row {
     Warned {
         /// The warning's code.
         code: String,
-        /// The warning.
+        /// The warning as a sentence.
         text: String,
     },
 }

@@ -97,7 +97,7 @@ fn lines_have_the_columns_that_the_header_names() {
     }
 }
 
-/// Cut anywhere, what is left of a series is the lines that are whole.
+/// A series that is cut anywhere has its whole lines left.
 #[test]
 fn a_cut_off_line_is_left_out() {
     let text = text();
@@ -148,7 +148,7 @@ fn a_full_disk_stops_the_series_and_nothing_else() {
     assert!(read(&written).0.iter().all(Result::is_ok));
 }
 
-/// A task that runs on and a task that waits on cost no line but the samples and the decision.
+/// A task that goes on running or waiting adds no lines except samples and decisions.
 #[test]
 fn a_steady_state_is_short() {
     let mut series = SeriesWriter::new(Vec::new(), &header());
@@ -262,7 +262,7 @@ proptest! {
     }
 }
 
-/// What is absent in a sample is null, and its reason is told once.
+/// An absent value of a sample is null, and its reason is written once.
 #[test]
 fn reasons_of_absence_are_told_when_they_change() {
     let text = text();

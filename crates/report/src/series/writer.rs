@@ -11,7 +11,7 @@ use cosched_core::{
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// What was last written of a task.
+/// What was last written about a task.
 #[derive(Debug, Default)]
 struct Last {
     placed: Option<(CpuSet, Mode, Purpose)>,
@@ -19,7 +19,7 @@ struct Last {
     lacks: BTreeMap<&'static str, Absence>,
 }
 
-/// Writes a series; everything of one decision goes out in one piece.
+/// Writes a series. All lines of one decision are written in one piece.
 ///
 /// A write error ends the writing and is kept for [`SeriesWriter::take_warning`].
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl<W: Write> SeriesWriter<W> {
         self.flush();
     }
 
-    /// Samples after which there was no decision any more: those of the tasks that ended last.
+    /// The samples after the last decision: those of the tasks that ended last.
     pub fn left(&mut self, samples: &[Sample]) {
         samples.iter().for_each(|sample| self.sample(sample, None));
         self.flush();
@@ -168,12 +168,12 @@ impl<W: Write> SeriesWriter<W> {
         self.flush();
     }
 
-    /// The warning that the series is written no further, the first time that it is asked for.
+    /// The warning that the series is written no further; returned once.
     pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
     }
 
-    /// Gives the writer back.
+    /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.sink.into_inner()
     }

@@ -1,4 +1,4 @@
-//! The table of jobs: one row a job, or, when there are many, one row for all copies of a job.
+//! The table of jobs: one row for each job, or, if there are many, one row for all copies of a job.
 
 use super::table::Column;
 use crate::record::{Job, Record};
@@ -8,14 +8,14 @@ use cosched_core::ProgressBasis;
 /// More rows than this are too many for a person.
 pub(super) const MOST_ROWS: usize = 40;
 
-/// What stands where there is no value.
+/// Shown in place of an absent value.
 const NONE: &str = "-";
 
-/// A row of the table, and whether it tells of a failure.
+/// A row of the table, and whether it shows a failure.
 pub(super) struct Jobs {
     pub(super) columns: Vec<Column>,
     pub(super) failed: Vec<bool>,
-    /// The rows stand for several jobs each.
+    /// Whether rows stand for several jobs each.
     pub(super) grouped: bool,
 }
 
@@ -35,7 +35,7 @@ fn failed(job: &Job) -> bool {
     job.exit.is_some_and(|exit| exit != 0)
 }
 
-/// How a job ended, as short as it can be told.
+/// How a job ended, in the shortest form.
 fn exit_cell(job: &Job) -> String {
     let text = match (job.exit, &job.exit_text) {
         (Some(code), Some(text)) if *text == format!("exit {code}") => code.to_string(),
@@ -74,7 +74,7 @@ fn one_by_one(record: &Record) -> Jobs {
     if jobs.iter().any(|job| job.ipc.is_some()) {
         columns.push(column("IPC", true, 4, cells(&|job| or_none(job.ipc, ratio))));
     }
-    // By CPU time it would only repeat the column before.
+    // Progress by CPU time would only repeat the column before.
     let is_measured = |job: &Job| job.progress.is_some() && job.progress_basis != ProgressBasis::CpuTime;
     if jobs.iter().any(is_measured) {
         let progress = |job: &Job| {
@@ -86,7 +86,7 @@ fn one_by_one(record: &Record) -> Jobs {
     Jobs { columns, failed: jobs.iter().map(failed).collect(), grouped: false }
 }
 
-/// Copies are named `NAME-1`, `NAME-2`, ...: what they have in common.
+/// The common name of copies, which are called `NAME-1`, `NAME-2` and so on.
 fn base(name: &str) -> &str {
     match name.rsplit_once('-') {
         Some((base, number))
@@ -113,7 +113,7 @@ impl Group<'_> {
         self.jobs.iter().filter_map(|job| time(job)).fold(0.0, f64::max)
     }
 
-    /// Least, median and greatest of what is there.
+    /// Least, median and greatest of the values that are not absent.
     fn spread(&self, value: impl Fn(&Job) -> Option<f64>) -> Option<(f64, f64, f64)> {
         let mut values: Vec<f64> = self.jobs.iter().filter_map(|job| value(job)).collect();
         values.sort_by(f64::total_cmp);
@@ -125,8 +125,8 @@ impl Group<'_> {
     }
 }
 
-/// Groups in the order of their first job; when there are too many, those that failed and those that took longest keep
-/// rows of their own, and all others share the last one.
+/// The groups, in the order of their first job. If there are too many, the groups that failed and those that took
+/// longest keep rows of their own, and all others share the last row.
 fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut index = std::collections::BTreeMap::new();
@@ -189,7 +189,7 @@ fn by_group(record: &Record) -> Jobs {
     Jobs { columns, failed: groups.iter().map(|group| group.failed() > 0).collect(), grouped: true }
 }
 
-/// The jobs that failed and how, at most ten by name.
+/// The jobs that failed and how they ended; at most ten are named.
 pub(super) fn failures(record: &Record) -> Option<String> {
     const MOST: usize = 10;
     let all: Vec<&Job> = record.jobs.iter().filter(|job| failed(job)).collect();

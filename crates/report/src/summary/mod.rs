@@ -1,4 +1,4 @@
-//! The summary of a run for a person: its jobs, its metrics with their meaning, and what stands behind them.
+//! The summary of a run for people: its jobs, its metrics with their meaning, and how they were obtained.
 
 mod jobs;
 mod table;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct SummaryOptions {
     /// Characters in a line.
     pub width: usize,
-    /// With terminal colours.
+    /// Whether to use terminal colours.
     pub colour: bool,
 }
 
@@ -50,7 +50,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A paragraph, its second and further lines set in.
+    /// A paragraph; its second and further lines are indented.
     fn paragraph(&mut self, text: &str, style: Style) {
         for (ix, line) in wrap(text, self.options.width.saturating_sub(2).max(20)).iter().enumerate() {
             let indent = if ix == 0 { "" } else { "  " };
@@ -270,7 +270,7 @@ mod tests {
         TaskResult,
     };
 
-    /// A new unit in the table of metrics needs a form in a summary.
+    /// A new unit in the table of metrics needs a form in the summary.
     const UNITS: &[&str] = &["s", "1", "instructions/cycle", "J", "J s"];
 
     fn host() -> Record {
@@ -282,7 +282,7 @@ mod tests {
         summary(record, &SummaryOptions { width, colour: false })
     }
 
-    /// So many jobs, `copies` of each.
+    /// A record with `jobs` jobs, `copies` of each kind.
     fn many(jobs: u32, copies: u32) -> Record {
         let task = |id: u32| {
             let mut task = finished(id, &format!("job{}-{}", id / copies, id % copies), f64::from(id % 7 + 1), 1.0);

@@ -5,9 +5,9 @@ use crate::text::clip;
 /// A column.
 pub(super) struct Column {
     pub(super) title: &'static str,
-    /// Numbers stand to the right.
+    /// Whether cells are right-aligned, as numbers are.
     pub(super) right: bool,
-    /// Columns with a greater number are left out first when the table is too wide; 0 stays.
+    /// If the table is too wide, columns with greater numbers are left out first; a column with 0 always stays.
     pub(super) expendable: u8,
     pub(super) cells: Vec<String>,
 }
@@ -20,11 +20,11 @@ impl Column {
 
 /// Spaces between columns.
 const GAP: usize = 2;
-/// A first column is not clipped below this.
+/// The first column keeps at least this width.
 const LEAST_NAME: usize = 12;
 
-/// The table's lines, the titles first, in at most `width` characters where that is possible: columns that can be
-/// spared are left out, then the first column is clipped.
+/// The table's lines, the titles first, in at most `width` characters if possible: columns are left out as their
+/// numbers say, then the first column is clipped.
 pub(super) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
     let total =
         |columns: &[Column]| columns.iter().map(Column::width).sum::<usize>() + GAP * (columns.len().max(1) - 1);

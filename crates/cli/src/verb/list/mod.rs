@@ -1,4 +1,4 @@
-//! `cosched list`: what there is, from the tables that the program itself uses.
+//! `cosched list`: prints the tables that the program itself uses.
 
 mod simulated;
 
@@ -20,7 +20,7 @@ pub(crate) struct ListArgs {
     #[arg(value_enum)]
     what: What,
 
-    /// How to answer
+    /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 }

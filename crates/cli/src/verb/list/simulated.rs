@@ -1,4 +1,4 @@
-//! Machines and programs that are built in, for simulations.
+//! The built-in machines and programs for simulations.
 
 use anyhow::Context as _;
 use cosched_sim::program::Stall;
@@ -33,7 +33,7 @@ pub(super) fn programs() -> anyhow::Result<(String, Value)> {
     Ok((text, json!({ "programs": list })))
 }
 
-/// Where each group of figures comes from; what was only assumed says so.
+/// The source of each group of figures; assumed figures are marked.
 fn sources(sources: &[(String, Source)], text: &mut String) {
     for (group, source) in sources {
         let _ = writeln!(text, "    {group}: {source}");
@@ -111,7 +111,7 @@ fn machine_json(name: &str, spec: &MachineSpec) -> Value {
     })
 }
 
-/// Numbers as numbers, words as words.
+/// The parameters as a JSON object: a value that is a number as a number, any other as text.
 fn params_json(params: &[(String, String)]) -> Value {
     let value = |text: &str| text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number));
     params.iter().map(|(name, text)| (name.clone(), value(text))).collect::<serde_json::Map<_, _>>().into()

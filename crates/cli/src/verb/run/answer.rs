@@ -7,7 +7,7 @@ use cosched_core::{EndedBy, RunResult};
 use cosched_report::{Record, SummaryOptions, summary};
 use std::io::{IsTerminal, Write};
 
-/// The answer: the record, or a summary for people.
+/// Prints the record or the summary, as `--format`, `--output` and `--quiet` say.
 pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
     if args.output.format == Format::Json {
         std::io::stdout().write_all(record.to_json().as_bytes())?;
@@ -16,7 +16,7 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
     if args.output.quiet {
         return Ok(());
     }
-    // With --output standard output belongs to the jobs.
+    // With --output the jobs' output goes to standard output, so the summary goes to standard error.
     let to_stderr = args.output.output.is_some();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_terminal = if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
@@ -31,7 +31,7 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The exit that a result leads to.
+/// The exit code for a result.
 pub(crate) fn exit_of(result: &RunResult) -> Exit {
     let failed = |task: &cosched_core::TaskResult| !task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
     match result.ended_by {
@@ -40,7 +40,7 @@ pub(crate) fn exit_of(result: &RunResult) -> Exit {
         EndedBy::Halt if result.tasks.iter().any(|task| task.exit.is_some() && failed(task) && !task.told_to_end) => {
             Exit::Failure
         }
-        // The rule on successes was met. Jobs that it left out or ended did not fail.
+        // The rule on successes was met: jobs that it left out or ended did not fail.
         EndedBy::Halt => Exit::Success,
         EndedBy::Completion if result.tasks.iter().any(failed) => Exit::Failure,
         EndedBy::Completion => Exit::Success,

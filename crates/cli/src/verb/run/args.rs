@@ -1,4 +1,4 @@
-//! What `cosched run` takes on the command line.
+//! The command line of `cosched run`.
 
 use crate::exit;
 use crate::input::spec::MachineNames;
@@ -50,12 +50,12 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "joblog")]
     pub(crate) resume: bool,
 
-    /// Print what would be done, and why, and start nothing
+    /// Start nothing; print what would be done, and why
     #[arg(long, visible_alias = "explain")]
     pub(crate) dry_run: bool,
 }
 
-/// Which policy, and what it works with.
+/// The policy, its parameters and the machine.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Policy and machine")]
 pub(crate) struct PolicyArgs {
@@ -93,7 +93,7 @@ pub(crate) struct PolicyArgs {
     #[arg(id = "event", long = "event", value_name = "NAME=RAW")]
     pub(crate) events: Vec<String>,
 
-    /// How jobs are frozen: the cgroup freezer where it can be had, else signals
+    /// How jobs are frozen: by the cgroup freezer where it works, else by signals
     #[arg(long, value_enum, default_value_t = FreezeArg::Auto, env = "COSCHED_FREEZE", value_name = "HOW")]
     pub(crate) freeze: FreezeArg,
 
@@ -110,7 +110,7 @@ pub(crate) struct PolicyArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Jobs that are live at once; the rest queue [default: the CPUs for fifo, else four times the CPUs]
+    /// Jobs that are live at once; the rest wait in a queue [default: number of CPUs for fifo, else four times that]
     #[arg(short, long, value_name = "N", env = "COSCHED_JOBS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
 
@@ -126,7 +126,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     pub(crate) grace: Nanos,
 
-    /// Keep no started job paused much longer than this
+    /// Pause no started job for much longer than this
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s", env = "COSCHED_MAX_PAUSE")]
     pub(crate) max_pause: Nanos,
 
@@ -135,7 +135,7 @@ pub(crate) struct LimitArgs {
     pub(crate) halt: Halt,
 }
 
-/// What is printed and kept.
+/// What is printed and which files are written.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
@@ -143,7 +143,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DIR", env = "COSCHED_LOGS")]
     pub(crate) logs: Option<PathBuf>,
 
-    /// Show the jobs' output: each job's when it ends, or its lines as they come with or without its name
+    /// Show the jobs' output: each job's output when it ends, or its lines as they come, with or without its name
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) output: Option<Show>,
 
@@ -167,7 +167,7 @@ pub(crate) struct OutputArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Tell more: each job's start and end
+    /// Report each job's start and end
     #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
 }
@@ -175,7 +175,7 @@ pub(crate) struct OutputArgs {
 /// How jobs are frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FreezeArg {
-    /// The cgroup freezer where it can be had, else signals
+    /// The cgroup freezer where it works, else signals
     Auto,
     /// The cgroup freezer, or an error
     Cgroup,
@@ -201,7 +201,7 @@ impl From<ActuationArg> for Actuation {
     }
 }
 
-/// What a run may insist on.
+/// What a run can require with `--require`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Requirement {
     /// Hardware performance counters
@@ -226,9 +226,9 @@ pub(crate) enum Show {
 /// What standard output is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Text for people
     Text,
-    /// One JSON object
+    /// One JSON object: the run record, or the answer of the verb
     Json,
 }
 
@@ -238,8 +238,8 @@ impl RunArgs {
         self.policy.on != "host"
     }
 
-    /// Drops settings that come from the environment and mean nothing in a simulation: they were meant for the host, and
-    /// are no error there.
+    /// Drops settings from the environment that mean nothing in a simulation. They are meant for the host, so they are
+    /// no error.
     pub(crate) fn forget_habits(&mut self, matches: &ArgMatches) {
         if !self.is_simulated() {
             return;

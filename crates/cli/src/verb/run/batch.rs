@@ -37,10 +37,10 @@ pub(crate) struct Batch<'a, P: Platform> {
     pub(crate) files: Files,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 pub(crate) struct Outcome {
     pub(crate) result: RunResult,
-    /// With what the loop and the files warned of; what the screen was told is not in it.
+    /// It has the warnings of the loop and of the files, but not those that the screen was told.
     pub(crate) info: RunInfo,
 }
 
@@ -48,7 +48,7 @@ impl<P: Platform> Batch<'_, P> {
     /// Runs the batch to its end.
     ///
     /// # Errors
-    /// The backend can't be made, or can't go on.
+    /// The backend can't be made, or it failed during the run.
     pub(crate) fn run(self, setting: &Setting<'_, P>, policy: &mut dyn Policy) -> anyhow::Result<Outcome> {
         let Setting { args, platform, screen } = setting;
         let view = platform.view();
@@ -143,7 +143,7 @@ impl<P: Platform> Batch<'_, P> {
     }
 }
 
-/// The progress line. That of a simulation tells how much faster than real time it goes.
+/// The progress line. In a simulation it also shows how much faster than real time the simulation goes.
 fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
     let mut line = progress_line(progress, width);
     let real = began.elapsed().as_secs_f64();
@@ -156,8 +156,8 @@ fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
     line
 }
 
-/// The missing capabilities that the report names: those behind its figures, and those that this policy wants. One type
-/// of core is no defect to other policies, and no energy meter is missed where energy is modelled.
+/// The missing capabilities that the report names: those that its figures need, and those that this policy needs. For
+/// other policies it is no defect that all cores are of one type, and modelled energy needs no meter.
 fn worth_telling(capabilities: &Capabilities, policy: &str, params: &Params, energy: EnergySource) -> Capabilities {
     let needs = find_policy(policy).map(|entry| (entry.needs)(params)).unwrap_or_default();
     let mut told = capabilities.clone();

@@ -1,5 +1,5 @@
-//! Carries out a plan: solo runs if wanted, the run itself, and the report. The same for real processes and for simulated
-//! ones.
+//! Carries out a plan: solo runs if wanted, the run itself, and the report. Real and simulated processes are treated
+//! alike.
 
 use super::answer::{exit_of, print};
 use super::args::RunArgs;
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use cosched_core::{Counter, RunResult, TaskResult};
 use cosched_report::{RunWarning, record};
 
-/// Runs a plan to its end and reports.
+/// Runs a plan to its end, reports, and returns the exit code.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
     // A file that can't be written is an error before anything is started.
     let files = Files::open(args, &plan.logs)?;
@@ -49,14 +49,14 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let exit = exit_of(&result);
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {
-        // A file that was asked for is incomplete: the user is told even with --quiet.
+        // The user asked for this file, and it is incomplete: --quiet does not hide that.
         lost.iter().for_each(|warning| eprintln!("cosched: {}", warning.text()));
     }
     Ok(if exit == Exit::Success && !lost.is_empty() { Exit::Failure } else { exit })
 }
 
-/// Warnings for jobs whose solo trace can't be of the work that they did: the numbers of instructions differ by more than
-/// a tenth.
+/// Warnings for jobs whose solo trace can't belong to the work that they did: the numbers of instructions differ by
+/// more than a tenth.
 fn odd_traces(result: &RunResult) -> Vec<RunWarning> {
     let odd = |task: &TaskResult| {
         let (trace, did) = (task.spec.solo.trace.as_ref()?.instructions(), task.counts[Counter::Instructions].value()?);

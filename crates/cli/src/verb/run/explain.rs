@@ -1,4 +1,4 @@
-//! `--dry-run`: what would be done, and why.
+//! `--dry-run`: explains what would be done, and why.
 
 use super::args::{Format, RunArgs};
 use super::plan::Plan;
@@ -8,7 +8,7 @@ use cosched_core::{Actuation, Change, Nanos, Snapshot, TaskEstimator, TaskId, Ta
 use cosched_report::{shortfall_text, wait_text};
 use std::io::Write as _;
 
-/// What the policy sees when all jobs that may be live are there and none has been started.
+/// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
 fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
     let live = plan.specs.iter().filter(|spec| spec.arrives == Nanos::ZERO).take(plan.config.jobs);
     let tasks = live.map(|spec| {
@@ -23,7 +23,7 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
     }
 }
 
-/// `--dry-run`: what would be done, and why.
+/// Prints the plan and the first decision of the policy.
 pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>) -> anyhow::Result<()> {
     let view = platform.view();
     let mut out = std::io::stdout().lock();

@@ -1,4 +1,4 @@
-//! The files that a run writes: opened before anything is started, and written whole at its end.
+//! The files that a run writes. They are opened before anything is started; the record is written whole at the end.
 
 use super::args::RunArgs;
 use crate::exit::usage;
@@ -17,11 +17,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Opens what is asked for, and makes the log folder.
+    /// Makes the log folder and opens the files that are asked for.
     pub(crate) fn open(args: &RunArgs, logs: &Path) -> anyhow::Result<Files> {
         let made = make_logs(logs)?;
         Files::open_in_logs(args, logs).inspect_err(|_| {
-            // Nothing was started, so the folders that were made are removed again, unless something is in them.
+            // Nothing was started, so the folders that were made are removed again if they are empty.
             if !made.is_empty() {
                 let _ = std::fs::remove_file(logs.join("series.jsonl"));
             }
@@ -43,7 +43,7 @@ impl Files {
         }
         let events = args.output.events.as_ref().map(|path| create("--events", path)).transpose()?;
         let series = Some(create("--logs", &logs.join("series.jsonl"))?);
-        // Last, since a job log that is begun anew loses what it held: by now everything else can be written.
+        // The job log comes last: without --resume its old content is lost, so everything else must be writable first.
         let joblog = match &args.output.joblog {
             None => None,
             Some(path) => {
@@ -62,8 +62,7 @@ impl Files {
     }
 }
 
-/// Makes the log folder and proves that it can be written; gives the folders that were not there before, the deepest
-/// first.
+/// Makes the log folder and checks that it can be written. Returns the folders that were made, the deepest first.
 fn make_logs(logs: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let made: Vec<PathBuf> = logs.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
     let fail = |error: std::io::Error| {
@@ -81,7 +80,7 @@ fn make_logs(logs: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Writes the record beside the logs and, if asked for, where the user wants it.
+/// Writes the record into the log folder and, if asked for, to `--record`.
 pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Result<()> {
     let text = record.to_json();
     let in_logs = write_whole(&logs.join("run.json"), &text);
@@ -101,7 +100,7 @@ pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Resu
 /// Writes a file whole or not at all.
 pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let context = || format!("can't write {}", path.display());
-    // A pipe or a device can't be replaced by a new file.
+    // A new file can't replace a pipe or a device.
     if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return std::fs::write(path, text).with_context(context);
     }

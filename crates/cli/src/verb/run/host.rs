@@ -25,12 +25,12 @@ pub(crate) struct HostPlatform {
     /// Why the cgroup freezer can't be used.
     freezer_problem: Option<GroupError>,
     freezing: Freezing,
-    /// Small cores that are emulated.
+    /// The small cores of `--emulate-small`.
     small: Option<SmallCores>,
 }
 
 impl HostPlatform {
-    /// Looks at the machine.
+    /// Reads the machine's topology, counters and freezer.
     pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<HostPlatform> {
         let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
         let topology = topology::read(root, &affinity, args.cpus.as_ref()).map_err(|error| match args.cpus {
@@ -80,7 +80,7 @@ impl HostPlatform {
     }
 }
 
-/// The machine with small cores that are emulated.
+/// The machine with emulated small cores.
 fn emulated(
     small: &SmallCores,
     machine: &Machine,
@@ -94,7 +94,7 @@ fn emulated(
     }
     if args.policy == "linux" {
         return Err(usage(
-            "--emulate-small: under policy linux nobody knows which jobs are on these CPUs; use another, as in --policy \
+            "--emulate-small: under policy linux it is not known which jobs are on these CPUs; use another, as in --policy \
              big-fair",
         ));
     }
@@ -112,7 +112,7 @@ impl Platform for HostPlatform {
     }
 
     fn lacks(&self, requirement: Requirement) -> Option<Problem> {
-        let hint = " (`cosched doctor` tells what would mend it)";
+        let hint = " (`cosched doctor` says what would help)";
         let missing = |capability| {
             let why = self.view.capabilities.why_missing(capability)?;
             Some(Problem { is_permission: why == Absence::NoPermission, why: why.to_string(), hint })
@@ -158,7 +158,7 @@ impl Platform for HostPlatform {
     }
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
-        // A series is written of every solo run, and traces are made of it.
+        // Traces come from the series that every solo run writes.
         Ok(SoloWork::RunEach)
     }
 
@@ -170,7 +170,7 @@ impl Platform for HostPlatform {
     }
 }
 
-/// What to start for a job; `cosched` itself is this very program.
+/// The program to start for a job. The name `cosched` means this same binary.
 fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     let input = &job.input;
     let place = &input.place;
@@ -222,7 +222,7 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     Ok(Program { path, args, env, cwd, stdin, stdout, stderr })
 }
 
-/// The warning that a notice of the backend amounts to.
+/// The warning for a notice of the backend.
 fn warning(notice: Notice) -> RunWarning {
     match notice {
         Notice::Mended(mended) => RunWarning::Mended { groups: mended.groups.len(), continued: mended.continued.len() },

@@ -1,17 +1,17 @@
-//! Signals for a backend that has no processes of its own, such as the simulation.
+//! Signal handling for a backend without processes of its own, such as the simulation.
 
 use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, TaskId, Usage};
 use cosched_linux::Interrupts;
 use std::sync::Arc;
 
-/// A backend, and the signals that end the run.
+/// A backend with the signals that end the run.
 pub(crate) struct Interruptible<B> {
     backend: B,
     interrupts: Interrupts,
 }
 
 impl<B: Backend> Interruptible<B> {
-    /// Ctrl-C and its like end the run in good order.
+    /// A run on this backend ends in good order when a signal of `interrupts` comes.
     pub(crate) fn new(backend: B, interrupts: Interrupts) -> Interruptible<B> {
         Interruptible { backend, interrupts }
     }
@@ -41,7 +41,7 @@ impl<B: Backend> Backend for Interruptible<B> {
         while let Some(signal) = self.interrupts.next_signal() {
             events.push(Event::Interrupt { signal });
         }
-        // Simulated time stands still for a signal: the loop hears of it first.
+        // A signal is reported before simulated time moves on.
         if events.len() > before { Ok(()) } else { self.backend.wait(until, events) }
     }
 

@@ -1,12 +1,14 @@
-//! `cosched run`: a batch under a policy, of real programs on this machine or of simulated ones on a simulated machine.
+//! `cosched run`: runs a batch under a policy, with real programs on this machine or simulated ones on a simulated
+//! machine.
 //!
 //! The steps, in this order: collect the jobs, look at the machine, choose the policy, check everything that can be
 //! checked before anything is started, measure solo times if asked, run, report.
 //!
-//! The files, each of which uses only files that stand before it:
+//! Each file uses only files that stand before it:
 //!
 //! - [`args`]: the command line; [`screen`]: the terminal; [`show`]: the jobs' output on it;
-//! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two that do;
+//! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
+//!   platforms;
 //! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
 //! - [`files`]: what is written; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
@@ -74,7 +76,7 @@ fn go<P: platform::Platform>(
     execute::execute(args, platform, plan).map(ExitCode::from)
 }
 
-/// The jobs, from the one place where they are given, and what becomes of them when they have ended.
+/// The jobs, from the only place where they are given, and whether jobs that have ended are started again.
 fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
     let given = [args.mix.is_some(), args.list.is_some(), !args.command.is_empty()];
     if given.iter().filter(|&&given| given).count() > 1 {
@@ -101,7 +103,7 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
     Ok((input::expand(inputs)?, restart))
 }
 
-/// Holds the machine against `--require` and `--actuation`.
+/// Checks that the machine can do what `--require` and `--actuation` ask for.
 fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Result<()> {
     for &requirement in &args.policy.require {
         let Some(problem) = platform.lacks(requirement) else { continue };
@@ -130,7 +132,7 @@ fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Resul
     }
 }
 
-/// Leaves out what succeeded before, by its command; each success stands for one job.
+/// Leaves out jobs whose command succeeded before; each success counts for one job.
 fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<(Vec<(u64, Job)>, usize)> {
     let numbered = (1u64..).zip(jobs);
     let log = args.output.joblog.as_ref().filter(|log| args.resume && log.exists());

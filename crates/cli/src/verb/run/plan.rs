@@ -13,12 +13,12 @@ use std::time::SystemTime;
 /// A run that is ready to be started.
 pub(crate) struct Plan<P: Platform> {
     pub(crate) choice: Choice,
-    /// What the policy can't be told; solo runs and files of solo profiles are taken into account.
+    /// The machine's capabilities, and those that solo runs or a file of solo profiles provide.
     pub(crate) capabilities: Capabilities,
     pub(crate) config: RunConfig,
     /// The jobs with their numbers in the job log.
     pub(crate) jobs: Vec<(u64, Job)>,
-    /// The jobs as the platform takes them.
+    /// The jobs in the platform's own form.
     pub(crate) tasks: Vec<P::Job>,
     pub(crate) specs: Vec<TaskSpec>,
     pub(crate) logs: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) struct Plan<P: Platform> {
 
 /// Where solo times come from.
 pub(crate) struct SoloWish {
-    /// Jobs run alone first.
+    /// Whether each job runs alone first.
     pub(crate) alone: bool,
     /// Solo times of an earlier run. They replace those of solo runs.
     pub(crate) known: Option<SoloTimes>,
@@ -37,7 +37,7 @@ pub(crate) struct SoloWish {
 }
 
 impl SoloWish {
-    /// What the command line asks for; `by_default` jobs run alone first.
+    /// The sources that the command line asks for. With `by_default` jobs run alone first even if it asks for nothing.
     fn new(given: Option<&str>, by_default: bool) -> anyhow::Result<SoloWish> {
         let mut wish = SoloWish { alone: by_default || given == Some("measure"), known: None, profiles: None };
         let Some(file) = given.filter(|&file| file != "measure") else { return Ok(wish) };
@@ -58,9 +58,10 @@ impl SoloWish {
         Ok(wish)
     }
 
-    /// Removes what solo runs or a file of solo profiles will supply. Whether they do so for every job is checked later.
+    /// Sets the capabilities for solo bandwidths and solo traces. They are there if solo runs or a file of solo
+    /// profiles will supply them; whether they do so for every job is checked later.
     fn capabilities(&self, capabilities: &mut Capabilities) {
-        // A backend knows of no run before this one.
+        // A backend knows nothing about earlier runs.
         capabilities.missing.entry(Capability::SoloTrace).or_insert(Absence::NoSoloTrace);
         for (capability, counted) in [
             (Capability::SoloBandwidth, Capability::Counter(Counter::MmReads)),
@@ -82,7 +83,7 @@ impl SoloWish {
     }
 }
 
-/// Holds what is known of each job alone against what the policy needs.
+/// Checks that the solo profile of each job has what the policy needs.
 pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Result<()> {
     for need in (choice.entry.needs)(&choice.params) {
         let lacks = |spec: &&TaskSpec| match need.capability {
@@ -146,7 +147,7 @@ impl<P: Platform> Plan<P> {
         Ok(Plan { choice, capabilities, config, jobs, tasks, specs, logs, solo, skipped })
     }
 
-    /// What is known of the jobs before the run.
+    /// What is known about the jobs before the run.
     pub(crate) fn infos(&self) -> Vec<JobInfo> {
         let jobs = self.jobs.iter().zip(self.specs.iter().zip(&self.tasks));
         let text = |path: &PathBuf| path.display().to_string();
@@ -195,7 +196,7 @@ mod tests {
         specs.iter_mut().for_each(|spec| spec.solo.trace = None);
         let error = require_solo(&choice("oracle"), &specs).expect_err("all lack it").to_string();
         assert!(error.contains("job-4 and 3 more have none"), "{error}");
-        // A policy that needs no trace is content.
+        // Another policy needs no trace.
         assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
     }
 

@@ -1,5 +1,5 @@
-//! Where a run takes place: this machine or a simulated one, behind one trait. All that differs between the two is in its
-//! implementations, `host` and `simulated`; everything else is shared.
+//! Where a run takes place: this machine or a simulated one, behind one trait. All differences between the two are in its
+//! implementations, `host` and `simulated`.
 
 use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
@@ -10,7 +10,7 @@ use cosched_report::{BackendKind, EnergySource, SoloSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is known of a machine before a run.
+/// What is known about a machine before a run.
 pub(crate) struct View {
     /// Real processes, or a simulation.
     pub(crate) kind: BackendKind,
@@ -20,11 +20,11 @@ pub(crate) struct View {
     pub(crate) capabilities: Capabilities,
     /// Parameters of policies that belong to the machine, as its file says; none on this machine.
     pub(crate) params: Vec<(String, String)>,
-    /// What counts, in words; `None` without counters.
+    /// The counters in use, in words; `None` if there are none.
     pub(crate) counters: Option<String>,
-    /// What freezes jobs, in words.
+    /// How jobs are frozen, in words.
     pub(crate) freezing: String,
-    /// Where an energy figure would come from.
+    /// Where the energy figure of the run will come from.
     pub(crate) energy: EnergySource,
 }
 
@@ -34,21 +34,21 @@ impl View {
     }
 }
 
-/// Why something that was required can't be had.
+/// Why a requirement is not met.
 pub(crate) struct Problem {
     /// More permissions would help.
     pub(crate) is_permission: bool,
     /// The reason, in words.
     pub(crate) why: String,
-    /// What would help, for the end of the message.
+    /// What would help; appended to the message.
     pub(crate) hint: &'static str,
 }
 
 /// What has to be done to learn how each job does alone.
 pub(crate) enum SoloWork {
-    /// Nothing: the platform knows it already.
+    /// No run is needed: the platform knows the solo profiles already.
     Known {
-        /// What each job does alone, in the order of the jobs, with its time.
+        /// The solo profile of each job, with its time, in the order of the jobs.
         profiles: Vec<SoloProfile>,
         /// Where the times come from.
         source: SoloSource,
@@ -59,22 +59,22 @@ pub(crate) enum SoloWork {
 
 /// A machine on which jobs can run.
 pub(crate) trait Platform {
-    /// What it needs to know of a job.
+    /// A job in the platform's own form.
     type Job: Clone;
     /// What carries out decisions while a run goes on.
     type Backend: Backend;
 
-    /// Whether solo times are found out even if nobody asks for them.
+    /// Whether jobs run alone first even if the user does not ask for it.
     const SOLO_BY_DEFAULT: bool;
 
-    /// What is known of its machine.
+    /// What is known about its machine.
     fn view(&self) -> &View;
 
     /// Why a requirement is not met; `None` if it is met.
     fn lacks(&self, requirement: Requirement) -> Option<Problem>;
 
-    /// What it needs to know of a job, checked as far as it can be before anything is started. The job's output goes to
-    /// files in `logs`.
+    /// Makes the platform's own form of a job, and checks it as far as possible before anything is started. The job's
+    /// output goes to files in `logs`.
     ///
     /// # Errors
     /// The job can't run here.
@@ -83,23 +83,23 @@ pub(crate) trait Platform {
     /// The files that a job's standard output and standard error go to; `None` if it writes nothing.
     fn files(job: &Self::Job) -> Option<(PathBuf, PathBuf)>;
 
-    /// What a job runs, for a person.
+    /// What a job runs, in words.
     fn shown(&self, job: &Job) -> String;
 
-    /// Gets everything ready for these jobs; nothing is started yet.
+    /// Makes the backend for these jobs; nothing is started yet.
     ///
     /// # Errors
     /// The machine can't be used.
     fn backend(&self, args: &RunArgs, jobs: Vec<Self::Job>, screen: &Screen) -> anyhow::Result<Self::Backend>;
 
-    /// What has to be done to learn how each job does alone. With `trace_step` solo traces are wanted as well, with one
-    /// point for each of this length.
+    /// What has to be done to learn how each job does alone. With `trace_step` solo traces are made as well, with one
+    /// point for each interval of this length.
     ///
     /// # Errors
-    /// What the platform does by itself for it failed, or the user interrupted it.
+    /// The platform could not make the solo profiles, or the user interrupted it.
     fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork>;
 
-    /// An error of its backend, for a person.
+    /// An error of its backend, worded for the user.
     fn failure(error: <Self::Backend as Backend>::Error) -> anyhow::Error;
 }
 

@@ -1,4 +1,4 @@
-//! The policy of a run: by its name or the best that the machine supports, with its parameters.
+//! The choice of the policy: the one with the given name or the best that the machine supports, with its parameters.
 
 use super::args::PolicyArgs;
 use crate::exit::{incapable, usage};
@@ -14,9 +14,9 @@ use std::path::Path;
 pub(crate) struct Choice {
     pub(crate) entry: &'static PolicyEntry,
     pub(crate) params: Params,
-    /// Where the values come from that are not its defaults.
+    /// The origin of each parameter that does not have its default.
     pub(crate) origins: BTreeMap<String, Origin>,
-    /// What it does without.
+    /// The wanted capabilities that the machine lacks.
     pub(crate) shortfalls: Vec<Shortfall>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// In words, for `--dry-run`.
+    /// The origin in words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Origin::Machine => "the machine's",
@@ -43,8 +43,8 @@ impl Origin {
     }
 }
 
-/// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine` are
-/// parameters that belong to the machine, also those of other policies; they were checked.
+/// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`
+/// has the parameters that belong to the machine, including those of other policies; they have been checked.
 pub(crate) fn choose(
     args: &PolicyArgs,
     capabilities: &Capabilities,
@@ -106,7 +106,7 @@ pub(crate) fn choose(
     Ok(Choice { entry, params, origins, shortfalls })
 }
 
-/// The settings of a machine profile that this policy has; those of other policies are checked and left out.
+/// The settings in a machine profile for this policy. Settings for other policies are checked and left out.
 fn profile(path: &Path, entry: &PolicyEntry) -> anyhow::Result<Vec<(String, String)>> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]

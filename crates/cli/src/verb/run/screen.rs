@@ -1,4 +1,4 @@
-//! The terminal: a progress line that is drawn over, and lines that stay.
+//! The terminal: a progress line that is redrawn in place, and lines that stay.
 
 use cosched_report::RunWarning;
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ pub(crate) struct Screen {
 }
 
 struct Inner {
-    /// A terminal gets a progress line; anything else only lines that stay.
+    /// Only a terminal gets a progress line.
     is_terminal: bool,
     quiet: bool,
     shown: String,
@@ -41,7 +41,7 @@ impl Screen {
         width_of(std::io::stderr())
     }
 
-    /// Shows where things stand, in place of what was shown before.
+    /// Redraws the progress line.
     pub(crate) fn progress(&self, line: impl FnOnce(usize) -> String) {
         let width = self.width();
         let mut inner = self.inner.borrow_mut();
@@ -56,7 +56,7 @@ impl Screen {
         }
     }
 
-    /// Takes the progress line away, so that something else can be written.
+    /// Removes the progress line, so that something else can be written.
     pub(crate) fn clear(&self) {
         let mut inner = self.inner.borrow_mut();
         if !inner.shown.is_empty() {
@@ -66,7 +66,7 @@ impl Screen {
         }
     }
 
-    /// A line that stays.
+    /// Writes a line that stays.
     pub(crate) fn say(&self, line: &str) {
         if self.inner.borrow().quiet {
             return;
@@ -81,7 +81,7 @@ impl Screen {
         self.inner.borrow_mut().warnings.push(warning);
     }
 
-    /// The warnings so far.
+    /// Takes the warnings shown so far.
     pub(crate) fn take_warnings(&self) -> Vec<RunWarning> {
         std::mem::take(&mut self.inner.borrow_mut().warnings)
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Follows the output of all jobs.
 pub(crate) struct Shower {
     how: Show,
-    /// Standard output is taken by the run record: jobs' output goes to standard error.
+    /// The run record goes to standard output, so the jobs' output goes to standard error.
     to_stderr: bool,
     jobs: Vec<Followed>,
 }
@@ -34,7 +34,7 @@ impl Shower {
         Shower { how, to_stderr, jobs: jobs.map(followed).collect() }
     }
 
-    /// A job was started: what it appends from now on is its output.
+    /// A job was started: from now on its output is shown.
     pub(crate) fn started(&mut self, ix: usize) {
         self.jobs[ix].live = true;
     }
@@ -75,7 +75,7 @@ impl Shower {
                 Show::Tag => tag(&job.name, &bytes),
                 Show::Group | Show::Live => bytes,
             };
-            // The reader may have gone; that is no error, since the files have all output.
+            // A closed pipe is no error: the files have all output.
             let _ = if number == 0 && !self.to_stderr {
                 std::io::stdout().write_all(&text).and_then(|()| std::io::stdout().flush())
             } else {
@@ -99,7 +99,7 @@ impl Stream {
     }
 }
 
-/// Each line with the job's name before it; the last is ended if the job did not.
+/// Each line with the job's name before it. An unfinished last line gets a line end.
 fn tag(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut tagged = Vec::new();
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {

@@ -1,4 +1,4 @@
-//! A simulated machine as the platform of a run: the jobs' programs, from their profiles.
+//! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
 use super::args::{FreezeArg, Requirement, RunArgs};
 use super::interruptible::Interruptible;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The work of a job that does not say how much: what it does in so long alone (Perf&Fair, section 2).
+/// The default work of a job: what it does in this time alone (Perf&Fair, section 2).
 const WORK: Work = Work::SoloTime(Nanos::from_ms(100_000));
 
 /// A simulated machine, with the jobs that are to run on it.
@@ -35,12 +35,12 @@ struct Alone {
     since: Instant,
     /// `None` once the run has taken them over.
     interrupts: RefCell<Option<Interrupts>>,
-    /// The signal that ended it.
+    /// The signal that ended the solo runs.
     signal: Cell<Option<i32>>,
 }
 
 impl Alone {
-    /// From now on Ctrl-C and its like are held back until they are asked for.
+    /// From now on signals such as Ctrl-C are held back until they are asked for.
     fn new(quiet: bool, jobs: usize) -> anyhow::Result<Alone> {
         let interrupts = RefCell::new(Some(Interrupts::hold().context("taking signals")?));
         Ok(Alone { screen: Screen::new(quiet), jobs, since: Instant::now(), interrupts, signal: Cell::new(None) })
@@ -58,7 +58,7 @@ impl Alone {
         signal.is_some()
     }
 
-    /// The error of a solo run as the user is told it; `on` is the machine.
+    /// The error of a solo run, worded for the user; `on` is the machine.
     fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
         match self.signal.get() {
             Some(signal) => Failure { exit: Exit::Signal(signal), message: error.to_string() }.into(),
@@ -153,7 +153,7 @@ impl SimPlatform {
             .filter(|&capability| capabilities.why_missing(capability).is_none())
             .map(Capability::text)
             .collect();
-        // Two counters may be one capability.
+        // Several counters can be one capability.
         counted.dedup();
         let view = View {
             kind: BackendKind::Sim,
@@ -162,7 +162,7 @@ impl SimPlatform {
             params,
             counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
             freezing: "simulated".to_owned(),
-            // The report has a modelled figure even where policies can read no meter.
+            // The report has a modelled figure even if policies have no meter to read.
             energy: EnergySource::Modelled,
         };
         Ok(SimPlatform { view, sim: RefCell::new(Some(sim)), alone })
@@ -170,11 +170,11 @@ impl SimPlatform {
 }
 
 impl Platform for SimPlatform {
-    /// The simulation has its jobs already.
+    /// The simulation was made with its jobs.
     type Job = ();
     type Backend = Interruptible<Sim>;
 
-    /// Solo runs in a simulation cost next to nothing.
+    /// Solo runs in a simulation take almost no time.
     const SOLO_BY_DEFAULT: bool = true;
 
     fn view(&self) -> &View {
@@ -225,9 +225,9 @@ impl Platform for SimPlatform {
     fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
         let sim = self.sim.borrow();
         let sim = sim.as_ref().context("a simulation runs only once")?;
-        // Where reads can't be counted, a real solo run would not have told the bandwidth either.
+        // If reads can't be counted, a real solo run would not have measured the bandwidth either.
         let counted = self.view.capabilities.why_missing(Capability::Counter(Counter::MmReads)).is_none();
-        // Traces cost the solo runs once more, so they are made only for those who need them.
+        // Traces need the solo runs once more, so they are made only for policies that need them.
         let traces = trace_step.map(|step| sim.solo_traces(step, &mut |done| self.alone.look(done))).transpose();
         self.alone.screen.clear();
         let traces = traces.map_err(|error| self.alone.failure(&self.view.machine.name, &error))?;

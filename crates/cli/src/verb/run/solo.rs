@@ -1,4 +1,4 @@
-//! What each job does alone, learned before the run itself: from solo runs, from the platform, or from a file.
+//! Solo profiles, learned before the run itself: from solo runs, from the platform, or from a file.
 
 use super::answer::exit_of;
 use super::batch::{Batch, Outcome, Setting};
@@ -17,11 +17,11 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Learns what the run can know of each job alone, and notes it in the plan and in `infos`; an exit if the user
-/// interrupted it.
+/// Learns the solo profile of each job and notes it in the plan and in `infos`. Returns an exit if the user interrupted
+/// it.
 ///
 /// # Errors
-/// A solo run could not be made, or the policy needs to know more than can be learned.
+/// A solo run could not be made, or the policy needs more than could be learned.
 pub(crate) fn learn<P: Platform>(
     setting: &Setting<'_, P>,
     plan: &mut Plan<P>,
@@ -66,14 +66,14 @@ pub(crate) fn learn<P: Platform>(
     Ok(None)
 }
 
-/// The length that a point of a solo trace stands for, if the policy needs traces.
+/// The interval between the points of a solo trace; `None` if the policy needs no traces.
 fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
     let needs = (plan.choice.entry.needs)(&plan.choice.params);
     let traced = needs.iter().any(|need| need.capability == Capability::SoloTrace);
     traced.then_some(plan.config.quantum)
 }
 
-/// The positions of the distinct jobs, each by its first copy; and for every job the position of its first copy.
+/// The positions of the first copies of all distinct jobs; and for every job the position of its first copy.
 fn distinct<P: Platform>(plan: &Plan<P>) -> (Vec<usize>, Vec<usize>) {
     let mut firsts: Vec<usize> = Vec::new();
     let mut first_of: Vec<usize> = Vec::new();
@@ -92,7 +92,8 @@ fn distinct<P: Platform>(plan: &Plan<P>) -> (Vec<usize>, Vec<usize>) {
     (firsts, first_of)
 }
 
-/// Runs each distinct job alone, one after the other, and notes what it did; an exit if the user interrupted it.
+/// Runs each distinct job alone, one after the other, and notes its solo profile. Returns an exit if the user
+/// interrupted it.
 fn measure<P: Platform>(
     setting: &Setting<'_, P>,
     plan: &mut Plan<P>,
@@ -166,7 +167,7 @@ fn measure<P: Platform>(
     Ok(None)
 }
 
-/// What each job did alone, from the series of the solo runs.
+/// The solo profiles, from the series of the solo runs.
 fn profiles(record: &Record, series: &Path) -> anyhow::Result<SoloFile> {
     let name = series.display().to_string();
     let file = File::open(series).with_context(|| name.clone())?;

@@ -1,10 +1,10 @@
-//! How tasks end, and how that is told.
+//! How tasks end, and how the backend reports it.
 
 use crate::checked::{Checked, allowed, exclusive, stop};
 use crate::fixture::{Does, Fixture, Job, Outcome, job};
 use cosched_core::{Backend as _, Capability, Event, Exit, Kill, Nanos, TaskId};
 
-/// Far beyond all that a scenario waits for.
+/// Much longer than any wait in a scenario.
 const FAR: Nanos = Nanos::from_ms(3_000_000);
 
 pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(fixture: &F) -> Outcome {
@@ -13,14 +13,14 @@ pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(fixture:
     backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
     for task in [0, 1] {
         assert_eq!(backend.until_ended(task), Exit::Code(0));
-        // At least what was read before; that is asserted at every reading.
+        // Every reading asserts that it is at least what was read before.
         let usage = backend.usage(task);
         if backend.needs(Capability::CpuTime).is_ok() {
             assert!(usage.cpu_time.value().is_some_and(|time| time > Nanos::ZERO), "{usage:?}");
         }
         assert!(backend.cpus_of(task).is_empty());
     }
-    // That nothing is told twice is asserted at every wait.
+    // Every wait asserts that nothing is reported twice.
     assert_eq!(backend.pass(100), []);
     Ok(())
 }
@@ -29,7 +29,7 @@ pub(super) fn what_cannot_be_started_has_ended<F: Fixture>(fixture: &F) -> Outco
     let mut backend = Checked::new(fixture, &[job(Does::Unstartable), job(Does::Work(5)), job(Does::Unstartable)])?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
-    // At once, since it is known already.
+    // The wait returns at once, since the end is known already.
     let mut events = Vec::new();
     backend.wait(None, &mut events).expect("the backend can wait");
     assert!(
@@ -37,7 +37,7 @@ pub(super) fn what_cannot_be_started_has_ended<F: Fixture>(fixture: &F) -> Outco
         "{events:?}"
     );
     assert_eq!(backend.until_ended(1), Exit::Code(0));
-    // The next one, on a CPU that the last one had.
+    // The next task, on the CPU of the last one.
     backend.change(&[exclusive(2, &b)]);
     assert!(matches!(backend.until_ended(2), Exit::NotStarted(_)));
     assert_eq!(backend.pass(50), []);
@@ -69,13 +69,13 @@ pub(super) fn what_is_killed_ends_by_its_signal<F: Fixture>(fixture: &F) -> Outc
     backend.change(&changes);
     backend.pass(20);
     for (first, how, signal) in [(0, Kill::Term, 15), (3, Kill::Kill, 9)] {
-        // One as it runs, one as it stands still, and a gang that stands still.
+        // A running task, a stopped task, and a stopped gang.
         backend.change(&[stop(first + 1), stop(first + 2)]);
         for task in first..first + 3 {
             backend.kill(TaskId(task), how);
             assert_eq!(backend.until_ended(task), Exit::Signal { signal, oom: false }, "{how:?} of {task}");
             assert!(backend.cpus_of(task).is_empty());
-            // What has ended can't be killed.
+            // An ended task can't be killed.
             backend.kill(TaskId(task), how);
         }
         assert_eq!(backend.pass(50), []);
@@ -89,7 +89,7 @@ pub(super) fn what_never_started_cannot_be_killed<F: Fixture>(fixture: &F) -> Ou
     backend.change(&[exclusive(0, &a)]);
     backend.kill(TaskId(1), Kill::Term);
     backend.kill(TaskId(1), Kill::Kill);
-    // That nothing ends which did not start is asserted at every wait.
+    // Every wait asserts that no task ends that was not started.
     assert_eq!(backend.until_ended(0), Exit::Code(0));
     assert_eq!(backend.pass(50), []);
     backend.change(&[exclusive(1, &b)]);
@@ -101,7 +101,7 @@ pub(super) fn waiting_ends_at_its_time_or_at_news<F: Fixture>(fixture: &F) -> Ou
     let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Work(20))])?;
     let [a, b] = backend.two_cpus()?;
     let wait = |backend: &mut Checked<F>, until| {
-        // What is there already stays there: `wait` appends.
+        // `wait` appends: earlier events stay.
         let mut events = vec![Event::Interrupt { signal: 0 }];
         backend.wait(until, &mut events).expect("the backend can wait");
         assert_eq!(events.remove(0), Event::Interrupt { signal: 0 });
@@ -112,14 +112,14 @@ pub(super) fn waiting_ends_at_its_time_or_at_news<F: Fixture>(fixture: &F) -> Ou
             backend.change(&[exclusive(0, &a)]);
         }
         for ms in [0, 1, 20] {
-            // That it is not over before its time is asserted at every wait.
+            // Every wait asserts that it does not return too early.
             let now = backend.now();
             assert_eq!(wait(&mut backend, Some(now + Nanos::from_ms(ms))), []);
         }
-        // A time that has passed is no time to wait for.
+        // A time that has passed needs no wait.
         assert_eq!(wait(&mut backend, Some(Nanos::ZERO)), []);
     }
-    // News come first, whether the time to wait is long, or has no end, or is over already.
+    // Events come first, whether the time limit is far away, infinite or already over.
     backend.change(&[exclusive(1, &b)]);
     let begun = backend.now();
     let events = wait(&mut backend, Some(begun + FAR));
@@ -154,7 +154,7 @@ pub(super) fn a_task_that_sleeps_can_be_stopped<F: Fixture>(fixture: &F) -> Outc
     backend.wait(None, &mut events).expect("the backend can wait");
     assert_eq!(events, [Event::Slept(TaskId(0))]);
     backend.change(&[stop(0)]);
-    // Its sleep is over long before, but it has not been placed again.
+    // Its sleep was over long before, but it has not been placed again.
     let events = backend.pass(200);
     assert!(!events.iter().any(|event| matches!(event, Event::Ended { .. })), "{events:?}");
     backend.change(&[exclusive(0, &a)]);
@@ -174,7 +174,7 @@ pub(super) fn nothing_stands_still_when_the_backend_is_dropped<F: Fixture>(fixtu
     backend.pass(20);
     backend.change(&[stop(1), exclusive(2, &b)]);
     backend.pass(20);
-    // Two stand still, one runs, and one has never started.
+    // Two tasks are stopped, one runs, and one has never started.
     drop(backend);
     fixture.nothing_stands_still();
     Ok(())

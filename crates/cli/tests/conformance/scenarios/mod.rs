@@ -1,4 +1,4 @@
-//! What is played on every backend.
+//! The scenarios that are played on every backend.
 
 mod ending;
 mod placing;
@@ -21,7 +21,7 @@ macro_rules! cases {
     };
 }
 
-/// Every scenario on one fixture, which is made when a scenario is played.
+/// All scenarios on one fixture, which is made when a scenario is played.
 pub(crate) fn on_fixture<F: Fixture>(name: &str, make: impl Fn() -> Result<F, Skip> + 'static) -> Vec<Case> {
     let make = Rc::new(make);
     cases! { name, make:

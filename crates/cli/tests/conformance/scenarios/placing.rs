@@ -4,16 +4,16 @@ use crate::checked::{Checked, allowed, exclusive, stop};
 use crate::fixture::{Does, Fixture, Job, Outcome, job};
 use cosched_core::{Absence, Capability, CpuSet, Nanos, Reading};
 
-/// How long something is watched, in ms: long enough that a task which runs in that time is seen to have run, even
-/// where it has to share its CPU with strangers.
+/// How long a task is watched, in ms: long enough that a running task is seen to have run, even if it shares its CPU
+/// with other programs.
 pub(super) const WATCHED: u64 = 60;
 
-/// CPU time and the clock are read one after the other, and clocks of their own may keep them.
+/// Tolerance: CPU time and the clock are read one after the other, and may come from different clocks.
 fn with_slack(elapsed: Nanos) -> Nanos {
     Nanos(elapsed.0 + elapsed.0 / 50 + 2_000_000)
 }
 
-/// Both together use what `cpus` CPUs have, and no more.
+/// Asserts that `used` is at most the time of `cpus` CPUs, and at least the fixture's least share of it.
 pub(super) fn assert_share<F: Fixture>(used: Nanos, elapsed: Nanos, cpus: u64) {
     let most = Nanos(elapsed.0 * cpus);
     assert!(used <= with_slack(most), "{used:?} in {elapsed:?} on {cpus} CPUs");
@@ -60,7 +60,7 @@ pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> Outcome
     Ok(())
 }
 
-/// A task that was stopped has stopped.
+/// Asserts that a task that was stopped uses no more CPU time.
 pub(super) fn assert_stands_still<F: Fixture>(backend: &mut Checked<F>, task: u32) {
     let (used, _) = backend.used_while(&[task], WATCHED);
     assert!(used <= F::AFTER_STOP, "it used {used:?} when it was stopped");
@@ -78,15 +78,15 @@ pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<F: Fixture>(
         backend.until_it_works(0);
         backend.change(&[stop(0)]);
         assert_stands_still::<F>(&mut backend, 0);
-        // Stopped again, it is no less stopped.
+        // Stopping it again changes nothing.
         backend.change(&[stop(0)]);
         assert_stands_still::<F>(&mut backend, 0);
         backend.until_it_works(1);
-        // The second may have to share with it.
+        // The second task may have to share with it.
         backend.change(&[exclusive(0, where_next)]);
     }
     backend.until_it_works(0);
-    // Placed where it is, it goes on.
+    // A task that is placed where it already is goes on.
     backend.change(&[exclusive(0, &b)]);
     backend.until_it_works(0);
     assert_eq!(backend.cpus_of(0), b);
@@ -122,13 +122,13 @@ pub(super) fn tasks_go_where_they_are_placed<F: Fixture>(fixture: &F) -> Outcome
     let [a, b] = backend.two_cpus()?;
     let both: CpuSet = a.iter().chain(b.iter()).collect();
     for change in [exclusive(0, &a), exclusive(0, &b), allowed(0, &a), allowed(0, &both), exclusive(0, &b)] {
-        // That it is nowhere else is asserted at every change.
+        // Every change asserts that it is nowhere else.
         backend.change(&[change]);
         backend.until_it_works(0);
         assert!(!backend.cpus_of(0).is_empty());
     }
     assert_eq!(backend.cpus_of(0), b);
-    // Moved while it stands still, it goes on there.
+    // A task that is moved while it is stopped goes on there.
     backend.needs(Capability::Freeze)?;
     backend.change(&[stop(0)]);
     backend.change(&[exclusive(0, &a)]);
@@ -165,21 +165,21 @@ pub(super) fn changes_are_carried_out_as_one<F: Fixture>(fixture: &F) -> Outcome
         assert_eq!(backend.cpus_of(task), *cpu);
     }
     backend.needs(Capability::Freeze)?;
-    // What starts takes the CPU of what stops, in whichever order they are named; the other moves.
+    // The starting task takes the CPU of the stopping one, in either order of the changes; the other task moves.
     backend.change(&[exclusive(2, &b), exclusive(1, &a), stop(0)]);
     assert_stands_still::<F>(&mut backend, 0);
     for (task, cpu) in [(2, &b), (1, &a)] {
         backend.until_it_works(task);
         assert_eq!(backend.cpus_of(task), *cpu);
     }
-    // All at once: one stops, one moves, one is thawed.
+    // One task stops, one moves, one is thawed, all at once.
     backend.change(&[exclusive(0, &a), stop(2), exclusive(1, &b)]);
     assert_stands_still::<F>(&mut backend, 2);
     for (task, cpu) in [(0, &a), (1, &b)] {
         backend.until_it_works(task);
         assert_eq!(backend.cpus_of(task), *cpu);
     }
-    // No change is one, too.
+    // An empty list of changes is valid, too.
     backend.change(&[]);
     backend.until_it_works(1);
     Ok(())

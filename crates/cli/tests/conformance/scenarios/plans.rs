@@ -1,4 +1,4 @@
-//! Plans: what a backend carries out by itself. A backend that carries out none skips all of these.
+//! Plans, which a backend carries out by itself. A backend that does not carry out plans skips all of these.
 
 use super::placing::{WATCHED, assert_share, assert_stands_still};
 use super::policies::{assert_all_policies, batch};
@@ -33,7 +33,7 @@ fn planner<F: Fixture>(fixture: &F, jobs: &[Job]) -> Result<(Checked<F>, [CpuSet
 pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Endless; 3].map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
-    // Seated tasks that have not begun are started; nobody else is.
+    // Seated tasks that have not begun are started; no other task is.
     backend.plan(&plan(1, vec![seat(0, &a), seat(1, &b)], vec![]));
     assert_eq!(backend.pass(20), [Event::PlanAdopted { generation: 1 }]);
     for (task, cpu) in [(0, &a), (1, &b)] {
@@ -41,12 +41,12 @@ pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> Out
         assert_eq!(backend.cpus_of(task), *cpu);
     }
     assert_eq!(backend.usage(2).cpu_time, Reading::Absent(cosched_core::Absence::NotStarted));
-    // One moves, one is started, and who has no seat waits.
+    // One task moves, one is started, and a task without a seat waits.
     backend.plan(&plan(2, vec![seat(1, &a), seat(2, &b)], vec![]));
     assert_stands_still::<F>(&mut backend, 0);
     let (used, elapsed) = backend.used_while(&[1, 2], WATCHED);
     assert_share::<F>(used, elapsed, 2);
-    // Time's up for one; its CPU stays empty.
+    // The lease of one task ends; its CPU stays empty.
     let now = backend.time();
     let until = Some(now + Nanos::from_ms(30));
     backend.plan(&plan(3, vec![Seat { until, ..seat(1, &a) }, seat(2, &b)], vec![]));
@@ -59,13 +59,13 @@ pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> Out
 pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Naps, Does::Endless, Does::Endless, Does::Work(30)].map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
-    // The two that may fill in have begun before.
+    // The two tasks that may fill in have begun before.
     backend.plan(&plan(1, vec![seat(1, &a), seat(2, &b)], vec![]));
     backend.until_it_works(1);
     backend.until_it_works(2);
     backend.plan(&plan(2, vec![seat(0, &a), seat(3, &b)], vec![filler(2), filler(1)]));
     backend.until(|event| *event == Event::Slept(TaskId(0)));
-    // The first of the order is there, on the CPU of the one that sleeps; the other waits.
+    // The first in the order runs, on the CPU of the sleeping task; the other waits.
     let (used, elapsed) = backend.used_while(&[2], 20);
     assert_share::<F>(used, elapsed, 1);
     assert_eq!(backend.cpus_of(2), a);
@@ -73,7 +73,7 @@ pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(fixture
     let before = backend.cpu_time(2);
     backend.until_ended(0);
     assert!(backend.cpu_time(2) - before <= F::AFTER_STOP, "it gave the CPU back at once");
-    // Both seats are empty for good now: who fills in has them.
+    // Both seats are empty for good now: the tasks that fill in keep them.
     backend.until_ended(3);
     let (used, elapsed) = backend.used_while(&[1, 2], WATCHED);
     assert_share::<F>(used, elapsed, 2);
@@ -130,7 +130,7 @@ pub(super) fn an_old_plan_is_refused<F: Fixture>(fixture: &F) -> Outcome {
         backend.refused_plan(&plan(old, vec![seat(1, &b)], vec![]));
         let events = backend.pass(20);
         assert!(matches!(&events[..], [Event::PlanRefused { generation, .. }] if *generation == old), "{events:?}");
-        // The one before it stays in force.
+        // The plan before it stays in force.
         backend.until_it_works(0);
         assert_eq!(backend.cpus_of(1), CpuSet::new());
     }
@@ -154,7 +154,7 @@ pub(super) fn changes_end_a_plan<F: Fixture>(fixture: &F) -> Outcome {
 pub(super) fn every_policy_completes_a_batch_by_plans<F: Fixture>(fixture: &F) -> Outcome {
     planner(fixture, &[])?;
     let mut jobs = batch(fixture)?;
-    // Somebody gives others the occasion to fill in.
+    // One task sleeps, so that others can fill in.
     jobs.push(job(Does::Naps));
     assert_all_policies(fixture, &jobs, Actuation::Plans)
 }

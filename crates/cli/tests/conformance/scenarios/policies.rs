@@ -10,7 +10,7 @@ use cosched_core::{
 /// Short, so that tasks take turns while a scenario lasts.
 const QUANTUM: f64 = 0.02;
 
-/// Sees to it that no task is sent where it may not go.
+/// Checks that no task is placed on a CPU that it may not use.
 #[derive(Default)]
 struct Masks {
     faults: u64,
@@ -28,7 +28,7 @@ impl Recorder for Masks {
     }
 }
 
-/// Runs jobs under a policy. What the backend does is watched all the time; so are the tasks' masks.
+/// Runs jobs under a policy. The backend and the tasks' masks are checked all the time.
 fn play<F: Fixture>(fixture: &F, jobs: &[Job], policy: &mut dyn Policy) -> Result<RunResult, Skip> {
     play_by(fixture, jobs, policy, Actuation::Decisions)
 }
@@ -48,7 +48,7 @@ fn play_by<F: Fixture>(
     Ok(result)
 }
 
-/// A policy as the table has it, with a short quantum; or why it can't run here.
+/// A policy of the table with a short quantum; or the reason why it can't run here.
 fn build<F: Fixture>(fixture: &F, entry: &PolicyEntry) -> Result<Box<dyn Policy>, Skip> {
     let mut settings = Vec::new();
     if entry.params.iter().any(|param| param.name == "quantum_s") {
@@ -83,7 +83,7 @@ pub(super) fn every_policy_completes_a_batch_within_its_masks<F: Fixture>(fixtur
     assert_all_policies(fixture, &batch(fixture)?, Actuation::Decisions)
 }
 
-/// Every policy that can run here completes these jobs, each of which ends well.
+/// Every policy that can run here completes these jobs, and each job ends well.
 pub(super) fn assert_all_policies<F: Fixture>(fixture: &F, jobs: &[Job], actuation: Actuation) -> Outcome {
     let mut left_out = Vec::new();
     for entry in POLICIES {
@@ -105,7 +105,7 @@ pub(super) fn assert_all_policies<F: Fixture>(fixture: &F, jobs: &[Job], actuati
             assert!(is_read || needs(&fixture.backend(&[])?, Capability::CpuTime).is_err(), "{}: {task:?}", entry.name);
         }
     }
-    // The others were played.
+    // The other policies were played.
     if left_out.is_empty() {
         Ok(())
     } else {
@@ -124,7 +124,7 @@ pub(super) fn failures_leave_the_others_alone<F: Fixture>(fixture: &F) -> Outcom
     Ok(())
 }
 
-/// Every answer of it is one that can't be carried out.
+/// A policy whose decisions can't be carried out.
 #[derive(Default)]
 struct Nonsense(u64);
 
@@ -167,7 +167,7 @@ impl Policy for Nonsense {
 }
 
 pub(super) fn nonsense_is_replaced<F: Fixture>(fixture: &F) -> Outcome {
-    // They end one after the other, so that it is asked often.
+    // The jobs end one after the other, so that the policy is asked often.
     let jobs = [5, 10, 15, 20, 25, 30, 35, 40].map(|ms| job(Does::Work(ms)));
     let result = play(fixture, &jobs, &mut Nonsense::default())?;
     assert_eq!(exits(&result), vec![Exit::Code(0); 8]);
