@@ -8,7 +8,7 @@ mod trace;
 use crate::counter::Counter;
 use crate::sample::Sample;
 use crate::snapshot::Estimates;
-use crate::task::SoloProfile;
+use crate::task::{SoloProfile, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Reading};
 use bandwidth::MeanRate;
@@ -26,25 +26,27 @@ pub struct TaskEstimator {
     rated_on: CpuSet,
 }
 
+/// Where a task's progress begins, in quanta. A task that arrives late begins at the least progress of the live tasks, or it
+/// would have the machine to itself until it has caught up with what they did before it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Start {
+    /// By estimates.
+    pub progress: f64,
+    /// By the trace of a solo run.
+    pub trace_progress: f64,
+}
+
 impl TaskEstimator {
-    /// For a task that starts at `progress` quanta; `quantum` is the unit of progress.
-    ///
-    /// A task that arrives late starts at the least progress of the live tasks, or it would have the machine to itself
-    /// until it has caught up with what they did before it came.
-    pub fn new(quantum: Nanos, progress: f64) -> TaskEstimator {
+    /// For a task that begins now; `quantum` is the unit of progress.
+    pub fn new(spec: &TaskSpec, quantum: Nanos, start: Start) -> TaskEstimator {
+        let trace = spec.solo.trace.clone();
         TaskEstimator {
             quantum,
             reads: MeanRate::default(),
-            progress: Progress::new(progress),
-            trace: None,
+            progress: Progress::new(start.progress, spec.cpus),
+            trace: trace.map(|trace| TraceProgress::new(trace, start.trace_progress, spec.cpus)),
             rated_on: CpuSet::new(),
         }
-    }
-
-    /// Measures progress also against the trace of a solo run, if there is one, from `progress` quanta.
-    pub fn with_trace(mut self, solo: &SoloProfile, progress: f64) -> TaskEstimator {
-        self.trace = solo.trace.clone().map(|trace| TraceProgress::new(trace, progress));
-        self
     }
 
     /// What is known before the first sample.

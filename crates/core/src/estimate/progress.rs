@@ -1,86 +1,131 @@
 //! Progress: how much solo execution a task has done (Perf&Fair, Eq. 1).
 //!
-//! Each executed quantum adds IPC measured / IPC alone. IPC alone is the IPC of the last interval in which the task
-//! ran in low contention. Intervals that are shorter or longer than a quantum count by their length. What was executed
-//! before the first such interval is counted when it is there; until then it counts as if nothing had slowed the task.
+//! Each interval adds instructions / instructions per second alone, in quanta. At one clock that is Eq. 1, the sum of IPC
+//! measured / IPC alone over the executed quanta; unlike it, it stays right where the kernel time-shares, where the clock
+//! changes, and where cores differ. Instructions per second alone are those of the last interval in which the task ran in
+//! low contention, per CPU time.
+//!
+//! An interval is worth at most its own CPU time (ours): a task whose phases differ in their IPC would otherwise be credited
+//! with many times its work when a slow phase was measured alone. The paper's rule of one quantum of distance relies on
+//! it too. What was executed before the first such interval is counted when it is there, under the same bound; until then
+//! it counts as if nothing had slowed the task.
 
+use crate::counter::Counter;
 use crate::placement::Purpose;
 use crate::sample::Sample;
 use crate::snapshot::ProgressBasis;
 use crate::units::{Absence, Nanos, Reading};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     start: f64,
-    /// Quanta' worth of solo execution, by measured IPC or, without counters, by CPU time.
+    /// CPUs that the task needs at once.
+    width: u32,
+    /// Quanta' worth of solo execution, rated against the solo rate or, without counters, by CPU time.
     done: f64,
-    /// Executed before the first solo IPC: sum of IPC x quanta, and of quanta.
-    unrated_ipc: f64,
-    unrated_quanta: f64,
-    solo_ipc: Option<f64>,
+    /// The part of that which is CPU time, because nothing was counted.
+    uncounted: f64,
+    unrated: Unrated,
+    solo: Option<Solo>,
     age: f64,
-    by_cpu_time: bool,
-    absence: Absence,
+    /// Why the last interval could not be rated, if it could not.
+    absence: Option<Absence>,
+}
+
+/// What a task does alone.
+#[derive(Clone, Copy, Debug)]
+struct Solo {
+    /// Instructions per nanosecond of CPU time.
+    rate: f64,
+    /// Instructions per cycle; absent where cycles could not be counted.
+    ipc: Reading<f64>,
+}
+
+/// What was executed before the first solo rate: sums over intervals of nearly the same instructions per CPU time, so that
+/// each can be bounded by itself and the memory stays small.
+#[derive(Clone, Debug, Default)]
+struct Unrated {
+    /// By the leading bits of the rate, 16 classes to the octave: instructions per nanosecond x quanta, and quanta of CPU
+    /// time.
+    classes: BTreeMap<u64, (f64, f64)>,
+    quanta: f64,
+}
+
+impl Unrated {
+    fn add(&mut self, rate: f64, quanta: f64) {
+        let class = self.classes.entry(rate.to_bits() >> 48).or_default();
+        class.0 += rate * quanta;
+        class.1 += quanta;
+        self.quanta += quanta;
+    }
+
+    /// What it is worth at a solo rate.
+    fn worth(&self, solo_rate: f64) -> f64 {
+        self.classes.values().map(|(work, quanta)| (work / solo_rate).min(*quanta)).sum()
+    }
 }
 
 impl Progress {
-    pub(super) fn new(start: f64) -> Progress {
+    /// Of a task of `width` CPUs that begins at `start` quanta.
+    pub(super) fn new(start: f64, width: u32) -> Progress {
         Progress {
             start,
+            width,
             done: 0.0,
-            unrated_ipc: 0.0,
-            unrated_quanta: 0.0,
-            solo_ipc: None,
+            uncounted: 0.0,
+            unrated: Unrated::default(),
+            solo: None,
             age: 0.0,
-            by_cpu_time: false,
-            absence: Absence::NoSoloEstimate,
+            absence: None,
         }
     }
 
     pub(super) fn add(&mut self, sample: &Sample, quantum: Nanos) {
-        let quanta = run_quanta(sample, quantum);
-        self.age += quanta;
-        match sample.counts.ipc() {
-            Reading::Value(ipc) => {
-                if is_low_contention(sample, quantum) && ipc > 0.0 {
-                    self.set_solo(ipc);
+        self.age += run_quanta(sample, quantum);
+        let used = used_quanta(sample, quantum, self.width);
+        match sample.counts[Counter::Instructions] {
+            // A task that used no CPU made no progress: nothing is unknown about that.
+            Reading::Value(_) if used == 0.0 => {}
+            Reading::Value(instructions) => {
+                self.absence = None;
+                let rate = instructions as f64 / used_time(sample, self.width).0 as f64;
+                if is_low_contention(sample, quantum) && rate > 0.0 {
+                    self.set_solo(Solo { rate, ipc: sample.counts.ipc() });
                 }
-                match self.solo_ipc {
-                    Some(solo) => self.done += ipc / solo * quanta,
-                    None => {
-                        self.unrated_ipc += ipc * quanta;
-                        self.unrated_quanta += quanta;
-                    }
+                match self.solo {
+                    Some(solo) => self.done += (rate / solo.rate).min(1.0) * used,
+                    None => self.unrated.add(rate, used),
                 }
             }
-            // A task that used no cycle at all made no progress: nothing is unknown about that.
-            Reading::Absent(Absence::NotYetMeasured) => {}
             Reading::Absent(why) => {
-                self.absence = why;
-                self.by_cpu_time = true;
-                self.done += used_quanta(sample, quantum);
+                self.absence = Some(why);
+                self.done += used;
+                self.uncounted += used;
             }
         }
     }
 
-    fn set_solo(&mut self, ipc: f64) {
-        self.solo_ipc = Some(ipc);
+    fn set_solo(&mut self, solo: Solo) {
+        self.solo = Some(solo);
         self.age = 0.0;
-        self.done += self.unrated_ipc / ipc;
-        self.unrated_ipc = 0.0;
-        self.unrated_quanta = 0.0;
+        self.done += std::mem::take(&mut self.unrated).worth(solo.rate);
     }
 
     pub(super) fn earned(&self) -> f64 {
-        self.done + self.unrated_quanta
+        self.done + self.unrated.quanta
     }
 
     pub(super) fn total(&self) -> f64 {
         self.start + self.earned()
     }
 
+    /// The solo IPC, or why there is none: nothing was measured in low contention yet, or the last interval was not counted.
     pub(super) fn solo_ipc(&self) -> Reading<f64> {
-        Reading::from_option(self.solo_ipc, self.absence)
+        match self.solo {
+            Some(solo) => solo.ipc,
+            None => Reading::Absent(self.absence.unwrap_or(Absence::NoSoloEstimate)),
+        }
     }
 
     pub(super) fn solo_age(&self) -> u32 {
@@ -88,10 +133,13 @@ impl Progress {
     }
 
     pub(super) fn basis(&self) -> ProgressBasis {
-        match (self.by_cpu_time, self.solo_ipc) {
-            (true, _) => ProgressBasis::CpuTime,
-            (false, Some(_)) => ProgressBasis::Ipc,
-            (false, None) => ProgressBasis::Provisional,
+        // What was not counted may be a gap in a long run, or all of it.
+        if self.uncounted * 2.0 > self.earned() {
+            ProgressBasis::CpuTime
+        } else if self.solo.is_some() {
+            ProgressBasis::Ipc
+        } else {
+            ProgressBasis::Provisional
         }
     }
 }
@@ -101,27 +149,35 @@ pub(super) fn run_quanta(sample: &Sample, quantum: Nanos) -> f64 {
     sample.interval.share_of(quantum)
 }
 
-/// The CPU time of an interval in quanta of all CPUs that the task had; where that is unknown, its length.
-pub(super) fn used_quanta(sample: &Sample, quantum: Nanos) -> f64 {
+/// The CPU time of an interval in quanta of the `width` CPUs that the task needs; where that is unknown, its length.
+pub(super) fn used_quanta(sample: &Sample, quantum: Nanos, width: u32) -> f64 {
     let quanta = run_quanta(sample, quantum);
-    let width = sample.cpus.len().max(1) as f64;
     match sample.cpu_time {
-        Reading::Value(cpu_time) => (cpu_time.share_of(quantum) / width).min(quanta),
+        Reading::Value(cpu_time) => (cpu_time.share_of(quantum) / f64::from(width.max(1))).min(quanta),
         Reading::Absent(_) => quanta,
     }
 }
 
-/// Whether the interval says what the task does alone: it was arranged to, or nothing else ran, for at least a quarter
-/// of a quantum, with the task's cores to itself and no ordinary task joining.
+/// The CPU time of an interval on all CPUs together; where that is unknown, its length on each of them.
+fn used_time(sample: &Sample, width: u32) -> Nanos {
+    match sample.cpu_time {
+        Reading::Value(cpu_time) => cpu_time,
+        Reading::Absent(_) => Nanos(sample.interval.0.saturating_mul(u64::from(width.max(1)))),
+    }
+}
+
+/// Whether the interval says what the task does alone: it was arranged to, or nothing else ran, with the task's cores to
+/// itself and no ordinary task joining. A measurement must have lasted for half of what was planned, anything else for a
+/// quarter of a quantum.
 fn is_low_contention(sample: &Sample, quantum: Nanos) -> bool {
-    let alone = sample.purpose == Purpose::MeasureAlone || sample.co_runners.len() <= 1;
-    alone && sample.whole_core && !sample.disturbed && sample.interval.0 * 4 >= quantum.0
+    let is_arranged = sample.purpose == Purpose::MeasureAlone && sample.interval.0 * 2 >= sample.planned.0;
+    let is_alone = sample.co_runners.len() <= 1 && sample.interval.0 * 4 >= quantum.0;
+    (is_arranged || is_alone) && sample.whole_core && !sample.disturbed
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counter::Counter;
     use crate::sample::{Counts, Usage};
     use crate::task::TaskId;
 
@@ -150,7 +206,7 @@ mod tests {
 
     #[test]
     fn quanta_before_the_first_estimate_are_rated_by_it() {
-        let mut progress = Progress::new(0.0);
+        let mut progress = Progress::new(0.0, 1);
         progress.add(&sample(200, 500, Purpose::Run), Q);
         assert_eq!((progress.total(), progress.basis()), (1.0, ProgressBasis::Provisional));
         progress.add(&sample(100, 1_000, Purpose::MeasureAlone), Q);
@@ -168,7 +224,7 @@ mod tests {
         let mut shared = sample(100, 1_000, Purpose::MeasureAlone);
         shared.whole_core = false;
         for bad in [disturbed, shared, sample(49, 1_000, Purpose::MeasureAlone), sample(200, 1_000, Purpose::Run)] {
-            let mut progress = Progress::new(0.0);
+            let mut progress = Progress::new(0.0, 1);
             progress.add(&bad, Q);
             assert_eq!(progress.solo_ipc(), Reading::Absent(Absence::NoSoloEstimate));
         }
@@ -176,7 +232,7 @@ mod tests {
 
     #[test]
     fn without_counters_cpu_time_counts() {
-        let mut progress = Progress::new(3.0);
+        let mut progress = Progress::new(3.0, 1);
         let mut sample = sample(200, 0, Purpose::Run);
         sample.counts = Counts::absent(Absence::NoCounters);
         sample.cpu_time = Reading::Value(Nanos::from_ms(150));
@@ -184,5 +240,70 @@ mod tests {
         assert_eq!((progress.total(), progress.earned()), (3.75, 0.75));
         assert_eq!(progress.basis(), ProgressBasis::CpuTime);
         assert_eq!(progress.solo_ipc(), Reading::Absent(Absence::NoCounters));
+    }
+
+    #[test]
+    fn an_interval_is_worth_at_most_its_own_time() {
+        let mut progress = Progress::new(0.0, 1);
+        // Two phases, one of twenty times the IPC of the other; the slow one is measured alone.
+        for ipc in [2_000, 100, 2_000] {
+            progress.add(&sample(200, ipc, Purpose::Run), Q);
+        }
+        progress.add(&sample(200, 100, Purpose::MeasureAlone), Q);
+        assert_eq!(progress.total(), 4.0, "undisturbed all the time, and no more than that");
+        progress.add(&sample(200, 2_000, Purpose::Run), Q);
+        assert_eq!(progress.total(), 5.0);
+        // Slowed down in the slow phase.
+        progress.add(&sample(200, 25, Purpose::Run), Q);
+        assert_eq!(progress.total(), 5.25);
+    }
+
+    #[test]
+    fn where_the_kernel_time_shares_only_what_was_executed_counts() {
+        // Half of the CPU, as fast as alone: half of a quantum's worth.
+        let mut shared = sample(200, 500, Purpose::Run);
+        shared.cpu_time = Reading::Value(Nanos::from_ms(100));
+        shared.cpus = "0-11".parse().unwrap();
+        let mut progress = Progress::new(0.0, 1);
+        progress.add(&sample(200, 1_000, Purpose::MeasureAlone), Q);
+        progress.add(&shared, Q);
+        assert_eq!(progress.total(), 1.5);
+        // Without counters as well, and whatever the mask.
+        shared.counts = Counts::absent(Absence::NoCounters);
+        let mut uncounted = Progress::new(0.0, 1);
+        uncounted.add(&shared, Q);
+        assert_eq!(uncounted.total(), 0.5);
+        // A gang of two that had one CPU's worth of time.
+        let mut gang = Progress::new(0.0, 2);
+        gang.add(&shared, Q);
+        assert_eq!(gang.total(), 0.25);
+    }
+
+    #[test]
+    fn a_glitch_of_the_counters_is_forgotten() {
+        let mut progress = Progress::new(0.0, 1);
+        let mut glitch = sample(200, 1_000, Purpose::Run);
+        glitch.counts[Counter::Instructions] = Reading::Absent(Absence::WentBackwards);
+        progress.add(&glitch, Q);
+        assert_eq!(progress.solo_ipc(), Reading::Absent(Absence::WentBackwards));
+        progress.add(&sample(200, 500, Purpose::Run), Q);
+        assert_eq!(progress.solo_ipc(), Reading::Absent(Absence::NoSoloEstimate), "it can be measured again");
+        progress.add(&sample(200, 1_000, Purpose::MeasureAlone), Q);
+        progress.add(&sample(200, 1_000, Purpose::Run), Q);
+        assert_eq!((progress.total(), progress.basis()), (3.5, ProgressBasis::Ipc));
+    }
+
+    #[test]
+    fn a_short_measurement_counts_when_it_was_meant_to_be_short() {
+        let mut short = sample(10, 1_000, Purpose::MeasureAlone);
+        short.planned = Nanos::from_ms(10);
+        let mut progress = Progress::new(0.0, 1);
+        progress.add(&short, Q);
+        assert_eq!(progress.solo_ipc(), Reading::Value(1.0));
+        // Cut to less than half, it does not.
+        short.interval = Nanos::from_ms(4);
+        let mut progress = Progress::new(0.0, 1);
+        progress.add(&short, Q);
+        assert!(!progress.solo_ipc().is_value());
     }
 }

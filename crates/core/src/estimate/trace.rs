@@ -1,7 +1,7 @@
 //! Progress against a trace of a solo run: Eq. 1 of Perf&Fair with the IPC that the task would have had alone over the
-//! very instructions that it executed, as its Oracle has it.
+//! very instructions that it executed, as its Oracle has it. Intervals count by their CPU time.
 
-use super::progress::{run_quanta, used_quanta};
+use super::progress::used_quanta;
 use crate::counter::Counter;
 use crate::sample::Sample;
 use crate::solo_trace::SoloTrace;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct TraceProgress {
     trace: Arc<SoloTrace>,
+    /// CPUs that the task needs at once.
+    width: u32,
     start: f64,
     done: f64,
     /// Instructions executed since the task's start.
@@ -20,8 +22,8 @@ pub(super) struct TraceProgress {
 }
 
 impl TraceProgress {
-    pub(super) fn new(trace: Arc<SoloTrace>, start: f64) -> TraceProgress {
-        TraceProgress { trace, start, done: 0.0, position: 0, lost: None }
+    pub(super) fn new(trace: Arc<SoloTrace>, start: f64, width: u32) -> TraceProgress {
+        TraceProgress { trace, width, start, done: 0.0, position: 0, lost: None }
     }
 
     /// Takes in one interval; the IPC that the task would have had in it alone.
@@ -32,7 +34,7 @@ impl TraceProgress {
             let alone = self.trace.ipc_over(self.position, end);
             self.position = end;
             if let Reading::Value(ipc) = counts.1 {
-                self.done += ipc / alone * run_quanta(sample, quantum);
+                self.done += ipc / alone * used_quanta(sample, quantum, self.width);
                 return Reading::Value(alone);
             }
             if counts.1.absence() == Some(Absence::NotYetMeasured) {
@@ -43,7 +45,7 @@ impl TraceProgress {
         // From a gap on nobody knows where in its trace the task is: as if nothing slowed it.
         let why = counts.0.absence().or(counts.1.absence()).unwrap_or(Absence::CountersLost);
         let why = *self.lost.get_or_insert(why);
-        self.done += used_quanta(sample, quantum);
+        self.done += used_quanta(sample, quantum, self.width);
         Reading::Absent(why)
     }
 
@@ -95,20 +97,20 @@ mod tests {
     fn each_interval_counts_against_the_trace_at_its_own_place() {
         // Alone 100 cycles for each 100 instructions, then 400.
         let trace = Arc::new(SoloTrace::new(vec![(100, 1.0), (200, 0.25)]).unwrap());
-        let mut progress = TraceProgress::new(trace, 5.0);
+        let mut progress = TraceProgress::new(trace, 5.0, 1);
         assert_eq!(progress.add(&sample(200, 100), Q), Reading::Value(1.0));
-        assert_eq!((progress.earned(), progress.total()), (0.5, 5.5));
+        assert_eq!((progress.earned(), progress.total()), (0.375, 5.375), "half as fast, for 150 of 200 ms");
         // Half as many instructions in as many cycles, and yet undisturbed.
         assert_eq!(progress.add(&sample(200, 50), Q), Reading::Value(0.25));
-        assert_eq!(progress.earned(), 1.5);
+        assert_eq!(progress.earned(), 1.125);
         assert_eq!(progress.add(&sample(0, 0), Q), Reading::Value(0.25));
-        assert_eq!((progress.earned(), progress.is_whole()), (1.5, true));
+        assert_eq!((progress.earned(), progress.is_whole()), (1.125, true));
     }
 
     #[test]
     fn after_a_gap_its_place_is_unknown_and_cpu_time_counts() {
         let trace = Arc::new(SoloTrace::new(vec![(100, 1.0)]).unwrap());
-        let mut progress = TraceProgress::new(trace, 0.0);
+        let mut progress = TraceProgress::new(trace, 0.0, 1);
         let mut gap = sample(0, 0);
         gap.counts = Counts::absent(Absence::CountersLost);
         assert_eq!(progress.add(&gap, Q), Reading::Absent(Absence::CountersLost));

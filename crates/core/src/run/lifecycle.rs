@@ -6,7 +6,8 @@ use super::error::RunError;
 use super::recorder::{EndedBy, Warning};
 use super::state::{Drain, Loop};
 use super::task_record::TaskRecord;
-use crate::estimate::TaskEstimator;
+use crate::estimate::{Start, TaskEstimator};
+use crate::placement::Placement;
 use crate::snapshot::{TaskView, Trigger};
 use crate::task::{Exit, TaskId};
 use crate::units::{Nanos, Reading};
@@ -33,9 +34,12 @@ impl<B: Backend> Loop<'_, B> {
             let least = |of: fn(&TaskView) -> Reading<f64>| {
                 self.snap.tasks.iter().filter_map(|task| of(task).value()).reduce(f64::min).unwrap_or(0.0)
             };
-            let late = (least(|task| task.estimates.progress), least(|task| task.estimates.trace_progress));
+            let start = Start {
+                progress: least(|task| task.estimates.progress),
+                trace_progress: least(|task| task.estimates.trace_progress),
+            };
             let record = &mut self.records[id.0 as usize];
-            record.estimator = TaskEstimator::new(self.config.quantum, late.0).with_trace(&record.spec.solo, late.1);
+            record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
             let view = TaskView {
                 // A task that is started again arrives again; the first time it may have queued since it arrived.
                 arrived: if record.first.is_some() { now } else { record.spec.arrives },
@@ -56,22 +60,7 @@ impl<B: Backend> Loop<'_, B> {
     ) -> Result<(), RunError<B::Error>> {
         match event {
             Event::Ended { task, exit } => self.end(now, task, exit, triggers),
-            Event::Slept(id) | Event::Woke(id) => {
-                if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
-                    let woke = event == Event::Woke(id);
-                    let task = &mut self.snap.tasks[pos];
-                    // If the task was frozen since, this event is out of date: see `Change::Stop` in `commit`.
-                    let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
-                    task.asleep = !woke && !frozen;
-                    if woke {
-                        if !frozen {
-                            // Time asleep does not count as waiting.
-                            task.waiting_since = now;
-                        }
-                        triggers.push(Trigger::Woke(id));
-                    }
-                }
-            }
+            Event::Slept(id) | Event::Woke(id) => self.take_nap(now, id, event == Event::Woke(id), triggers),
             Event::MachineChanged => self.change_machine(triggers),
             Event::PlanAdopted { generation } => self.plan_adopted(now, generation),
             Event::PlanRefused { generation, why } => {
@@ -88,6 +77,36 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         Ok(())
+    }
+
+    /// Notes that a task fell asleep, or woke. When one falls asleep the load on the memory bus falls; that is worth a
+    /// decision where a CPU idles and a task waits.
+    fn take_nap(&mut self, now: Nanos, id: TaskId, woke: bool, triggers: &mut Vec<Trigger>) {
+        let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) else { return };
+        let task = &mut self.snap.tasks[pos];
+        // A started task without a place was frozen since: this event is out of date, and the task counts as waiting.
+        let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
+        let was_awake = !std::mem::replace(&mut task.asleep, !woke && !frozen);
+        if woke {
+            if !frozen {
+                // Time asleep does not count as waiting.
+                task.waiting_since = now;
+            }
+            triggers.push(Trigger::Woke(id));
+        } else if was_awake && !frozen && self.some_cpu_idles() && self.some_task_waits() {
+            triggers.push(Trigger::LoadFell);
+        }
+    }
+
+    fn some_cpu_idles(&self) -> bool {
+        let machine = &*self.snap.machine;
+        let placements = || self.snap.tasks.iter().filter_map(|task| Some(&task.running.as_ref()?.placement));
+        let taken: usize = placements().map(|placement| placement.cpus().len()).sum();
+        taken < machine.cpus.len() && placements().all(|placement| matches!(placement, Placement::Exclusive { .. }))
+    }
+
+    fn some_task_waits(&self) -> bool {
+        self.snap.tasks.iter().any(|task| task.running.is_none() && !task.asleep)
     }
 
     /// Takes over the machine's new set of CPUs. Tasks whose CPUs are gone are noted as displaced. All tasks are placed

@@ -1,7 +1,7 @@
 //! What the loop keeps of a task from before its arrival to after its end, besides the view that policies see.
 
 use super::recorder::TaskResult;
-use crate::estimate::TaskEstimator;
+use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Purpose;
 use crate::sample::Usage;
 use crate::snapshot::ProgressBasis;
@@ -55,8 +55,8 @@ impl TaskRecord {
     pub(super) fn new(spec: TaskSpec, quantum: Nanos) -> TaskRecord {
         let used = Usage::zero(spec.id);
         TaskRecord {
+            estimator: TaskEstimator::new(&spec, quantum, Start::default()),
             spec,
-            estimator: TaskEstimator::new(quantum, 0.0),
             interval: None,
             used,
             started: None,

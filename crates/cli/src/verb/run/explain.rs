@@ -4,7 +4,7 @@ use super::args::{Format, RunArgs};
 use super::plan::Plan;
 use super::platform::{Platform, View};
 use crate::input::Command;
-use cosched_core::{Actuation, Change, Nanos, Snapshot, TaskEstimator, TaskId, TaskView, Trigger};
+use cosched_core::{Actuation, Change, Nanos, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger};
 use cosched_report::{shortfall_text, wait_text};
 use std::io::Write as _;
 
@@ -12,7 +12,7 @@ use std::io::Write as _;
 fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
     let live = plan.specs.iter().filter(|spec| spec.arrives == Nanos::ZERO).take(plan.config.jobs);
     let tasks = live.map(|spec| {
-        let estimator = TaskEstimator::new(plan.config.quantum, 0.0).with_trace(&spec.solo, 0.0);
+        let estimator = TaskEstimator::new(spec, plan.config.quantum, Start::default());
         TaskView::arriving(spec, Nanos::ZERO, estimator.initial(&spec.solo))
     });
     Snapshot {
