@@ -5,6 +5,7 @@ mod random;
 use cosched_core::*;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, prop_assume, proptest};
 use random::*;
+use std::collections::BTreeSet;
 
 fn is_whole_core(placement: &Placement) -> bool {
     matches!(placement, Placement::Exclusive { whole_core: true, .. })
@@ -168,6 +169,9 @@ proptest! {
                 task.waiting_since = snap.now - Nanos(at);
             }
         }
+        // Equal waits would be told apart by the numbers.
+        let waits: BTreeSet<Nanos> = snap.tasks.iter().map(|task| task.waiting_since).collect();
+        prop_assume!(waits.len() == snap.tasks.len());
         // The same tasks with other numbers, so that they are listed in another order.
         let count = snap.tasks.len();
         prop_assume!(count > 1);

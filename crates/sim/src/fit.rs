@@ -27,8 +27,7 @@ pub struct MachineFit {
     pub mu_trans_per_us: f64,
     /// Copies of the micro-benchmark that reached this rate.
     pub copies: usize,
-    /// Power of one memory domain by its active cores (EFS, Eq. 25). The machine's idle power is shared evenly among
-    /// its domains (ours).
+    /// Power of the machine by the active cores of one memory domain, with no core of another domain active (EFS, Eq. 25).
     pub power: PowerFit,
     /// Cores of one memory domain, and so the number of steps that were measured.
     pub cores: usize,
@@ -175,14 +174,12 @@ fn fit_power(
     };
     let Some(any) = programs.first() else { return Ok((power::fit(&[])?, cores)) };
     let idle = watts(any, 0);
-    let share = idle / whole.memory_domains.len() as f64;
-    let mut points = vec![PowerPoint { active: 0, watts: share }];
+    let mut points = vec![PowerPoint { active: 0, watts: idle }];
     let mut numbers = vec![1, 2, cores];
     numbers.retain(|&copies| copies <= cores);
     numbers.dedup();
     for active in numbers {
-        points
-            .extend(programs.iter().map(|program| PowerPoint { active, watts: watts(program, active) - idle + share }));
+        points.extend(programs.iter().map(|program| PowerPoint { active, watts: watts(program, active) }));
     }
     Ok((power::fit(&points)?, cores))
 }

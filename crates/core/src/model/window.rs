@@ -13,6 +13,32 @@
 use super::error::{ModelError, check_share};
 use std::num::NonZeroU64;
 
+/// A demand and how far it can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    /// Solo utilisation, from 0 to 1.
+    pub demand: f64,
+    /// Weight from 0 to 1, of meaning only beside that of another.
+    pub weight: f64,
+}
+
+impl Evidence {
+    /// A demand that was measured at a total utilisation `U` of the bus with the free share `D`: weight `(D / U)^2`, at most
+    /// 1 (ours). Eq. 9 divides by `D`, so that the same error of a count moves the odds of the demand `U / D` times as far:
+    /// what was measured alone tells more than what was measured in a crowd.
+    ///
+    /// ```
+    /// use cosched_core::model::window::Evidence;
+    /// assert_eq!(Evidence::measured(0.4, 0.5, 0.5).weight, 1.0);
+    /// assert_eq!(Evidence::measured(0.4, 0.8, 0.2).weight, 0.0625);
+    /// ```
+    #[must_use]
+    pub fn measured(demand: f64, total: f64, free: f64) -> Self {
+        let weight = if total > 0.0 { (free / total) * (free / total) } else { 1.0 };
+        Self { demand, weight: weight.clamp(0.0, 1.0) }
+    }
+}
+
 /// The predictor of EFS, Eq. 20. It is plain data and keeps no history: the caller keeps `B` with each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
@@ -77,6 +103,37 @@ impl Window {
         let (dt, rest, t0) = (dt_ns as f64, (t0_ns - dt_ns) as f64, t0_ns as f64);
         // Rounding must not carry the mean outside the range of its two terms.
         Ok(((measured * dt + previous * rest) / t0).clamp(previous.min(measured), previous.max(measured)))
+    }
+
+    /// The same for demands that are not equally well known (ours): `B' = (b w dt + B W (t0 - dt)) / (w dt + W (t0 - dt))`,
+    /// and the weight of `B'` is the mean of both over the window, so that good evidence fades within some windows. With
+    /// equal weights this is Eq. 20.
+    ///
+    /// ```
+    /// use cosched_core::model::window::{Evidence, Window};
+    /// let alone = Evidence { demand: 0.9, weight: 1.0 };
+    /// let crowded = Evidence { demand: 0.3, weight: 0.01 };
+    /// // Half a window in a crowd hardly moves what was measured alone.
+    /// let next = Window::KERNEL.next_weighted(alone, crowded, 500_000)?;
+    /// assert!((next.demand - 0.894).abs() < 0.001 && (next.weight - 0.505).abs() < 1e-9);
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ModelError::OutOfRange`] for a demand that is negative, above 1 or not a number.
+    pub fn next_weighted(&self, previous: Evidence, measured: Evidence, dt_ns: u64) -> Result<Evidence, ModelError> {
+        check_share("predicted solo utilisation", previous.demand)?;
+        check_share("solo utilisation", measured.demand)?;
+        let t0_ns = self.t0_ns.get();
+        let share = dt_ns.min(t0_ns) as f64 / t0_ns as f64;
+        let (new, old) = (measured.weight * share, previous.weight * (1.0 - share));
+        if new + old == 0.0 {
+            return Ok(measured);
+        }
+        let (least, most) = (previous.demand.min(measured.demand), previous.demand.max(measured.demand));
+        // Rounding must not carry the mean outside the range of its two terms.
+        let demand = ((measured.demand * new + previous.demand * old) / (new + old)).clamp(least, most);
+        Ok(Evidence { demand, weight: new + old })
     }
 }
 

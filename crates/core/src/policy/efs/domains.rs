@@ -1,6 +1,6 @@
 //! Admission: may one more task run beside those that do (EFS, Eqs. 15 and 16)?
 //!
-//! Each memory domain is judged by itself: it has one bus and the power of its active cores (ours). A gang counts
+//! Each memory domain has one bus, and its active cores cost power; P_0 counts once for the machine (ours). A gang counts
 //! as so many tasks as it has CPUs.
 
 use super::settings::Settings;
@@ -14,8 +14,9 @@ struct Domain {
     load: BusLoad,
     /// Cores on which something runs.
     active: usize,
-    /// Highest classes that fit now, by the number of tasks and of cores that they wake.
+    /// Highest classes that fit, by the number of tasks and of cores that they wake, as of so many changes.
     limits: Vec<(Joining, Option<DemandClass>)>,
+    limits_of: u64,
     throughput: Option<f64>,
 }
 
@@ -36,15 +37,17 @@ pub(super) struct Domains<'a> {
     on_core: Vec<u32>,
     /// The most CPUs of a core.
     threads: usize,
+    /// Tasks that were added or removed so far.
+    changes: u64,
 }
 
 impl<'a> Domains<'a> {
     /// With nothing running.
     pub(super) fn new(settings: &'a Settings, table: &'a AdmissionTable, machine: &'a Machine) -> Domains<'a> {
-        let domain = || Domain { load: BusLoad::new(), active: 0, limits: Vec::new(), throughput: None };
+        let domain = || Domain { load: BusLoad::new(), active: 0, limits: Vec::new(), limits_of: 0, throughput: None };
         let domains = machine.memory_domains.iter().map(|_| domain()).collect();
         let threads = machine.cores.iter().map(CpuSet::len).max().unwrap_or(1);
-        Domains { settings, table, machine, domains, on_core: vec![0; machine.cores.len()], threads }
+        Domains { settings, table, machine, domains, on_core: vec![0; machine.cores.len()], threads, changes: 0 }
     }
 
     /// The domain of a CPU, given by its position.
@@ -81,9 +84,28 @@ impl<'a> Domains<'a> {
             let _ = domain.load.add(self.table, class);
             domain.active += usize::from(self.on_core[of.core] == 0);
             self.on_core[of.core] += 1;
-            domain.limits.clear();
             domain.throughput = None;
+            self.changes += 1;
         }
+    }
+
+    /// Takes a task off these CPUs, on which it was added with this class.
+    pub(super) fn remove(&mut self, class: DemandClass, cpus: &[usize]) {
+        for &cpu in cpus {
+            let of = &self.machine.cpus[cpu];
+            let domain = &mut self.domains[of.memory_domain];
+            // One that was added beyond the most that the table can hold was not counted.
+            let _ = domain.load.remove(self.table, class);
+            self.on_core[of.core] -= 1;
+            domain.active -= usize::from(self.on_core[of.core] == 0);
+            domain.throughput = None;
+            self.changes += 1;
+        }
+    }
+
+    /// How many tasks run on the core of a CPU, given by its position; those on several of its CPUs count for each.
+    pub(super) fn on_core(&self, cpu: usize) -> u32 {
+        self.on_core[self.machine.cpus[cpu].core]
     }
 
     /// Whether a task of this class may join, with so many waiting, itself included.
@@ -107,17 +129,17 @@ impl<'a> Domains<'a> {
         let milli = |class: DemandClass| (self.table.demand(class) * 1e3 + 0.5) as u32;
         let demand_milli = milli(class);
         let threshold_milli = self.limit(domain, joining).map_or(0, |limit| (self.table.demand(limit) * 1e3) as u32);
-        let throughput = self.throughput(domain);
-        let domain = &self.domains[domain];
-        let energy = |cores: usize, throughput: f64| {
-            energy_per_work(self.settings.power.watts(cores), throughput).map_or(u64::MAX, |j| (j * 1e3 + 0.5) as u64)
+        let (now, total) = (self.power(), self.total_throughput());
+        let energy = |watts: f64, throughput: f64| {
+            energy_per_work(watts, throughput).map_or(u64::MAX, |j| (j * 1e3 + 0.5) as u64)
         };
-        let with = domain.load.throughput_with(self.table, class, joining.tasks);
+        let own = self.throughput(domain);
+        let with = total - own + self.domains[domain].load.throughput_with(self.table, class, joining.tasks);
         WaitReason::BusFull {
             demand_milli,
             threshold_milli,
-            energy_with_mj: energy(domain.active + joining.cores as usize, with),
-            energy_without_mj: energy(domain.active, throughput),
+            energy_with_mj: energy(now + self.waking(domain, joining), with),
+            energy_without_mj: energy(now, total),
         }
     }
 
@@ -126,9 +148,32 @@ impl<'a> Domains<'a> {
         *domain.throughput.get_or_insert_with(|| domain.load.throughput(self.table))
     }
 
+    fn total_throughput(&mut self) -> f64 {
+        (0..self.domains.len()).map(|domain| self.throughput(domain)).sum()
+    }
+
+    /// Power of the machine in watts: P_0 once, and what the active cores of each memory domain add to it.
+    fn power(&self) -> f64 {
+        let idle = self.settings.power.watts(0);
+        let added = |domain: &Domain| self.settings.power.watts(domain.active) - idle;
+        idle + self.domains.iter().map(added).sum::<f64>()
+    }
+
+    /// What a task would add to it, in watts.
+    fn waking(&self, domain: usize, joining: Joining) -> f64 {
+        let active = self.domains[domain].active;
+        self.settings.power.watts(active + joining.cores as usize) - self.settings.power.watts(active)
+    }
+
     /// The highest class that may join; `None` when nothing may.
     fn limit(&mut self, domain: usize, joining: Joining) -> Option<DemandClass> {
-        if let Some(&(_, limit)) = self.domains[domain].limits.iter().find(|(known, _)| *known == joining) {
+        let changes = self.changes;
+        let known = &mut self.domains[domain];
+        if known.limits_of != changes {
+            known.limits.clear();
+            known.limits_of = changes;
+        }
+        if let Some(&(_, limit)) = known.limits.iter().find(|(known, _)| *known == joining) {
             return limit;
         }
         let limit = self.find_limit(domain, joining);
@@ -137,18 +182,20 @@ impl<'a> Domains<'a> {
     }
 
     fn find_limit(&mut self, domain: usize, joining: Joining) -> Option<DemandClass> {
-        if self.domains[domain].load.tasks() == 0 {
+        let (own, total) = (self.throughput(domain), self.total_throughput());
+        if total == 0.0 {
             return Some(DemandClass::HIGHEST);
         }
-        let (power, active) = (&self.settings.power, self.domains[domain].active);
-        let gain = self.settings.objective.gain(power.watts(active), power.watts(active + joining.cores as usize));
+        let now = self.power();
         // Power with an active core is above 0, so there is a gain.
-        let Ok(gain) = gain else { return None };
-        if joining.tasks == 1 {
-            return Gain::of(gain).ok().and_then(|gain| self.table.ceiling(&self.domains[domain].load, gain));
-        }
-        let needed = self.throughput(domain) * gain;
+        let gain = self.settings.objective.gain(now, now + self.waking(domain, joining)).ok()?;
+        // The other domains go on as they are: this one must make up for all that is needed.
+        let needed = total * gain - (total - own);
         let load = &self.domains[domain].load;
+        if joining.tasks == 1 && own > 0.0 {
+            let gain = if own == total { gain } else { (needed / own).max(0.0) };
+            return Gain::of(gain).ok().and_then(|gain| self.table.ceiling(load, gain));
+        }
         let fits = |class: DemandClass| load.throughput_with(self.table, class, joining.tasks) >= needed;
         // Throughput falls with demand: the last class that fits.
         let (mut below, mut above) = (-1, i32::from(DemandClass::HIGHEST.number()) + 1);

@@ -4,6 +4,7 @@
 use super::settings::Settings;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::bus::solo_utilisation;
+use crate::model::window::Evidence;
 use crate::policy::QuantumEnd;
 use crate::snapshot::{Snapshot, TaskView, Trigger};
 use crate::task::TaskId;
@@ -31,6 +32,8 @@ pub(super) struct Known {
     pub(super) vruntime: i64,
     /// Predicted solo demand on the bus, for each of its CPUs (EFS, Eq. 20).
     demand: u32,
+    /// How far it can be trusted, in the same units.
+    weight: u32,
     /// The class of that demand.
     class: u16,
     /// The class as it was published last; none was for a number beyond all classes.
@@ -49,6 +52,7 @@ impl Known {
             home: NOWHERE,
             vruntime: 0,
             demand: UNKNOWN,
+            weight: 0,
             class: 0,
             published: u16::MAX,
             executed: 0,
@@ -68,9 +72,14 @@ impl Known {
         DemandClass::from_number(self.class).unwrap_or(DemandClass::HIGHEST)
     }
 
+    fn evidence(&self) -> Evidence {
+        Evidence { demand: self.demand(), weight: f64::from(self.weight) / DEMAND_ONE }
+    }
+
     /// Takes a new prediction.
-    pub(super) fn predict(&mut self, table: &AdmissionTable, demand: f64) {
-        self.demand = (demand * DEMAND_ONE + 0.5) as u32;
+    pub(super) fn predict(&mut self, table: &AdmissionTable, evidence: Evidence) {
+        self.demand = (evidence.demand * DEMAND_ONE + 0.5) as u32;
+        self.weight = (evidence.weight * DEMAND_ONE + 0.5) as u32;
         self.class = table.class_of(self.demand()).unwrap_or(DemandClass::HIGHEST).number();
     }
 
@@ -167,8 +176,10 @@ impl State {
             let share = (used / f64::from(task.cpus.max(1))).min(1.0);
             let free = (1.0 - total).max(LEAST_FREE);
             let Ok(demand) = solo_utilisation(share, free) else { continue };
-            let before = if known.is_unknown() { demand } else { known.demand() };
-            known.predict(table, settings.window.next(before, demand, interval.0).unwrap_or(demand));
+            let measured = Evidence::measured(demand, 1.0 - free, free);
+            // A first guess is no evidence: what is measured first takes its place.
+            let before = if first { measured } else { known.evidence() };
+            known.predict(table, settings.window.next_weighted(before, measured, interval.0).unwrap_or(measured));
         }
     }
 }

@@ -9,24 +9,28 @@
 //!   the weight of the nice value. Time asleep is not charged, so that who wakes comes first, but for a period at most.
 //!   Queues are balanced by weight, and a CPU that finds nothing for itself takes what waits for others. See `queues`.
 //! - **Admission.** A free CPU takes the first of its queue whose demand is at most the threshold beside what runs
-//!   already (Eq. 16); if none is, it idles. When a task ends, idle CPUs look again. See `domains` and `turn`.
+//!   already (Eq. 16); if none is, it idles. When a task ends or falls asleep, idle CPUs look again. See `domains` and
+//!   `turn`.
 //! - **Starvation.** The longest starved task runs at once whatever the load, for a slice as long as its lag, at most
 //!   a period (section 4.3); all others are judged again beside it. See `starved`.
 //!
 //! # Ours
 //!
-//! EFS runs in the kernel and decides on each CPU for itself. Here all CPUs are decided on at common instants, so that
-//! what ran together was also measured over the same interval, as Eq. 9 wants it. Among CPUs the one comes first whose
-//! first task has waited longest: tasks that exclude each other take turns, a slice each, and rarely starve. A slice is
-//! the CPU's period (Eq. 21), of which a quantum is the least, times the task's part of its queue's weight; the next
+//! EFS runs in the kernel and decides on each CPU when that CPU is free. Here all CPUs are decided on at common instants,
+//! so that what ran together was also measured over the same interval, as Eq. 9 needs it. As in the paper, one CPU is
+//! decided on after another, beside what the others run: a CPU that has not had its turn counts with the task that ran
+//! there. The CPU whose first task has waited longest comes first; among those whose first task runs, the one that has
+//! run longest. So a task that runs goes on while it fits, and tasks that exclude each other take turns by starving. A
+//! slice is the CPU's period (Eq. 21), which is at least a quantum, times the task's part of its queue's weight. The next
 //! common instant is the end of the shortest slice, between the least slice (4/18 of a quantum) and a quantum.
 //!
-//! As long as a first guess keeps somebody waiting, and when somebody wakes who waits or does not fit, the next instant
-//! comes after a least slice. Each memory domain has its own bus and power; cores count, not their threads, so that a
-//! second task on a core costs no power: an idle core is woken for as many tasks as it has CPUs and as wait, if not for
-//! one, and nobody shares a core while another is worth waking. A gang counts as so many tasks as it has CPUs, and needs
-//! all of them at once. With the objective `throughput` a task that
-//! does not fit comes after all that do, and runs before a CPU idles.
+//! While a first guess keeps a task waiting, and when a task wakes that waits or does not fit, the next instant comes after
+//! a least slice. Demands that were measured beside others weigh less than those that were measured alone, by the square
+//! of what was free of the bus over what was used: the error of Eq. 9 grows as that falls. Each memory domain has its own
+//! bus; its active cores add to the machine's power, and P_0 counts once. Cores count, not their threads, so that a second
+//! task on a core costs no power: an idle core is woken for as many tasks as it has CPUs and as wait, if not for one, and
+//! no task shares a core while another core is worth waking. A gang counts as so many tasks as it has CPUs, and needs
+//! all of them at once.
 //!
 //! Between two such instants free CPUs are filled, and what runs stays, as under all policies here. The overdue come
 //! first, as under all policies, whether they fit or not.
@@ -55,7 +59,7 @@
 //! starved slice is in force. A slice is at most P long and a full round comes when it ends, so that the first turn
 //! comes within P, and after each turn another one within P. In each turn a task starts that has waited at least as
 //! long as ours: the longest overdue, and where nobody is overdue the longest starved, for it is tried before all
-//! others, when all CPUs are free. Who has started waits anew, and so not longer than ours; hence at most n - 1 turns
+//! others, and takes the place of whoever runs there. Who has started waits anew, and so not longer than ours; hence at most n - 1 turns
 //! go to others, and ours comes within n P. This n P is t_max of Eq. 24.
 //!
 //! This holds for gangs and masks as well. CPUs of tasks that can't be stopped count for nobody else: who finds no

@@ -3,7 +3,7 @@
 use super::known::{Known, NOWHERE};
 use super::settings::Settings;
 use crate::model::admission_table::AdmissionTable;
-use crate::model::window::Window;
+use crate::model::window::{Evidence, Window};
 use crate::policy::round::Round;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::topology::Machine;
@@ -169,7 +169,8 @@ impl Queues {
             }
             known.home = home as u32;
             if known.is_unknown() {
-                known.predict(table, Window::initial(cores[machine.cpus[home].memory_domain]));
+                let demand = Window::initial(cores[machine.cpus[home].memory_domain]);
+                known.predict(table, Evidence { demand, weight: 0.0 });
             }
             if competes(task) && !known.woke {
                 self.count(known, settings.weight(task.nice));

@@ -14,7 +14,7 @@ const OBJECTIVE: ParamSpec = ParamSpec {
     name: "objective",
     kind: ParamKind::Choice(&["energy", "edp", "throughput"]),
     about: "what one more job must not make worse: energy per work (EFS), energy-delay product per work, or throughput, \
-            which leaves no CPU idle",
+            which leaves a CPU idle only where one more job would take more from the others than it does",
 };
 const QUANTUM: ParamSpec = number(
     "quantum_s",
@@ -43,7 +43,7 @@ const P1: ParamSpec = number(
     22.6,
     0.001,
     1e6,
-    "what the first active core adds, in watts; 22.6 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
+    "what the first active core of a memory domain adds, in watts; 22.6 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
 );
 const P2: ParamSpec = number(
     "p2_w",
@@ -61,10 +61,10 @@ const P_MORE: ParamSpec = number(
 );
 const WINDOW: ParamSpec = number(
     "window_quanta",
-    0.1,
+    2.0,
     0.0,
     1e3,
-    "how much of the past the predicted demand remembers, in quanta; in EFS 1 ms, which is a tenth of a quantum here",
+    "how much of the past the predicted demand remembers, in quanta; 1 ms in EFS, whose kernel decides more often; 2 is ours",
 );
 const C_LOCAL: ParamSpec = number(
     "c_local",

@@ -22,6 +22,8 @@ pub(super) struct Turn<'a> {
     queues: Queues,
     domains: Domains<'a>,
     free: Vec<bool>,
+    /// In a full round, who sits on each CPU that has not been decided on yet: the others are judged beside them.
+    incumbents: Vec<Option<u32>>,
     /// Free CPUs of each domain: those on cores where something runs, and those on idle ones.
     free_of: Vec<[u32; 2]>,
     /// A gang that was refused since something was chosen last: its CPUs, its class, and how it was judged.
@@ -80,7 +82,21 @@ impl<'a> Turn<'a> {
                 }
             }
         }
-        let free: Vec<bool> = machine.cpus.iter().map(|cpu| round.is_free(cpu.id)).collect();
+        let mut free: Vec<bool> = machine.cpus.iter().map(|cpu| round.is_free(cpu.id)).collect();
+        let mut incumbents = vec![None; machine.cpus.len()];
+        let sits = |task: &TaskView| round.full && !task.asleep && !task.stays(true);
+        for (ix, (task, known)) in snap.tasks.iter().zip(known.iter()).enumerate().filter(|(_, (task, _))| sits(task)) {
+            let Some(Placement::Exclusive { cpus, .. }) = task.running.as_ref().map(|running| &running.placement)
+            else {
+                continue;
+            };
+            let cpus: Vec<usize> = cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
+            // Who is in a starved slice, or beside a gang that is, was counted above.
+            if cpus.iter().all(|&cpu| free[cpu]) {
+                domains.add(known.class(), &cpus);
+                cpus.iter().for_each(|&cpu| (free[cpu], incumbents[cpu]) = (false, Some(ix as u32)));
+            }
+        }
         let mut free_of = vec![[0; 2]; machine.memory_domains.len()];
         for cpu in (0..free.len()).filter(|&cpu| free[cpu]) {
             free_of[domains.of(cpu)][usize::from(domains.core_is_idle(cpu))] += 1;
@@ -93,6 +109,7 @@ impl<'a> Turn<'a> {
             queues,
             domains,
             free,
+            incumbents,
             free_of,
             refused_gang: None,
             protect,
@@ -107,16 +124,16 @@ impl<'a> Turn<'a> {
     /// Gives out all free CPUs, or those that are worth it.
     pub(super) fn give_out(&mut self) {
         for position in 0..self.round.overdue() {
-            self.try_anywhere(self.round.order[position], Fit::NeedNot);
+            let ix = self.round.order[position];
+            self.make_room(ix);
+            self.try_anywhere(ix, Fit::NeedNot);
         }
         if self.round.full && !self.in_starved_slice() {
             self.run_starved();
         }
         self.run_queues();
-        self.run_rest(Fit::Must);
-        if self.settings.objective == Objective::Throughput {
-            self.run_rest(Fit::NeedNot);
-        }
+        (0..self.incumbents.len()).for_each(|cpu| self.vacate(cpu));
+        self.run_rest();
         self.keep_sleepers();
     }
 
@@ -136,36 +153,86 @@ impl<'a> Turn<'a> {
         let known = &self.known[ix as usize];
         let slice =
             self.settings.rule.slice_ns(self.queues.lag(known), u64::from(self.queues.tasks[known.home as usize]));
+        self.make_room(ix);
         if self.try_anywhere(ix, Fit::NeedNot) {
             self.starved = Some((ix, self.round.snap.now + Nanos(slice)));
         }
     }
 
-    /// Each free CPU takes the first of its queue that fits; the CPU whose first has waited longest comes first. A CPU on
-    /// whose core something runs comes after those of idle cores.
+    /// Takes whoever sits on a CPU off all of its CPUs, so that they can be given out.
+    fn vacate(&mut self, cpu: usize) {
+        let Some(ix) = self.incumbents[cpu] else { return };
+        let machine = &*self.round.snap.machine;
+        let class = self.known[ix as usize].class();
+        let cpus = self.round.task(ix).running.iter().flat_map(|running| running.placement.cpus().iter());
+        for cpu in cpus.filter_map(|cpu| machine.index_of(cpu)) {
+            self.incumbents[cpu] = None;
+            self.domains.remove(class, &[cpu]);
+            let domain = self.domains.of(cpu);
+            let is_idle = self.domains.core_is_idle(cpu);
+            if is_idle {
+                // The core's other free CPUs are those of an idle one now.
+                for sibling in machine.cores[machine.cpus[cpu].core].iter().filter_map(|cpu| machine.index_of(cpu)) {
+                    if self.free[sibling] {
+                        self.free_of[domain][0] -= 1;
+                        self.free_of[domain][1] += 1;
+                    }
+                }
+            }
+            self.free[cpu] = true;
+            self.free_of[domain][usize::from(is_idle)] += 1;
+        }
+    }
+
+    /// Vacates what a task needs that runs whether it fits or not: its home, or all CPUs for a gang.
+    fn make_room(&mut self, ix: u32) {
+        let task = self.round.task(ix);
+        let home = self.known[ix as usize].home as usize;
+        let all = 0..self.incumbents.len();
+        if task.cpus > 1 {
+            all.for_each(|cpu| self.vacate(cpu));
+        } else if !all.clone().any(|cpu| self.free[cpu] && self.may_use(task, cpu)) {
+            let near = all.clone().map(|step| (home + step) % all.len());
+            let taken = near.filter(|&cpu| self.incumbents[cpu].is_some() && self.may_use(task, cpu)).next();
+            taken.into_iter().for_each(|cpu| self.vacate(cpu));
+        }
+    }
+
+    /// Each CPU takes the first of its queue that fits beside what runs on the others; the CPU whose first has waited
+    /// longest comes first. A CPU on whose core something else runs comes after those of idle cores.
+    ///
+    /// In a full round a CPU that has not had its turn still counts with the task that runs there (EFS, section 4.2: each
+    /// CPU decides for itself, beside what the others run). So a task keeps running until one before it in its own queue
+    /// fits, or until it no longer fits itself, and tasks that exclude each other take turns by starving.
     fn run_queues(&mut self) {
         let first = |turn: &Turn<'_>, cpu: usize| {
             turn.queues.members(cpu).map(|position| turn.queues.member(position)).find(|&ix| turn.round.is_open(ix))
         };
-        let mut turns: Vec<(Nanos, u32, u32)> = Vec::new();
+        let mut turns: Vec<(Nanos, Nanos, u32, u32)> = Vec::new();
         for cpu in 0..self.free.len() {
-            if self.free[cpu]
+            if (self.free[cpu] || self.incumbents[cpu].is_some())
                 && let Some(ix) = first(self, cpu)
             {
-                turns.push((self.round.task(ix).waiting_since, ix, cpu as u32));
+                // Of those who run, the one that has run longest is judged first: it gives way to who was starved.
+                let sits = self.incumbents[cpu].and_then(|ix| self.round.task(ix).running.as_ref());
+                let since = sits.map_or(Nanos::ZERO, |running| running.since);
+                turns.push((self.round.task(ix).waiting_since, since, ix, cpu as u32));
             }
         }
         turns.sort_unstable();
         let mut busy_cores: Vec<usize> = Vec::new();
-        for (_, _, cpu) in turns {
+        for (_, _, _, cpu) in turns {
             let cpu = cpu as usize;
-            if self.domains.core_is_idle(cpu) {
+            let own = u32::from(self.incumbents[cpu].is_some());
+            if self.domains.on_core(cpu) == own {
+                self.vacate(cpu);
                 self.run_queue(cpu);
             } else {
                 busy_cores.push(cpu);
             }
         }
         for cpu in busy_cores {
+            self.vacate(cpu);
             self.run_queue(cpu);
         }
     }
@@ -195,14 +262,14 @@ impl<'a> Turn<'a> {
     }
 
     /// CPUs whose own queue has nothing that fits take what waits for others, the longest waiting first.
-    fn run_rest(&mut self, fit: Fit) {
+    fn run_rest(&mut self) {
         for position in 0..self.round.order.len() {
             if self.round.left() == 0 {
                 return;
             }
             let ix = self.round.order[position];
             if self.round.is_open(ix) {
-                self.try_anywhere(ix, fit);
+                self.try_anywhere(ix, Fit::Must);
             }
         }
     }
@@ -213,6 +280,7 @@ impl<'a> Turn<'a> {
         if task.cpus > self.round.left() {
             return false;
         }
+        self.leave(ix);
         let home = self.known[ix as usize].home as usize;
         if task.cpus > 1 {
             return self.try_gang(ix, home, fit);
@@ -238,6 +306,17 @@ impl<'a> Turn<'a> {
             }
         }
         false
+    }
+
+    /// Takes a task off the CPUs that it still sits on: it is judged beside the others, not beside itself.
+    fn leave(&mut self, ix: u32) {
+        let running = self.round.task(ix).running.as_ref();
+        let first = running.and_then(|running| running.placement.cpus().first());
+        if let Some(cpu) = first.and_then(|cpu| self.round.snap.machine.index_of(cpu))
+            && self.incumbents[cpu] == Some(ix)
+        {
+            self.vacate(cpu);
+        }
     }
 
     /// A free CPU of a domain that a task may use, on an idle core or on one where something runs; from its home on.
@@ -294,6 +373,7 @@ impl<'a> Turn<'a> {
 
     /// Runs a task on these free CPUs, if it fits or need not.
     fn try_on(&mut self, ix: u32, cpus: &[usize], fit: Fit) -> bool {
+        self.leave(ix);
         if fit == Fit::Must {
             // A gang across domains is judged where it begins.
             let class = self.known[ix as usize].class();
