@@ -92,9 +92,9 @@ impl PowerModel {
 /// throughput it is infinite.
 ///
 /// ```
-/// use cosched_core::model::power::energy_per_work; // Four undisturbed tasks on the machine of EFS, Eq. 25 cost less
-/// each than one alone, because they share the 26.6 W. assert!(energy_per_work(85.8, 4.0)? < energy_per_work(49.2,
-/// 1.0)?);
+/// use cosched_core::model::power::energy_per_work;
+/// // Four undisturbed tasks on the machine of EFS, Eq. 25 cost less each than one alone, as they share the 26.6 W.
+/// assert!(energy_per_work(85.8, 4.0)? < energy_per_work(49.2, 1.0)?);
 /// # Ok::<(), cosched_core::model::ModelError>(())
 /// ```
 ///
