@@ -84,6 +84,6 @@ pub(crate) trait Fixture {
 pub(crate) fn needs<B: Backend>(backend: &B, capability: Capability) -> Outcome {
     match backend.capabilities().why_missing(capability) {
         None => Ok(()),
-        Some(why) => Err(Skip(format!("{} can't be had: {why}", capability.text()))),
+        Some(why) => Err(Skip(format!("{} is missing: {why}", capability.text()))),
     }
 }

@@ -29,7 +29,7 @@ impl ThisMachine {
         if freezing == Freezing::Cgroup
             && let Some(problem) = freezer_problem(&root)
         {
-            return Err(Skip(format!("the cgroup freezer can't be had: {problem}")));
+            return Err(Skip(format!("the cgroup freezer can't be used: {problem}")));
         }
         let affinity = cosched_linux::affinity(0).expect("the CPUs of this process");
         let machine = topology::read(&root, &affinity, None).expect("this machine's topology").machine;

@@ -1,5 +1,5 @@
-//! Where a run takes place: this machine or a simulated one, behind one trait. All differences between the two are in its
-//! implementations, `host` and `simulated`.
+//! Where a run takes place: this machine or a simulated one, behind one trait. All differences between the two are in
+//! the implementations `host` and `simulated`.
 
 use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
