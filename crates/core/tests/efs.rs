@@ -257,6 +257,22 @@ fn an_idle_cpu_looks_again_when_load_falls() {
 }
 
 #[test]
+fn an_idle_cpu_looks_again_when_a_task_falls_asleep() {
+    // Two that exclude each other; the one that runs falls asleep in the middle of a quantum.
+    let mut world = Memory::new(Machine::uniform("two", 2, 1), hogs(2, 3_000));
+    world.bus_per_us = Some(BUS);
+    let (mut log, specs) = (Log::default(), world.specs());
+    let naps = [0, 1].map(|id| (Nanos::from_ms(950), Event::Slept(TaskId(id))));
+    world.naps = naps.to_vec();
+    let result = run_specs(&mut world, specs, "efs", &[], &RunConfig::default(), &mut log);
+    assert_eq!(result.policy_faults, 0);
+    let before = log.turns.iter().rev().find(|turn| turn.at < Nanos::from_ms(950)).unwrap();
+    assert_eq!(before.runs.len(), 1, "one at a time");
+    let at = log.turns.iter().find(|turn| turn.at == Nanos::from_ms(950)).expect("a decision when the load falls");
+    assert_eq!(at.runs.len(), 2, "who waited runs beside the one that sleeps: {:?}", at.runs);
+}
+
+#[test]
 fn the_starved_runs_at_once_for_its_slice_and_all_are_judged_again() {
     // Whoever has not run for a period counts as starved; three hogs and a task that computes.
     let mut work = hogs(3, 60_000);
