@@ -57,7 +57,7 @@ impl Guardian {
         let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // The pipe must not block: the run must never wait for its guardian.
         rustix::fs::fcntl_setfl(&write, rustix::fs::OFlags::NONBLOCK)?;
-        // SAFETY: the run has one thread (the back-end checks that when it is made).
+        // SAFETY: the run has one thread (the backend checks that when it is made).
         match unsafe { sys::fork() }? {
             Side::Child => {
                 let code = guard(charge, read);

@@ -120,7 +120,8 @@ impl Actuator {
         complete
     }
 
-    /// Looks again until nothing has escaped, for a moment: before a standstill in which nobody looks.
+    /// Looks again until nothing has escaped, at most for a moment. Called before a standstill, in which nothing is
+    /// looked at.
     pub(crate) fn settle(&mut self, life: &mut Lifecycle) {
         for _ in 0..SETTLE_MS {
             life.adopt_orphans();

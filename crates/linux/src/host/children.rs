@@ -1,4 +1,4 @@
-//! The children of this process, read anew only when there is news.
+//! The children of this process, read again only when there is news.
 
 use crate::process;
 use crate::root::Root;

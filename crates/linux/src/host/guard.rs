@@ -42,7 +42,8 @@ impl Guard {
 
     /// Starts another guardian, in charge of the jobs with these processes.
     pub(crate) fn replace(&mut self, mains: &[Process]) {
-        // The old one may be alive and only not reading. Then it frees everything once, and the next quantum freezes again.
+        // The old one may be alive and only not reading. Then it frees everything once, and the next quantum freezes
+        // again.
         self.guardian = None;
         match Guardian::start(&self.charge, mains.iter()) {
             Ok(guardian) => {

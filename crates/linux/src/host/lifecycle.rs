@@ -35,7 +35,7 @@ pub(crate) enum Hold {
     Signalled,
 }
 
-/// A job of which nothing is left.
+/// A job that has no process left.
 pub(crate) struct Ended {
     pub(crate) task: TaskId,
     pub(crate) exit: Exit,
@@ -69,7 +69,7 @@ struct Live {
     tree: Tree,
     /// How the job's own process ended, and the CPU time of it and of what it waited for.
     main_end: Option<(Exit, Nanos)>,
-    /// Since when it has been stopped by somebody else than us.
+    /// Since when it has been stopped, by itself or by others, but not by us.
     stopped_itself: Option<Nanos>,
     oom_kills_before: u64,
 }
@@ -146,8 +146,8 @@ impl Lifecycle {
         self.live(task).is_some_and(|live| live.stopped_itself.is_some())
     }
 
-    /// CPU time of a job by the kernel's own accounts: those of its cgroup, or, once its own process has ended, those of
-    /// that process and of what it waited for.
+    /// CPU time of a job by the kernel's own accounts: those of its cgroup, or, once its own process has ended, those
+    /// of that process and of what it waited for.
     pub(crate) fn cpu_time(&self, task: TaskId) -> Option<Nanos> {
         self.live(task)?.cpu_time()
     }
@@ -224,8 +224,8 @@ impl Lifecycle {
         }
     }
 
-    /// Takes in all children whose state changed, to be called after SIGCHLD: what jobs did by themselves goes to `events`,
-    /// and the jobs of which nothing is left are returned. `hold` tells a job's own stops from those of the caller.
+    /// Takes in all children whose state has changed; called after SIGCHLD. What jobs did by themselves goes to
+    /// `events`. Returns the jobs that have no process left. `hold` tells a job's own stops from those of the caller.
     pub(crate) fn reap(&mut self, now: Nanos, hold: impl Fn(TaskId) -> Hold, events: &mut Vec<Event>) -> Vec<Ended> {
         let mut changed = false;
         while let Some(waited) = sys::wait_any() {
@@ -325,7 +325,7 @@ impl Lifecycle {
         }
     }
 
-    /// Takes out the jobs of which nothing is left.
+    /// Takes out the jobs that have no process left.
     fn settle(&mut self) -> Vec<Ended> {
         let waits = |job: &Job| job.live.as_ref().is_some_and(|live| live.main_end.is_some());
         if !self.jobs.iter().any(waits) {
@@ -347,8 +347,8 @@ impl Lifecycle {
         ended
     }
 
-    /// Continues jobs that have stood still of their own accord for too long; when the next one is due. A job that `hold`
-    /// says is kept from running has to wait until it no longer is: SIGCONT would set it free.
+    /// Continues jobs that have stopped by themselves for too long; returns when the next one is due. A job that `hold`
+    /// reports as kept from running must wait until it no longer is, because SIGCONT would set it free.
     pub(crate) fn continue_stopped(&mut self, now: Nanos, hold: impl Fn(TaskId) -> Hold) -> Option<Nanos> {
         let mut next: Option<Nanos> = None;
         for (ix, job) in self.jobs.iter_mut().enumerate() {
@@ -361,7 +361,7 @@ impl Lifecycle {
             if due <= now {
                 let _ = sys::kill(-live.tree.main.pid, libc::SIGCONT);
                 self.notices.tell(Notice::Continued { job: job.name.clone() });
-                // SIGCHLD says in a moment that it goes on; until then it must not be continued a second time.
+                // SIGCHLD will tell that it goes on; until then it must not be continued a second time.
                 live.stopped_itself = Some(now);
             } else {
                 next = Some(next.map_or(due, |next| next.min(due)));

@@ -1,7 +1,7 @@
 //! This machine as a backend: real processes, frozen and thawed, bound to CPUs, counted and waited for.
 //!
-//! [`Host`] composes three parts: the lifecycle of the jobs, the actuator that lets them run or not, and the meter. It has
-//! one thread and one place where it waits: for signals (the ends of children among them) and the clock.
+//! [`Host`] composes three parts: the lifecycle of the jobs, the actuator that lets them run or not, and the meter. It
+//! has one thread and one place where it waits: for signals (the ends of children among them) and the clock.
 
 mod actuator;
 mod capabilities;
