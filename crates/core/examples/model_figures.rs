@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run -p cosched-core --example model_figures -- docs/img
 //! ```
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 use cosched_core::model::ModelError;
 use cosched_core::model::bus::{self, Equilibrium};

@@ -1,6 +1,7 @@
 //! The pure part of cosched: what tasks, machines, measurements and decisions are, how they are estimated and judged,
 //! and the policies. It does no I/O, reads no clock and knows no backend; a backend is anything that implements
 //! [`Backend`].
+#![cfg_attr(test, allow(clippy::disallowed_methods))] // The rules are the library's.
 
 mod admission;
 mod capability;

@@ -1,5 +1,6 @@
 //! How fast a simulation goes: a 24-job mix of 100 s of solo work each, the large server, and growth with the jobs.
 //! `cargo bench -p cosched-sim`.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

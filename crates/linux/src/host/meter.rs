@@ -21,7 +21,7 @@ enum Metered {
     #[default]
     NotStarted,
     Live {
-        counters: Option<JobCounters>,
+        counters: Option<Box<JobCounters>>,
         slow_clock: SlowClock,
     },
     /// Its last figures.
@@ -46,7 +46,7 @@ impl Meter {
             if let Some(problem) = problems.iter().find(refused) {
                 self.notices.tell(Notice::CountersFailed { job: name.to_owned(), why: problem.to_string() });
             }
-            counters
+            Box::new(counters)
         });
         self.jobs[task.0 as usize] = Metered::Live { counters, slow_clock: SlowClock::default() };
     }

@@ -192,8 +192,8 @@ impl<'a> Turn<'a> {
         if task.cpus > 1 {
             all.for_each(|cpu| self.vacate(cpu));
         } else if !all.clone().any(|cpu| self.free[cpu] && self.may_use(task, cpu)) {
-            let near = all.clone().map(|step| (home + step) % all.len());
-            let taken = near.filter(|&cpu| self.incumbents[cpu].is_some() && self.may_use(task, cpu)).next();
+            let mut near = all.clone().map(|step| (home + step) % all.len());
+            let taken = near.find(|&cpu| self.incumbents[cpu].is_some() && self.may_use(task, cpu));
             taken.into_iter().for_each(|cpu| self.vacate(cpu));
         }
     }
