@@ -6,7 +6,10 @@ use crate::world::World;
 use cosched_core::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
 use cosched_core::{Admission, Change, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// Constant for all plans; computing it takes longer than many a plan is in force.
+static TABLE: OnceLock<AdmissionTable> = OnceLock::new();
 
 /// A schedule that was adopted, and its present state.
 pub(crate) struct InForce {
@@ -16,12 +19,12 @@ pub(crate) struct InForce {
     open: Vec<CpuId>,
     /// The filler on each CPU that has one.
     filling: BTreeMap<CpuId, TaskId>,
-    bus: Option<(AdmissionTable, Admission)>,
+    bus: Option<(&'static AdmissionTable, Admission)>,
 }
 
 impl InForce {
     pub(crate) fn new(plan: Schedule, machine: &Arc<Machine>) -> InForce {
-        let bus = plan.admission.clone().map(|admission| (AdmissionTable::new(), admission));
+        let bus = plan.admission.clone().map(|admission| (TABLE.get_or_init(AdmissionTable::new), admission));
         InForce { plan, machine: machine.clone(), open: Vec::new(), filling: BTreeMap::new(), bus }
     }
 
