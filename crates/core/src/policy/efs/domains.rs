@@ -182,19 +182,22 @@ impl<'a> Domains<'a> {
     }
 
     fn find_limit(&mut self, domain: usize, joining: Joining) -> Option<DemandClass> {
-        let (own, total) = (self.throughput(domain), self.total_throughput());
-        if total == 0.0 {
+        if self.domains.iter().all(|domain| domain.load.tasks() == 0) {
             return Some(DemandClass::HIGHEST);
         }
         let now = self.power();
         // Power with an active core is above 0, so there is a gain.
         let gain = self.settings.objective.gain(now, now + self.waking(domain, joining)).ok()?;
+        let is_alone = self.domains.iter().enumerate().all(|(other, of)| other == domain || of.load.tasks() == 0);
+        if is_alone && joining.tasks == 1 {
+            return Gain::of(gain).ok().and_then(|gain| self.table.ceiling(&self.domains[domain].load, gain));
+        }
         // The other domains go on as they are: this one must make up for all that is needed.
+        let (own, total) = (self.throughput(domain), self.total_throughput());
         let needed = total * gain - (total - own);
         let load = &self.domains[domain].load;
         if joining.tasks == 1 && own > 0.0 {
-            let gain = if own == total { gain } else { (needed / own).max(0.0) };
-            return Gain::of(gain).ok().and_then(|gain| self.table.ceiling(load, gain));
+            return Gain::of((needed / own).max(0.0)).ok().and_then(|gain| self.table.ceiling(load, gain));
         }
         let fits = |class: DemandClass| load.throughput_with(self.table, class, joining.tasks) >= needed;
         // Throughput falls with demand: the last class that fits.
