@@ -1,0 +1,103 @@
+//! What an event is, and what it must not contradict.
+
+use crate::info::BackendKind;
+use crate::json::{self, JsonError};
+use cosched_core::{Decision, RngState, Sample, Snapshot};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The format's name and version.
+pub const EVENT_SCHEMA: &str = "cosched.event/1";
+
+/// A decision with everything that it was based on. Without `decision` it asks for one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// [`EVENT_SCHEMA`].
+    pub schema: String,
+    /// Number of the decision within its run, from 0.
+    #[serde(default)]
+    pub seq: u64,
+    /// Real processes, or a simulation.
+    #[serde(default)]
+    pub backend: Option<BackendKind>,
+    /// The policy that decided.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// The policy's parameters; their keys are the policy's own.
+    #[serde(default)]
+    pub params: BTreeMap<String, serde_json::Value>,
+    /// The policy's state before it decided.
+    #[serde(default)]
+    pub policy_state: Option<serde_json::Value>,
+    /// The generator's position before the policy decided.
+    #[serde(default)]
+    pub rng: Option<RngState>,
+    /// The policy's own decision could not be carried out, and round-robin stood in.
+    #[serde(default)]
+    pub stood_in: bool,
+    /// What the policy saw.
+    pub snapshot: Snapshot,
+    /// The samples that were new in the snapshot.
+    #[serde(default)]
+    pub samples: Vec<Sample>,
+    /// The decision; `None` if the event asks for one.
+    #[serde(default)]
+    pub decision: Option<Decision>,
+}
+
+impl Event {
+    /// The event as one line of JSON, without its line end.
+    pub fn to_json(&self) -> String {
+        // Plain data with text keys: it can't fail to serialise.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads one event that begins in line `line` of its file.
+    pub(super) fn parse(text: &str, line: usize) -> Result<Event, JsonError> {
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default)]
+            schema: serde_json::Value,
+        }
+        let event = json::parse::<Event>(text, line);
+        if !event.as_ref().is_ok_and(|event| event.schema == EVENT_SCHEMA) {
+            // A wrong schema makes a better error message than the first key that does not fit.
+            let head: Head = json::parse(text, line)?;
+            if head.schema != EVENT_SCHEMA {
+                let found = if head.schema.is_null() { "nothing".to_owned() } else { head.schema.to_string() };
+                return Err(JsonError::at(line, "schema", format!("expected \"{EVENT_SCHEMA}\"; found {found}")));
+            }
+        }
+        let event = event?;
+        match contradiction(&event.snapshot) {
+            Some((key, problem)) => Err(JsonError::at(line, &format!("snapshot.{key}"), problem)),
+            None => Ok(event),
+        }
+    }
+}
+
+/// Checks what policies rely on and the types do not guarantee. Returns the key and the problem of the first thing that
+/// does not hold.
+fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
+    let machine = &snapshot.machine;
+    if let Err(error) = machine.validate() {
+        return Some(("machine".to_owned(), error.to_string()));
+    }
+    for (ix, task) in snapshot.tasks.iter().enumerate() {
+        let at = |key: &str, problem: String| Some((format!("tasks[{ix}].{key}"), problem));
+        if ix > 0 && snapshot.tasks[ix - 1].id >= task.id {
+            let (before, id) = (snapshot.tasks[ix - 1].id.0, task.id.0);
+            let expected = "expected tasks in ascending order of their numbers";
+            return at("id", format!("{expected}; found {id} after {before}, sort them by `id`"));
+        }
+        if task.cpus == 0 {
+            return at("cpus", "expected at least 1".to_owned());
+        }
+        if let Some(running) = &task.running
+            && let Some(cpu) = running.placement.cpus().iter().find(|&cpu| machine.index_of(cpu).is_none())
+        {
+            return at("running.placement", format!("expected CPUs of the machine; found CPU {}", cpu.0));
+        }
+    }
+    None
+}

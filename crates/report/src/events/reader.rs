@@ -1,0 +1,127 @@
+//! Reading events back, one by one.
+
+use super::event::{EVENT_SCHEMA, Event};
+use crate::json::{Depth, JsonError};
+use std::io::{self, BufRead};
+
+/// An event that can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// The file can't be read.
+    #[error("{file}: {error}")]
+    Io {
+        /// The file, as the caller named it.
+        file: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The text is no event, or it contradicts itself.
+    #[error("{file}, {problem}")]
+    Json {
+        /// The file, as the caller named it.
+        file: String,
+        /// The place, what is wrong, and what was expected.
+        problem: JsonError,
+    },
+    /// There is no event in the file.
+    #[error(
+        "{file}: expected an event, as in {{\"schema\": \"{EVENT_SCHEMA}\", \"snapshot\": {{...}}}}; found nothing"
+    )]
+    Empty {
+        /// The file, as the caller named it.
+        file: String,
+    },
+}
+
+/// Reads events one by one, in constant memory; each may be on one line or on several.
+///
+/// A last event that is cut off ends the reading, and [`EventReader::cut_off`] says so.
+#[derive(Debug)]
+pub struct EventReader<R> {
+    file: String,
+    input: R,
+    line: usize,
+    cut_off: bool,
+    done: bool,
+}
+
+impl<R: BufRead> EventReader<R> {
+    /// Reads from `input`; `file` names it in errors.
+    pub fn new(input: R, file: &str) -> EventReader<R> {
+        EventReader { file: file.to_owned(), input, line: 0, cut_off: false, done: false }
+    }
+
+    /// Whether the last event was cut off and left out; known once the reading has ended.
+    pub fn cut_off(&self) -> bool {
+        self.cut_off
+    }
+
+    fn next_event(&mut self) -> Result<Option<Event>, EventError> {
+        let (mut text, mut first, mut depth) = (String::new(), 0, Depth::default());
+        loop {
+            let mut bytes = Vec::new();
+            match self.input.read_until(b'\n', &mut bytes) {
+                Ok(0) if text.is_empty() => return Ok(None),
+                Ok(0) => {
+                    self.cut_off = true;
+                    return match self.line {
+                        // The file has no other event: report what is wrong instead of leaving the event out.
+                        _ if first == 1 => self.parse(&text, first).map(Some),
+                        _ => Ok(None),
+                    };
+                }
+                Ok(_) => self.line += 1,
+                Err(error) => return Err(EventError::Io { file: self.file.clone(), error }),
+            }
+            let line = String::from_utf8_lossy(&bytes);
+            if text.is_empty() {
+                if line.trim().is_empty() {
+                    continue;
+                }
+                first = self.line;
+            }
+            text.push_str(&line);
+            if depth.feed(&line) {
+                return self.parse(&text, first).map(Some);
+            }
+        }
+    }
+
+    fn parse(&self, text: &str, line: usize) -> Result<Event, EventError> {
+        Event::parse(text, line).map_err(|problem| EventError::Json { file: self.file.clone(), problem })
+    }
+}
+
+impl<R: BufRead> Iterator for EventReader<R> {
+    type Item = Result<Event, EventError>;
+
+    /// The next event; after an error, nothing.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let event = self.next_event();
+        self.done = !matches!(event, Ok(Some(_)));
+        event.transpose()
+    }
+}
+
+/// Reads the only event of a file, or the one with number `seq`; `file` names it in errors.
+///
+/// # Errors
+/// The file can't be read, or has no such event. The error names file, line, key and what was expected.
+pub fn read_event(input: impl BufRead, file: &str, seq: Option<u64>) -> Result<Event, EventError> {
+    for event in EventReader::new(input, file) {
+        let event = event?;
+        if seq.is_none_or(|seq| event.seq == seq) {
+            return Ok(event);
+        }
+    }
+    match seq {
+        None => Err(EventError::Empty { file: file.to_owned() }),
+        Some(seq) => {
+            let problem = JsonError::at(0, "seq", format!("expected an event with number {seq}; found none"));
+            Err(EventError::Json { file: file.to_owned(), problem })
+        }
+    }
+}
