@@ -8,7 +8,7 @@
 use crate::admission::Admission;
 use crate::decision::{Wait, WaitReason};
 use crate::placement::{Placement, Purpose};
-use crate::snapshot::{Snapshot, TaskView};
+use crate::snapshot::{Running, Snapshot, TaskView};
 use crate::task::TaskId;
 use crate::topology::CpuSet;
 use crate::units::Nanos;
@@ -71,10 +71,11 @@ impl Schedule {
     /// The schedule that a decision leads to. `after` is the state once the decision is carried out; `waits` are the
     /// decision's waits, in the policy's order.
     ///
-    /// While a task is measured in low contention, no task fills in: idle CPUs are part of the measurement.
+    /// While a task is measured in low contention, no task fills in: idle CPUs are part of the measurement. Tasks that
+    /// wait because they are ahead fill in after the others, the least ahead first.
     pub fn of(after: &Snapshot, waits: &[Wait], admission: Option<Admission>) -> Schedule {
         let running = || after.tasks.iter().filter_map(|task| Some((task, task.running.as_ref()?)));
-        let seat = |(task, running): (&TaskView, &crate::Running)| Seat {
+        let seat = |(task, running): (&TaskView, &Running)| Seat {
             task: task.id,
             placement: running.placement.clone(),
             until: running.lease_end,
@@ -87,7 +88,17 @@ impl Schedule {
             let may = !matches!(wait.reason, WaitReason::Heavy { .. } | WaitReason::Unmeasured);
             (can && may && task.running.is_none()).then(|| Filler { task: task.id, allowed: task.allowed.clone() })
         };
-        Schedule { seats: running().map(seat).collect(), fillers: waits.iter().filter_map(filler).collect(), admission }
+        let lead = |wait: &&Wait| match wait.reason {
+            WaitReason::Ahead { progress_milli, .. } => Some(progress_milli),
+            _ => None,
+        };
+        let mut waits: Vec<&Wait> = waits.iter().collect();
+        waits.sort_by_key(lead);
+        Schedule {
+            seats: running().map(seat).collect(),
+            fillers: waits.into_iter().filter_map(filler).collect(),
+            admission,
+        }
     }
 
     /// Whether another task may fill the seat.

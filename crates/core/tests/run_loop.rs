@@ -278,14 +278,17 @@ fn first_interrupt_asks_second_kills() {
 
 #[test]
 fn a_bounded_pause_is_kept() {
-    // One CPU, a quantum of 10 s and a bound of 1 s: without the bound everyone would wait for 10 s and more.
-    let mut world = world(1, (0..3).map(|_| Work::ms(20_000)).collect());
-    let config = RunConfig { max_pause: Nanos::from_ms(25_000), ..RunConfig::default() };
-    let params = [("quantum_s", "10"), ("progress_margin_quanta", "0")];
-    let result = run_policy(&mut world, "perf-fair", &params, &config);
-    for task in &result.tasks {
-        assert!(task.waited_max <= Nanos::from_ms(25_000 + 10_000), "{:?}", task.waited_max);
-    }
+    // Three jobs take turns of 10 s on one CPU.
+    let longest_pause = |max_pause_s: u64| {
+        let mut world = world(1, (0..3).map(|_| Work::ms(40_000)).collect());
+        let config = RunConfig { max_pause: Nanos::from_ms(1_000 * max_pause_s), ..RunConfig::default() };
+        let params = [("quantum_s", "10"), ("progress_margin_quanta", "0")];
+        let result = run_policy(&mut world, "perf-fair", &params, &config);
+        result.tasks.iter().map(|task| task.waited_max).max().unwrap()
+    };
+    let (bounded, free) = (longest_pause(5), longest_pause(3_600));
+    assert!(bounded <= Nanos::from_ms(5_000 + 10_000), "{bounded:?}");
+    assert!(free > Nanos::from_ms(5_000 + 10_000), "without the bound the pauses are longer: {free:?}");
 }
 
 #[test]

@@ -186,3 +186,27 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
     let result = run(&mut without, &mut *policy, &mut NullRecorder, specs(&config), &settings);
     assert!(matches!(result, Err(RunError::NoPlans(Absence::NotOffered))), "{result:?}");
 }
+
+#[test]
+fn a_timeout_counts_the_time_with_a_cpu() {
+    // By plans: a job that waits for a gap is not placed, and one that sleeps on its CPU is.
+    let jobs = vec![job(&sleepy(), 2_000), job(&compute(), 1_000), job(&compute(), 1_000)];
+    let config = config(&machine(1, 1), jobs);
+    let timed_out = |timeout_ms: u64| {
+        let entry = find_policy("round-robin").unwrap();
+        let mut policy = (entry.build)(&config.machine.params_for(entry).unwrap());
+        let settings = RunConfig {
+            timeout: Some(Nanos::from_ms(timeout_ms)),
+            actuation: Actuation::Plans,
+            ..RunConfig::default()
+        };
+        let mut sim = Sim::new(config.clone()).unwrap();
+        let result = run(&mut sim, &mut *policy, &mut NullRecorder, specs(&config), &settings).unwrap();
+        result.tasks.iter().map(|task| (task.timed_out, task.ran.as_s())).collect::<Vec<_>>()
+    };
+    // The sleeper has its CPU for 2 s, and works for half of that. The others fill in for longer than they are placed.
+    let [(sleeper, ran), (filler, _), (other, _)] = timed_out(1_400)[..] else { panic!() };
+    assert!((sleeper, filler, other) == (true, false, false), "{ran} s");
+    assert!((1.4..1.7).contains(&ran), "{ran} s");
+    assert!(timed_out(3_000).iter().all(|(timed_out, _)| !timed_out));
+}

@@ -5,10 +5,11 @@ use super::error::RunError;
 use super::recorder::Warning;
 use super::state::Loop;
 use super::task_record::Interval;
+use crate::admission::Admission;
 use crate::decision::{Change, Decision, Wait};
 use crate::placement::Purpose;
 use crate::plan::{Payload, Plan, Schedule};
-use crate::snapshot::Trigger;
+use crate::snapshot::{TaskView, Trigger};
 use crate::task::TaskId;
 use crate::topology::CpuSet;
 use crate::units::Nanos;
@@ -29,11 +30,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Hands the backend a plan, made from the loop's picture and the order of the waiting tasks.
-    fn install(
-        &mut self,
-        waits: &[Wait],
-        admission: Option<crate::admission::Admission>,
-    ) -> Result<(), RunError<B::Error>> {
+    fn install(&mut self, waits: &[Wait], admission: Option<Admission>) -> Result<(), RunError<B::Error>> {
         let Some(planning) = &mut self.planning else { return Ok(()) };
         if admission.is_some() {
             planning.admission = admission;
@@ -52,7 +49,7 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Opens an interval for each task that may fill in, and ends those of tasks that no longer may.
     fn watch_fillers(&mut self, fillers: &[TaskId]) {
-        let waits = |task: &&crate::TaskView| task.running.is_none();
+        let waits = |task: &&TaskView| task.running.is_none();
         let is_watched = |id: TaskId| self.records[id.0 as usize].interval.is_some();
         let waiting: Vec<TaskId> = self.snap.tasks.iter().filter(waits).map(|task| task.id).collect();
         let over: Vec<TaskId> = waiting.iter().copied().filter(|id| is_watched(*id) && !fillers.contains(id)).collect();

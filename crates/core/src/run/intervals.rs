@@ -64,18 +64,26 @@ impl<B: Backend> Loop<'_, B> {
                 Reading::Value(before) => now.since(before),
                 Reading::Absent(_) => now.clone(),
             });
+            let mut view =
+                self.snap.tasks.binary_search_by_key(&task, |view| view.id).ok().map(|pos| &mut self.snap.tasks[pos]);
+            let fills_in = view.as_ref().is_some_and(|view| view.running.is_none());
             if let Reading::Value(residency) = residency {
                 observe(&mut sample, &residency);
-                let view = self.snap.tasks.binary_search_by_key(&task, |view| view.id);
-                if let (Ok(pos), Some(last)) = (view, residency.last_on_cpu.filter(|_| sample.interval > Nanos::ZERO)) {
-                    let view = &mut self.snap.tasks[pos];
+                let last = residency.last_on_cpu.filter(|_| sample.interval > Nanos::ZERO);
+                if let (Some(view), Some(last)) = (&mut view, last) {
+                    if fills_in {
+                        // It began to fill in no later than this, so it waited for no longer.
+                        let began = (last - sample.interval).max(interval.since);
+                        record.waited_max = record.waited_max.max(began - view.waiting_since);
+                    }
                     view.waiting_since = view.waiting_since.max(last);
                 }
             }
             record.used = merge(usage, &record.used);
-            record.ran += sample.interval;
-            if let Ok(pos) = self.snap.tasks.binary_search_by_key(&task, |view| view.id) {
-                let estimates = &mut self.snap.tasks[pos].estimates;
+            // A placed task has its CPU also while it sleeps; a filler has one only while it runs.
+            record.ran += if fills_in { sample.interval } else { length };
+            if let Some(view) = view {
+                let estimates = &mut view.estimates;
                 record.estimator.update(&sample, estimates);
                 record.progress_basis = estimates.progress_basis;
                 record.last_solo = estimates.solo_ipc;
@@ -216,6 +224,10 @@ fn observe(sample: &mut Sample, residency: &Residency) {
     let met = residency.beside.iter().filter(|(_, time)| time.share_of(on_cpu) >= PASSING).map(|(task, _)| *task);
     let mut co_runners: Vec<TaskId> = met.chain([sample.task]).collect();
     co_runners.sort_unstable();
+    // A task that slept for a while was not cut short.
+    if !sample.cut_short() {
+        sample.planned = on_cpu;
+    }
     sample.interval = on_cpu;
     sample.whole_core = residency.alone.share_of(on_cpu) >= 1.0 - PASSING;
     sample.co_runners = co_runners.into();

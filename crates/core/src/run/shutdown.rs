@@ -25,7 +25,9 @@ impl<B: Backend> Loop<'_, B> {
         if let Some(timeout) = self.config.timeout {
             let over = |task: &&TaskView| {
                 let record = &self.records[task.id.0 as usize];
-                record.interval.as_ref().is_some_and(|interval| record.ran + (now - interval.since) >= timeout)
+                // A job that may fill in is not placed: what it ran is counted when its interval ends.
+                let placed = record.interval.as_ref().filter(|_| task.running.is_some());
+                record.ran + placed.map_or(Nanos::ZERO, |interval| now - interval.since) >= timeout
             };
             let over: Vec<TaskId> = self.snap.tasks.iter().filter(over).map(|task| task.id).collect();
             for id in over {
