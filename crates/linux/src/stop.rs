@@ -154,6 +154,12 @@ mod tests {
             std::fs::write(self.dir.path().join(file), "").unwrap();
         }
 
+        /// For the script `LEAVES`.
+        fn let_one_leave(&self) {
+            self.touch("go");
+            until("a process leaves", || !self.strays().is_empty());
+        }
+
         fn states(&self) -> String {
             self.tree.members().iter().map(|process| process.state).collect()
         }
@@ -205,8 +211,7 @@ mod tests {
         shell.stands_still(&mut stop);
         stop.go_on(&shell.tree, false);
         shell.runs();
-        shell.touch("go");
-        until("a process leaves", || !shell.strays().is_empty());
+        shell.let_one_leave();
         for _ in 0..3 {
             stop.stop(&shell.tree);
             shell.stands_still(&mut stop);
@@ -218,8 +223,7 @@ mod tests {
     #[test]
     fn one_that_left_with_its_stop_on_the_way_is_continued() {
         let shell = Shell::start(LEAVES);
-        shell.touch("go");
-        until("a process leaves", || !shell.strays().is_empty());
+        shell.let_one_leave();
         // The case in which the group's signal reached a process, and the process left the group before it stood still.
         let stray = shell.strays()[0];
         stray.signal(&Root::default(), Signal::STOP);
@@ -234,8 +238,7 @@ mod tests {
     #[test]
     fn one_that_somebody_else_stopped_stays_stopped() {
         let shell = Shell::start(LEAVES);
-        shell.touch("go");
-        until("a process leaves", || !shell.strays().is_empty());
+        shell.let_one_leave();
         let mut stop = SignalStop::default();
         stop.stop(&shell.tree);
         shell.stands_still(&mut stop);

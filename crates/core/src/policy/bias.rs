@@ -4,11 +4,9 @@
 //! `bias = LLCMS / MIPS`, which is misses per instruction and independent of the core's speed. It is unfair by design:
 //! the tasks with the least bias keep the big cores for good.
 
-use super::core_types::{Side, Split};
+use super::core_types::{Side, Split, measuring_needs};
 use super::params::QUANTUM_S;
-use super::{Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
-use crate::capability::Capability;
-use crate::counter::Counter;
+use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field};
 use crate::decision::Decision;
 use crate::rng::Rng;
 use crate::snapshot::{Snapshot, TaskView};
@@ -20,16 +18,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "bias scheduling, as in the lucky paper, section 4",
     time_shares: true,
     params: &[QUANTUM_S],
-    needs: |_| {
-        let all = [
-            Capability::CoreTypes,
-            Capability::Affinity,
-            Capability::CpuTime,
-            Capability::Ipc,
-            Capability::Counter(Counter::MmReads),
-        ];
-        all.map(required).to_vec()
-    },
+    needs: |_| measuring_needs(),
     build: |params| Box::new(Bias { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() }),
 };
 

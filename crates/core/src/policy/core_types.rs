@@ -11,11 +11,26 @@
 //! A gang belongs to a type only if that has as many CPUs as the gang needs; a gang that fits neither may use all CPUs.
 //! A task that sleeps is left where it is, and counts for nothing meanwhile.
 
+use super::{Need, required};
+use crate::capability::Capability;
+use crate::counter::Counter;
 use crate::decision::{Change, Decision};
 use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Snapshot, TaskView};
 use crate::topology::CpuSet;
 use crate::units::Nanos;
+
+/// The needs of the policies that choose the tasks for the big cores by what was measured of them.
+pub(super) fn measuring_needs() -> Vec<Need> {
+    let all = [
+        Capability::CoreTypes,
+        Capability::Affinity,
+        Capability::CpuTime,
+        Capability::Ipc,
+        Capability::Counter(Counter::MmReads),
+    ];
+    all.map(required).to_vec()
+}
 
 /// The CPUs that a task is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,11 +29,9 @@
 //! power is the paper's; its big core is 4 times as fast and 2.2 times less efficient, hence 18.9 W. The idle power of
 //! the big core is not in the paper: 3 W is assumed, as in the machine `big1-small3`.
 
-use super::core_types::{Side, Split};
+use super::core_types::{Side, Split, measuring_needs};
 use super::params::{ParamSpec, QUANTUM_S, number};
-use super::{Params, Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
-use crate::capability::Capability;
-use crate::counter::Counter;
+use super::{Params, Policy, PolicyEntry, QuantumEnd, state_is_a_field};
 use crate::decision::Decision;
 use crate::model::cross_core::{CoreSample, CoreType, Regression, benefit, tickets};
 use crate::model::lottery::Lottery;
@@ -111,16 +109,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "lucky scheduling, section 3",
     time_shares: true,
     params: PARAMS,
-    needs: |_| {
-        let all = [
-            Capability::CoreTypes,
-            Capability::Affinity,
-            Capability::CpuTime,
-            Capability::Ipc,
-            Capability::Counter(Counter::MmReads),
-        ];
-        all.map(required).to_vec()
-    },
+    needs: |_| measuring_needs(),
     build: |params| {
         Box::new(Lucky {
             quantum: Nanos::from_s(params.number("quantum_s")),
