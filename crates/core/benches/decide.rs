@@ -276,6 +276,10 @@ impl Backend for Instant {
     fn may_start(&mut self) -> bool {
         true
     }
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        out.extend(self.machine.memory_domains.iter().map(|_| Traffic::absent(Absence::NotOffered)));
+    }
+
     fn energy_j(&mut self) -> Reading<f64> {
         Reading::Absent(Absence::NoEnergyMeter)
     }

@@ -19,6 +19,8 @@ pub enum Capability {
     Affinity,
     /// Energy of the processor package.
     Energy,
+    /// What each memory domain moves, for whoever asks.
+    Traffic,
     /// Bandwidth of each task when alone, from a run before this one.
     SoloBandwidth,
     /// What each task does alone, instruction by instruction, from a run before this one.
@@ -48,6 +50,7 @@ impl Capability {
             Capability::Freeze => "freeze",
             Capability::Affinity => "affinity",
             Capability::Energy => "energy",
+            Capability::Traffic => "traffic",
             Capability::SoloBandwidth => "solo-bandwidth",
             Capability::SoloTrace => "solo-trace",
             Capability::CoreTypes => "core-types",
@@ -65,6 +68,7 @@ impl Capability {
             Capability::Freeze => "freezing of jobs",
             Capability::Affinity => "binding of jobs to CPUs",
             Capability::Energy => "package energy",
+            Capability::Traffic => "traffic of each memory domain",
             Capability::SoloBandwidth => "solo bandwidth of each job",
             Capability::SoloTrace => "solo trace of each job",
             Capability::CoreTypes => "cores of two types",

@@ -23,6 +23,7 @@ mod snapshot;
 mod solo_trace;
 mod task;
 mod topology;
+mod traffic;
 mod units;
 
 pub use admission::{Admission, Demand};
@@ -48,4 +49,5 @@ pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigge
 pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, signal_name};
 pub use topology::{CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError};
+pub use traffic::{Traffic, TrafficRates};
 pub use units::{Absence, Nanos, Rate, Reading};

@@ -5,6 +5,7 @@ use crate::placement::Purpose;
 use crate::residency::Residency;
 use crate::task::TaskId;
 use crate::topology::CpuSet;
+use crate::traffic::TrafficRates;
 use crate::units::{Absence, Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -98,6 +99,9 @@ pub struct Sample {
     pub counts: Counts,
     /// The kernel multiplexed the counters, so the counts are scaled estimates.
     pub multiplexed: bool,
+    /// What the memory domain of its CPUs moved meanwhile, for whoever asked; the mean over several domains.
+    #[serde(default = "TrafficRates::not_requested", skip_serializing_if = "TrafficRates::is_not_requested")]
+    pub traffic: TrafficRates,
     /// Whether length, co-runners and `whole_core` are what the backend observed (see [`Residency`]) and not what was
     /// planned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

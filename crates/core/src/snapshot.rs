@@ -64,8 +64,13 @@ pub struct Estimates {
     pub mm_reads: Reading<Rate>,
     /// The same, mean over the time that the task has run.
     pub mm_reads_mean: Reading<Rate>,
-    /// Lines written to memory, rate in the last executed quantum.
+    /// Lines written to memory, rate in the last executed quantum: counted, or else the task's part of what its memory
+    /// domain wrote (EFS, Eq. 19).
     pub mm_writes: Reading<Rate>,
+    /// Lines read and written by the memory domain that the task ran on, for whoever asked, rate in the last executed
+    /// quantum; the mean over several domains (EFS, Eq. 18).
+    #[serde(default = "not_requested")]
+    pub domain_lines: Reading<Rate>,
     /// Accesses to the last-level cache, rate in the last executed quantum.
     pub llc: Reading<Rate>,
     /// Accesses to the first-level cache, rate in the last executed quantum.
@@ -107,6 +112,10 @@ fn not_yet<T>() -> Reading<T> {
     Reading::Absent(Absence::NotYetMeasured)
 }
 
+fn not_requested<T>() -> Reading<T> {
+    Reading::Absent(Absence::NotRequested)
+}
+
 fn no_trace<T>() -> Reading<T> {
     Reading::Absent(Absence::NoSoloTrace)
 }
@@ -118,6 +127,7 @@ impl Default for Estimates {
             mm_reads: not_yet,
             mm_reads_mean: not_yet,
             mm_writes: not_yet,
+            domain_lines: not_requested(),
             llc: not_yet,
             l1: not_yet,
             ipc: Reading::Absent(Absence::NotYetMeasured),

@@ -5,7 +5,8 @@ use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Importance,
     InvalidDecision, Machine, Nanos, Overhead, Placement, ProgressBasis, Purpose, Rate, Reading, RunResult, Running,
-    Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, Trigger, Usage, Wait, WaitReason, Warning,
+    Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
+    WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -265,6 +266,7 @@ pub(crate) fn samples(at: Nanos) -> Vec<Sample> {
             cpu_time: Reading::Value(Nanos(199_800_000)),
             counts: Usage { counts: counted(400_000_000, 600_000_000), ..Usage::zero(TaskId(id)) }.counts,
             multiplexed: false,
+            traffic: TrafficRates::absent(Absence::NotRequested),
             observed: false,
         })
         .collect()

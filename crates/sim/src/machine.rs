@@ -131,6 +131,8 @@ pub struct KernelSpec {
 pub struct CountersSpec {
     /// Whether each counter counts, per task.
     pub counts: PerCounter<bool>,
+    /// Whether the traffic of each memory domain can be read.
+    pub traffic: bool,
     /// Whether policies can read an energy meter.
     pub energy: bool,
     /// Error of each interval's count: at most this share, up or down.
@@ -160,6 +162,11 @@ impl CountersSpec {
         }
         let any = self.counts.iter().any(|(_, counts)| *counts);
         Some(if any { Absence::NoSuchEvent } else { Absence::NoCounters })
+    }
+
+    /// Why the traffic of memory domains can't be read; `None` if it can.
+    pub fn traffic_absence(&self) -> Option<Absence> {
+        (!self.traffic).then_some(Absence::NoSuchEvent)
     }
 }
 

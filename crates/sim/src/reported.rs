@@ -2,16 +2,40 @@
 
 use crate::machine::CountersSpec;
 use crate::world::Tally;
-use cosched_core::{Absence, Counter, Counts, PerCounter, Reading, Rng};
+use cosched_core::{Absence, Counter, Counts, PerCounter, Reading, Rng, Traffic};
+
+/// One cumulative count as it is reported.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// What had happened when it was read last.
+    seen: f64,
+    told: u64,
+    /// What was counted beyond `told`, less than one event. It keeps small intervals from being rounded away.
+    rest: f64,
+}
+
+impl Count {
+    /// Counts what happened since the last reading, `factor` events for each one.
+    fn read(&mut self, now: f64, factor: f64) -> u64 {
+        let counted = self.rest + (now - self.seen) * factor;
+        let whole = counted as u64;
+        self.told = self.told.saturating_add(whole);
+        self.rest = counted - whole as f64;
+        self.seen = now;
+        self.told
+    }
+
+    /// Starts again from zero.
+    fn wrap(&mut self) {
+        (self.told, self.rest) = Default::default();
+    }
+}
 
 /// The counters of one task.
 #[derive(Clone, Debug)]
 pub(crate) struct Reported {
     rng: Rng,
-    seen: Tally,
-    told: PerCounter<u64>,
-    /// What was counted beyond `told`, less than one event each. It keeps small intervals from being rounded away.
-    rest: PerCounter<f64>,
+    counts: PerCounter<Count>,
 }
 
 /// A fault of all counters.
@@ -23,41 +47,76 @@ pub(crate) struct Trouble {
     pub(crate) factor: f64,
 }
 
+impl Trouble {
+    /// What is reported for each event: right but for an error of at most `noise`, and for the fault.
+    fn factor(&self, noise: f64, rng: &mut Rng) -> f64 {
+        (1.0 + (uniform(rng) * 2.0 - 1.0) * noise) * self.factor
+    }
+}
+
 impl Reported {
     pub(crate) fn new(rng: Rng) -> Reported {
-        Reported { rng, seen: Tally::default(), told: PerCounter::default(), rest: PerCounter::default() }
+        Reported { rng, counts: PerCounter::default() }
     }
 
     /// The task starts again, so nothing has been counted yet.
     pub(crate) fn begin_anew(&mut self) {
-        (self.seen, self.told, self.rest) = Default::default();
+        self.counts = PerCounter::default();
     }
 
     /// All counters start again from zero.
     pub(crate) fn wrap(&mut self) {
-        (self.told, self.rest) = Default::default();
+        Counter::ALL.into_iter().for_each(|counter| self.counts[counter].wrap());
     }
 
     /// Reads the cumulative counts. What was added since the last reading is off by the counters' noise.
     pub(crate) fn read(&mut self, now: &Tally, spec: &CountersSpec, trouble: Trouble) -> Counts {
         // Every counter draws a random number, even one that the machine lacks. So a counter's noise does not depend on
         // which others the machine has.
-        for counter in Counter::ALL {
-            let error = (uniform(&mut self.rng) * 2.0 - 1.0) * spec.noise;
-            let news = now.of(counter) - self.seen.of(counter);
-            let counted = self.rest[counter] + news * (1.0 + error) * trouble.factor;
-            let whole = counted as u64;
-            self.told[counter] = self.told[counter].saturating_add(whole);
-            self.rest[counter] = counted - whole as f64;
-        }
-        self.seen = *now;
+        let told = PerCounter::from_fn(|counter| {
+            let factor = trouble.factor(spec.noise, &mut self.rng);
+            self.counts[counter].read(now.of(counter), factor)
+        });
         if trouble.vanished {
             return Counts::absent(Absence::CountersLost);
         }
         Counts::from_fn(|counter| match spec.absence(counter) {
-            None => Reading::Value(self.told[counter]),
+            None => Reading::Value(told[counter]),
             Some(why) => Reading::Absent(why),
         })
+    }
+}
+
+/// The meters of the memory domains: lines read and written.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportedTraffic {
+    rng: Rng,
+    domains: Vec<[Count; 2]>,
+}
+
+impl ReportedTraffic {
+    pub(crate) fn new(rng: Rng, domains: usize) -> ReportedTraffic {
+        ReportedTraffic { rng, domains: vec![[Count::default(); 2]; domains] }
+    }
+
+    /// All meters start again from zero.
+    pub(crate) fn wrap(&mut self) {
+        self.domains.iter_mut().flatten().for_each(Count::wrap);
+    }
+
+    /// Reads them, given the lines that were really read from and written to each domain.
+    pub(crate) fn read(&mut self, moved: &[(f64, f64)], spec: &CountersSpec, trouble: Trouble) -> Vec<Traffic> {
+        let rng = &mut self.rng;
+        let mut read = |count: &mut Count, now: f64| {
+            let told = count.read(now, trouble.factor(spec.noise, rng));
+            match spec.traffic_absence() {
+                _ if trouble.vanished => Reading::Absent(Absence::CountersLost),
+                None => Reading::Value(told),
+                Some(why) => Reading::Absent(why),
+            }
+        };
+        let each = self.domains.iter_mut().zip(moved);
+        each.map(|([r, w], &(reads, writes))| Traffic { reads: read(r, reads), writes: read(w, writes) }).collect()
     }
 }
 
@@ -71,7 +130,7 @@ mod tests {
     use super::*;
 
     fn all() -> CountersSpec {
-        CountersSpec { counts: PerCounter::from_fn(|_| true), energy: true, noise: 0.0 }
+        CountersSpec { counts: PerCounter::from_fn(|_| true), traffic: true, energy: true, noise: 0.0 }
     }
 
     fn reads(reads: f64) -> Tally {
@@ -101,5 +160,22 @@ mod tests {
             assert_eq!(counts[Counter::MmReads], Reading::Value(u64::MAX));
             assert_eq!(counts[Counter::MmWrites], Reading::Value(0));
         }
+    }
+    #[test]
+    fn each_memory_domain_has_a_meter_of_its_own() {
+        let mut reported = ReportedTraffic::new(Rng::new(1), 2);
+        let right = Trouble { vanished: false, factor: 1.0 };
+        let values = |reads, writes| Traffic { reads: Reading::Value(reads), writes: Reading::Value(writes) };
+        assert_eq!(reported.read(&[(10.0, 2.0), (0.0, 0.5)], &all(), right), [values(10, 2), values(0, 0)]);
+        assert_eq!(reported.read(&[(15.0, 2.0), (0.0, 1.0)], &all(), right), [values(15, 2), values(0, 1)]);
+        reported.wrap();
+        assert_eq!(reported.read(&[(16.0, 2.0), (0.0, 1.0)], &all(), right), [values(1, 0), values(0, 0)]);
+        let vanished = Trouble { vanished: true, ..right };
+        assert_eq!(
+            reported.read(&[(17.0, 2.0), (0.0, 1.0)], &all(), vanished),
+            [Traffic::absent(Absence::CountersLost); 2]
+        );
+        let none = CountersSpec { traffic: false, ..all() };
+        assert_eq!(reported.read(&[(17.0, 2.0), (0.0, 1.0)], &none, right), [Traffic::absent(Absence::NoSuchEvent); 2]);
     }
 }

@@ -5,14 +5,14 @@ use crate::error::SimError;
 use crate::fault::{Fault, FaultKind};
 use crate::part::restrict;
 use crate::program::ProgramSpec;
-use crate::reported::{Reported, Trouble, uniform};
+use crate::reported::{Reported, ReportedTraffic, Trouble, uniform};
 use crate::residency::Residencies;
 use crate::schedule::InForce;
 use crate::solo::SoloRun;
 use crate::world::{Happening, Instance, State, World};
 use cosched_core::{
     Absence, Change, Counter, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Payload, Placement, Plan, Reading, Rng,
-    SoloTrace, TaskId, Usage,
+    SoloTrace, TaskId, Traffic, Usage,
 };
 use cosched_core::{Backend, Capabilities, Capability, Event, Kill};
 use std::collections::VecDeque;
@@ -36,6 +36,7 @@ pub struct Sim {
     instances: Vec<Instance>,
     faults: VecDeque<Fault>,
     trouble: Trouble,
+    traffic: ReportedTraffic,
     queued: Vec<Event>,
     idle_waits: u32,
     events: u64,
@@ -113,6 +114,7 @@ impl Sim {
         }
         let mut faults = config.faults.clone();
         faults.sort_by_key(|fault| fault.at);
+        let domains = world.machine.memory_domains.len();
         Ok(Sim {
             machine: Arc::new(machine),
             world,
@@ -121,6 +123,8 @@ impl Sim {
             instances,
             faults: faults.into(),
             trouble: Trouble { vanished: false, factor: 1.0 },
+            // A random stream of its own: reading the traffic changes no counter's noise.
+            traffic: ReportedTraffic::new(Rng::new(!config.seed), domains),
             queued: Vec::new(),
             idle_waits: 0,
             events: 0,
@@ -263,7 +267,10 @@ impl Sim {
     fn strike(&mut self, fault: FaultKind) {
         match fault {
             FaultKind::CountersVanish => self.trouble.vanished = true,
-            FaultKind::CountersWrap => self.tasks.iter_mut().for_each(|task| task.reported.wrap()),
+            FaultKind::CountersWrap => {
+                self.tasks.iter_mut().for_each(|task| task.reported.wrap());
+                self.traffic.wrap();
+            }
             // NaN and negative factors count as 0.
             FaultKind::CountersLie { factor } => {
                 self.trouble.factor = if factor > 0.0 { factor.min(MOST_LIED) } else { 0.0 };
@@ -318,6 +325,7 @@ impl Backend for Sim {
                 capabilities.missing.insert(capability, why);
             }
         };
+        capability(counters.traffic, Capability::Traffic, Absence::NoSuchEvent);
         capability(counters.energy, Capability::Energy, Absence::NoEnergyMeter);
         capability(self.machine.core_types.len() > 1, Capability::CoreTypes, Absence::OneCoreType);
         capabilities
@@ -476,6 +484,14 @@ impl Backend for Sim {
 
     fn may_start(&mut self) -> bool {
         true
+    }
+
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        let all = self.traffic.read(self.world.moved(), &self.config.machine.counters, self.trouble);
+        let whole = &self.world.machine;
+        let number = |cpus: &CpuSet| cpus.first().and_then(|cpu| Some(whole.cpus[whole.index_of(cpu)?].memory_domain));
+        let of = |cpus| number(cpus).map_or(Traffic::absent(Absence::NotTold), |domain| all[domain]);
+        out.extend(self.machine.memory_domains.iter().map(of));
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

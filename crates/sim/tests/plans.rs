@@ -174,6 +174,10 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
         fn may_start(&mut self) -> bool {
             self.0.may_start()
         }
+        fn traffic(&mut self, out: &mut Vec<Traffic>) {
+            self.0.traffic(out);
+        }
+
         fn energy_j(&mut self) -> Reading<f64> {
             self.0.energy_j()
         }

@@ -3,7 +3,7 @@
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Payload, Placement, Plan,
-    Purpose, Reading, TaskId, Usage,
+    Purpose, Reading, TaskId, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -297,6 +297,19 @@ impl<F: Fixture> Backend for Checked<F> {
 
     fn may_start(&mut self) -> bool {
         self.inner.may_start()
+    }
+
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        let before = out.len();
+        self.inner.traffic(out);
+        let missing = self.inner.capabilities().why_missing(Capability::Traffic);
+        let now = &out[before..];
+        assert_eq!(now.len(), self.inner.machine().memory_domains.len(), "one for each memory domain");
+        for traffic in now {
+            for value in [traffic.reads, traffic.writes] {
+                assert!(missing.is_none() || !value.is_value(), "a value of what is missing: {traffic:?}");
+            }
+        }
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

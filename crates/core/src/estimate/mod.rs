@@ -10,7 +10,7 @@ use crate::sample::Sample;
 use crate::snapshot::Estimates;
 use crate::task::{SoloProfile, TaskSpec};
 use crate::topology::CpuSet;
-use crate::units::{Absence, Nanos, Reading};
+use crate::units::{Absence, Nanos, Rate, Reading};
 use bandwidth::MeanRate;
 use progress::Progress;
 use trace::TraceProgress;
@@ -76,7 +76,8 @@ impl TaskEstimator {
         let telling = sample.interval.0 * 10 >= self.quantum.0 || estimates.executed == 1;
         if telling {
             estimates.mm_reads = sample.rate(sample.counts[Counter::MmReads]);
-            estimates.mm_writes = sample.rate(sample.counts[Counter::MmWrites]);
+            estimates.mm_writes = write_rate(sample, estimates.mm_reads);
+            estimates.domain_lines = sample.traffic.all();
             estimates.llc = sample.rate(sample.counts[Counter::LlcAccesses]);
             estimates.l1 = sample.rate(sample.counts[Counter::L1Accesses]);
             estimates.ipc = sample.counts.ipc();
@@ -116,5 +117,14 @@ impl TaskEstimator {
     /// The same by the trace of a solo run; `None` without one, or when counters failed on the way.
     pub fn earned_by_trace(&self) -> Option<f64> {
         self.trace.as_ref().filter(|trace| trace.is_whole()).map(TraceProgress::earned)
+    }
+}
+
+/// The rate at which a task wrote lines to memory: counted, or else its part of what its memory domain wrote.
+fn write_rate(sample: &Sample, reads: Reading<Rate>) -> Reading<Rate> {
+    let counted = sample.rate(sample.counts[Counter::MmWrites]);
+    match (counted, reads.and_then(|reads| sample.traffic.writes_of(reads))) {
+        (Reading::Absent(_), shared @ Reading::Value(_)) => shared,
+        (counted, _) => counted,
     }
 }

@@ -180,6 +180,7 @@ mod tests {
     use super::*;
     use crate::sample::{Counts, Usage};
     use crate::task::TaskId;
+    use crate::traffic::TrafficRates;
 
     const Q: Nanos = Nanos::from_ms(200);
 
@@ -200,6 +201,7 @@ mod tests {
             cpu_time: Reading::Value(Nanos::from_ms(ms)),
             counts,
             multiplexed: false,
+            traffic: TrafficRates::absent(Absence::NotRequested),
             observed: false,
         }
     }

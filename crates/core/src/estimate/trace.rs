@@ -69,6 +69,7 @@ mod tests {
     use crate::placement::Purpose;
     use crate::sample::{Counts, Usage};
     use crate::task::TaskId;
+    use crate::traffic::TrafficRates;
 
     const Q: Nanos = Nanos::from_ms(200);
 
@@ -89,6 +90,7 @@ mod tests {
             cpu_time: Reading::Value(Nanos::from_ms(150)),
             counts,
             multiplexed: false,
+            traffic: TrafficRates::absent(Absence::NotRequested),
             observed: false,
         }
     }

@@ -59,6 +59,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let all: Arc<[TaskId]> = self.running_now();
         let (since, planned_end) = (self.snap.now, self.next_wake);
+        let traffic = self.traffic_now();
         for &id in fillers {
             let interval = &mut self.records[id.0 as usize].interval;
             interval.get_or_insert_with(|| Interval {
@@ -69,6 +70,7 @@ impl<B: Backend> Loop<'_, B> {
                 whole_core: false,
                 co_runners: all.clone(),
                 disturbed: false,
+                traffic: traffic.clone(),
             });
         }
     }

@@ -6,6 +6,7 @@ use crate::plan::Plan;
 use crate::sample::Usage;
 use crate::task::{Exit, TaskId};
 use crate::topology::Machine;
+use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
@@ -119,6 +120,10 @@ pub trait Backend {
 
     /// Whether one more task may be started now (memory, say); if not, the loop asks again later.
     fn may_start(&mut self) -> bool;
+
+    /// Reads what each memory domain has moved since the start of the run, and appends it in the order of
+    /// [`machine`](Backend::machine). The loop asks only if [`RunConfig::traffic`](super::RunConfig::traffic) says so.
+    fn traffic(&mut self, out: &mut Vec<Traffic>);
 
     /// Energy of the processor package since the start of the run, in joules.
     fn energy_j(&mut self) -> Reading<f64>;

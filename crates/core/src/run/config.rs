@@ -27,6 +27,10 @@ pub struct RunConfig {
     /// How decisions are carried out.
     #[serde(default)]
     pub actuation: Actuation,
+    /// Whether to read what each memory domain moves; for policies that need
+    /// [`Capability::Traffic`](crate::Capability::Traffic).
+    #[serde(default)]
+    pub traffic: bool,
 }
 
 /// How decisions are carried out.
@@ -65,6 +69,7 @@ impl Default for RunConfig {
             seed: 1,
             restart: Restart::Never,
             actuation: Actuation::Decisions,
+            traffic: false,
         }
     }
 }

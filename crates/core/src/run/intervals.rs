@@ -11,6 +11,8 @@ use crate::residency::Residency;
 use crate::sample::{Sample, Usage};
 use crate::snapshot::{Running, TaskView};
 use crate::task::TaskId;
+use crate::topology::Machine;
+use crate::traffic::{Traffic, TrafficRates};
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
@@ -39,6 +41,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let mut usages = Vec::with_capacity(due.len());
         self.backend.read(&due, &mut usages);
+        let traffic = self.traffic_now();
         let all: Arc<[TaskId]> = self.running_now();
         for usage in usages {
             let task = usage.task;
@@ -58,6 +61,7 @@ impl<B: Backend> Loop<'_, B> {
                 cpu_time: delta(usage.cpu_time, record.used.cpu_time),
                 counts: usage.counts.since(&record.used.counts),
                 multiplexed: usage.multiplexed,
+                traffic: traffic_of(&self.snap.machine, &interval, &traffic, length),
                 observed: false,
             };
             let residency = usage.residency.as_ref().map(|now| match &record.used.residency {
@@ -98,6 +102,7 @@ impl<B: Backend> Loop<'_, B> {
                     planned_end: None,
                     co_runners: all.clone(),
                     disturbed: false,
+                    traffic: traffic.clone(),
                     ..interval
                 });
             }
@@ -106,6 +111,17 @@ impl<B: Backend> Loop<'_, B> {
 
     pub(super) fn running_now(&self) -> Arc<[TaskId]> {
         self.snap.tasks.iter().filter(|task| task.running.is_some()).map(|task| task.id).collect()
+    }
+
+    /// What the memory domains have moved up to now; empty where that is not read.
+    pub(super) fn traffic_now(&mut self) -> Arc<[Traffic]> {
+        let now = self.snap.now;
+        if self.config.traffic && self.traffic.0 != now {
+            let mut all = Vec::with_capacity(self.snap.machine.memory_domains.len());
+            self.backend.traffic(&mut all);
+            self.traffic = (now, all.into());
+        }
+        self.traffic.1.clone()
     }
 
     /// Brings the loop's own picture in line with a decision that was applied.
@@ -152,6 +168,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         let all = self.running_now();
         let whole = self.whole_cores();
+        let traffic = if placed.is_empty() { self.traffic.1.clone() } else { self.traffic_now() };
         for id in placed {
             let Some(task) = self.snap.task(id) else { continue };
             let Some(running) = &task.running else { continue };
@@ -164,6 +181,7 @@ impl<B: Backend> Loop<'_, B> {
                 whole_core: false,
                 co_runners: all.clone(),
                 disturbed: false,
+                traffic: traffic.clone(),
             };
             let record = &mut self.records[id.0 as usize];
             match &mut record.interval {
@@ -213,6 +231,18 @@ impl<B: Backend> Loop<'_, B> {
         let alone = |task: &TaskView| cores_of(task).into_iter().all(|core| users[core] == 1);
         self.snap.tasks.iter().map(alone).collect()
     }
+}
+
+/// The rates at which the memory domains of a task's CPUs moved lines in its interval.
+fn traffic_of(machine: &Machine, interval: &Interval, now: &[Traffic], length: Nanos) -> TrafficRates {
+    if now.is_empty() {
+        return TrafficRates::not_requested();
+    }
+    let on = |cpu| Some(machine.cpus[machine.index_of(cpu)?].memory_domain);
+    let mut domains: Vec<usize> = interval.cpus.iter().filter_map(on).collect();
+    domains.sort_unstable();
+    domains.dedup();
+    TrafficRates::between(&interval.traffic, now, &domains, length)
 }
 
 /// Co-runners are ignored if they were there for less than this share of a task's time on a CPU.

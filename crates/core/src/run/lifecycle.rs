@@ -11,6 +11,7 @@ use crate::placement::Placement;
 use crate::snapshot::{TaskView, Trigger};
 use crate::task::{Exit, TaskId};
 use crate::units::{Nanos, Reading};
+use std::sync::Arc;
 
 /// Time after which a backend that had no room for one more task is asked again.
 const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
@@ -113,6 +114,11 @@ impl<B: Backend> Loop<'_, B> {
     /// anew, because they were placed for another machine.
     pub(super) fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
         self.snap.machine = self.backend.machine();
+        // Its memory domains may have other positions now.
+        self.traffic = (Nanos::MAX, Arc::new([]));
+        for interval in self.records.iter_mut().filter_map(|record| record.interval.as_mut()) {
+            interval.traffic = self.traffic.1.clone();
+        }
         let all = self.snap.machine.all_cpus();
         let lost =
             |task: &&TaskView| task.running.as_ref().is_some_and(|running| !running.placement.cpus().is_subset(&all));

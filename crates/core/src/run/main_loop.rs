@@ -18,6 +18,7 @@ use crate::snapshot::{Snapshot, TaskView, Trigger};
 use crate::task::{TaskId, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::Nanos;
+use std::sync::Arc;
 
 /// Runs tasks to their end under a policy.
 ///
@@ -70,6 +71,7 @@ pub fn run<B: Backend>(
         displaced: Vec::new(),
         planning: by_plans.then(Planning::default),
         plans: by_plans.then(PlanCounts::default),
+        traffic: (Nanos::MAX, Arc::new([])),
     }
     .run()
 }

@@ -12,8 +12,10 @@ use crate::rng::Rng;
 use crate::sample::Sample;
 use crate::snapshot::Snapshot;
 use crate::task::TaskId;
+use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// A run in progress.
 pub(super) struct Loop<'a, B: Backend> {
@@ -41,6 +43,8 @@ pub(super) struct Loop<'a, B: Backend> {
     /// What the next plan needs; `None` where decisions are carried out one by one.
     pub(super) planning: Option<Planning>,
     pub(super) plans: Option<PlanCounts>,
+    /// What the memory domains had moved at the instant at which that was read last.
+    pub(super) traffic: (Nanos, Arc<[Traffic]>),
 }
 
 /// What goes into the next plan besides the decision.

@@ -7,6 +7,7 @@ use crate::sample::Usage;
 use crate::snapshot::ProgressBasis;
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::CpuSet;
+use crate::traffic::Traffic;
 use crate::units::{Absence, Nanos, Reading};
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ pub(super) struct Interval {
     pub(super) whole_core: bool,
     pub(super) co_runners: Arc<[TaskId]>,
     pub(super) disturbed: bool,
+    /// What the memory domains had moved when it began; empty where that is not read.
+    pub(super) traffic: Arc<[Traffic]>,
 }
 
 /// A task that was asked to end.

@@ -15,6 +15,8 @@ pub struct Work {
     pub ipc_milli: u64,
     /// Lines read from memory per microsecond.
     pub reads_per_us: u64,
+    /// Lines written to memory per microsecond; no counter counts them per task.
+    pub writes_per_us: u64,
     /// Accesses to the first-level cache per microsecond.
     pub l1_per_us: u64,
     /// The share of its time on the fastest core for which it waits for memory, whatever the clock.
@@ -37,6 +39,7 @@ impl Work {
             needs: Nanos::from_ms(ms),
             ipc_milli: 1_000,
             reads_per_us: 1,
+            writes_per_us: 0,
             l1_per_us: 100,
             stalls: 0.0,
             exit: Exit::Code(0),
@@ -49,6 +52,14 @@ impl Work {
     pub fn reads(mut self, per_us: u64) -> Work {
         self.reads_per_us = per_us;
         self
+    }
+    pub fn writes(mut self, per_us: u64) -> Work {
+        self.writes_per_us = per_us;
+        self
+    }
+    /// Lines moved from and to memory per microsecond.
+    fn lines_per_us(&self) -> u64 {
+        self.reads_per_us + self.writes_per_us
     }
     pub fn l1(mut self, per_us: u64) -> Work {
         self.l1_per_us = per_us;
@@ -106,6 +117,10 @@ pub struct Memory {
     pub interrupts: Vec<Nanos>,
     /// Lines per microsecond that the memory bus moves; tasks that ask for more together slow each other down.
     pub bus_per_us: Option<u64>,
+    /// Lines per microsecond that other programs read and write on each memory domain; they slow nobody down.
+    pub foreign_per_us: (u64, u64),
+    /// Lines read and written on each memory domain.
+    moved: Vec<(u64, u64)>,
     /// Accesses per microsecond that the first-level cache of a core serves without delay.
     pub l1_per_us: Option<u64>,
     /// Tasks that fall asleep or wake at these instants, in their order.
@@ -129,6 +144,8 @@ impl Memory {
     pub fn new(machine: Machine, work: Vec<Work>) -> Memory {
         machine.validate().unwrap();
         Memory {
+            moved: vec![(0, 0); machine.memory_domains.len()],
+            foreign_per_us: (0, 0),
             machine: Arc::new(machine),
             capabilities: Capabilities { missing: [(Capability::Plans, Absence::NotOffered)].into() },
             now: Nanos::ZERO,
@@ -182,8 +199,8 @@ impl Memory {
     fn speed(&self, state: &State) -> f64 {
         let longer = |asked: u64, served: u64| (asked as f64 / served as f64).max(1.0);
         let bus = self.bus_per_us.map_or(1.0, |served| {
-            let asked: f64 = self.runs().map(|s| s.work.reads_per_us as f64 * self.share(s)).sum();
-            let busy = (state.work.reads_per_us as f64 / served as f64).min(1.0);
+            let asked: f64 = self.runs().map(|s| s.work.lines_per_us() as f64 * self.share(s)).sum();
+            let busy = (state.work.lines_per_us() as f64 / served as f64).min(1.0);
             1.0 - busy + busy * longer(asked as u64, served)
         });
         let l1 = self.l1_per_us.map_or(1.0, |served| {
@@ -206,12 +223,23 @@ impl Memory {
         for (state, (share, speed, clock)) in self.tasks.iter_mut().zip(rates) {
             state.used += Nanos((span.0 as f64 * share) as u64);
             state.cycles += (span.0 as f64 * share * clock) as u64;
-            state.done += Nanos((span.0 as f64 * share * speed) as u64);
+            let done = Nanos((span.0 as f64 * share * speed) as u64);
+            state.done += done;
+            if let Some(cpu) = state.placement.as_ref().and_then(|placement| placement.cpus().first()) {
+                let of = &self.machine.cpus[self.machine.index_of(cpu).unwrap()];
+                let (reads, writes) = &mut self.moved[of.memory_domain];
+                *reads += done.0 * state.work.reads_per_us / 1_000;
+                *writes += done.0 * state.work.writes_per_us / 1_000;
+            }
             if let (Some(Placement::Exclusive { cpus, .. }), None) = (&state.placement, &state.ended) {
                 for cpu in cpus.iter() {
                     *self.busy.entry(cpu.0).or_default() += span;
                 }
             }
+        }
+        for (reads, writes) in &mut self.moved {
+            *reads += span.0 * self.foreign_per_us.0 / 1_000;
+            *writes += span.0 * self.foreign_per_us.1 / 1_000;
         }
         self.now = to;
     }
@@ -367,6 +395,14 @@ impl Backend for Memory {
 
     fn may_start(&mut self) -> bool {
         self.now >= self.room_from
+    }
+
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        let value = |&(reads, writes): &(u64, u64)| match self.capabilities.why_missing(Capability::Traffic) {
+            None => Traffic { reads: Reading::Value(reads), writes: Reading::Value(writes) },
+            Some(why) => Traffic::absent(why),
+        };
+        out.extend(self.moved.iter().map(value));
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

@@ -22,6 +22,7 @@ pub fn capabilities(root: &Root, machine: &Machine, counters: &CounterSupport, f
     if let Err(problem) = EnergyMeter::open(root) {
         capabilities.missing.insert(Capability::Energy, problem.reason);
     }
+    capabilities.missing.insert(Capability::Traffic, Absence::NotOffered);
     if machine.core_types.len() < 2 {
         capabilities.missing.insert(Capability::CoreTypes, Absence::OneCoreType);
     }

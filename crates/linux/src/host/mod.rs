@@ -27,7 +27,8 @@ use crate::sys::{self, RawPid};
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading, TaskId, Usage,
+    Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading,
+    TaskId, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -272,6 +273,10 @@ impl Backend for Host {
         let Some(keep) = self.mem_keep else { return true };
         // A machine that does not say how much is left has not said that it is too little.
         meminfo::read(&self.root).map_or(true, |memory| memory.usable() >= keep)
+    }
+
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        out.extend(self.machine.memory_domains.iter().map(|_| Traffic::absent(Absence::NotOffered)));
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

@@ -1,4 +1,4 @@
-//! The table `[counters]` of a machine file: a flag for each counter and for the energy meter, and the noise of all.
+//! The table `[counters]` of a machine file: a flag for each counter, for the meters of memory traffic and for that of energy, and the noise of all.
 
 use super::error::SpecError;
 use super::text::{Flag, Group, Limits, Number, Sources, Words};
@@ -17,6 +17,7 @@ pub(super) struct Counters {
     assumed: Words,
     /// Keyed by [`CountersSpec::key`].
     counts: BTreeMap<&'static str, bool>,
+    traffic: Option<bool>,
     energy: Flag,
     noise: Number,
 }
@@ -28,6 +29,7 @@ impl Counters {
         let counts = |counter| self.counts.get(CountersSpec::key(counter)).copied().unwrap_or(false);
         Ok(CountersSpec {
             counts: PerCounter::from_fn(counts),
+            traffic: self.traffic.unwrap_or(false),
             energy: group.flag(self.energy, "energy")?,
             noise: group.number(self.noise, &NOISE)?,
         })
@@ -38,6 +40,7 @@ impl Counters {
 enum Key {
     Source,
     Assumed,
+    Traffic,
     Energy,
     Noise,
     Counts(&'static str),
@@ -57,13 +60,14 @@ impl<'de> Deserialize<'de> for Key {
                     (_, Some(key)) => Ok(Key::Counts(key)),
                     ("source", None) => Ok(Key::Source),
                     ("assumed", None) => Ok(Key::Assumed),
+                    ("traffic", None) => Ok(Key::Traffic),
                     ("energy", None) => Ok(Key::Energy),
                     ("noise", None) => Ok(Key::Noise),
                     _ => {
                         let mut keys = vec!["source", "assumed"];
                         keys.extend(flags);
                         keys.dedup();
-                        keys.extend(["energy", "noise"]);
+                        keys.extend(["traffic", "energy", "noise"]);
                         let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
                         Err(E::custom(format!("unknown field `{name}`, expected one of {}", keys.join(", "))))
                     }
@@ -89,6 +93,7 @@ impl<'de> Deserialize<'de> for Counters {
                     match key {
                         Key::Source => table.source = Some(map.next_value()?),
                         Key::Assumed => table.assumed = Some(map.next_value()?),
+                        Key::Traffic => table.traffic = Some(map.next_value()?),
                         Key::Energy => table.energy = Some(map.next_value()?),
                         Key::Noise => table.noise = Some(map.next_value()?),
                         Key::Counts(key) => {

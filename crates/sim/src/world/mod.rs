@@ -48,6 +48,8 @@ pub(crate) struct World {
     next: Vec<u64>,
     llcs: Vec<Llc>,
     domains: Vec<Domain>,
+    /// Lines read from and written to each memory domain, without the counters' noise.
+    moved: Vec<(f64, f64)>,
     pub(crate) threads: Vec<Thread>,
     /// The threads of each task.
     pub(crate) tasks: Vec<std::ops::Range<usize>>,
@@ -118,6 +120,7 @@ impl World {
             },
             llcs: (0..machine.llcs.len()).map(llc).collect(),
             domains: (0..machine.memory_domains.len()).map(|_| Domain::new(&spec.memory, cores.len())).collect(),
+            moved: vec![(0.0, 0.0); machine.memory_domains.len()],
             behaviours: programs
                 .iter()
                 .map(|program| spec.core_types.iter().map(|kind| Behaviour::new(program, kind)).collect())
@@ -368,6 +371,14 @@ impl World {
         if self.tasks[task as usize].clone().all(asleep) {
             self.happened.push(Happening::Slept(task));
         }
+    }
+
+    /// Lines read from and written to each memory domain up to now.
+    pub(crate) fn moved(&mut self) -> &[(f64, f64)] {
+        for core in 0..self.cores.len() {
+            self.sync(core);
+        }
+        &self.moved
     }
 
     /// Brings every figure of a task up to now.

@@ -89,6 +89,13 @@ impl Thread {
     }
 }
 
+/// Adds to what a memory domain has read and written.
+fn moved_by(moved: &mut [(f64, f64)], domain: usize, done: &Tally) {
+    let (reads, writes) = &mut moved[domain];
+    *reads += done.reads;
+    *writes += done.writes;
+}
+
 impl World {
     /// Brings a core up to now.
     pub(crate) fn sync(&mut self, core: usize) {
@@ -124,6 +131,7 @@ impl World {
             let done = thread.execute(instructions);
             core.instructions += done.instructions;
             core.lines += done.reads + done.writes;
+            moved_by(&mut self.moved, thread.home.unwrap_or(core.domain), &done);
             // What it holds approaches the point where reads and losses balance.
             let gains = thread.rate * thread.uses.reads_per_line;
             let speed = pace - gains;
@@ -146,6 +154,8 @@ impl World {
         let core = &mut self.cores[self.cpus[cpu].core];
         core.instructions += done.instructions;
         core.lines += done.reads + done.writes;
+        let home = self.threads[thread].home.unwrap_or(core.domain);
+        moved_by(&mut self.moved, home, &done);
     }
 
     /// Solves for the rates of a core's threads at the present latencies. The core must be up to now.

@@ -73,6 +73,7 @@ prop_compose! {
                     Capability::Ipc => ipc,
                     _ => counts[counter as usize],
                 }),
+                traffic: counts[Counter::MmWrites as usize],
                 energy: true,
                 noise,
             },
@@ -337,6 +338,10 @@ impl Backend for Watched {
 
     fn may_start(&mut self) -> bool {
         self.sim.may_start()
+    }
+
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        self.sim.traffic(out);
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

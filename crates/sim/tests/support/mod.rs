@@ -56,6 +56,7 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
         },
         counters: CountersSpec {
             counts: PerCounter::from_fn(|counter| counter != Counter::MmWrites),
+            traffic: true,
             energy: false,
             noise: 0.0,
         },

@@ -1,6 +1,6 @@
 //! Signal handling for a backend without processes of its own, such as the simulation.
 
-use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, TaskId, Usage};
+use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, TaskId, Traffic, Usage};
 use cosched_linux::Interrupts;
 use std::sync::Arc;
 
@@ -67,6 +67,10 @@ impl<B: Backend> Backend for Interruptible<B> {
 
     fn may_start(&mut self) -> bool {
         self.backend.may_start()
+    }
+
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        self.backend.traffic(out);
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

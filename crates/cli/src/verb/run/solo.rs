@@ -123,6 +123,7 @@ fn measure<P: Platform>(
         halt: Halt::default(),
         restart: Restart::Never,
         actuation: Actuation::Decisions,
+        traffic: false,
         ..plan.config.clone()
     };
     let series = plan.logs.join("solo.series.jsonl");

@@ -172,7 +172,9 @@ impl State {
                 continue;
             }
             let Some(used) = use_of(task) else { continue };
-            let total = domain_of(task).map_or(used, |domain| totals[domain]).max(used);
+            // What the domain moved, for whoever asked (Eq. 18); else the sum of what the tasks did.
+            let moved = task.estimates.domain_lines.value().map(|lines| lines.0 as f64 / settings.mu_per_ms);
+            let total = moved.or_else(|| domain_of(task).map(|domain| totals[domain])).unwrap_or(used).max(used);
             let share = (used / f64::from(task.cpus.max(1))).min(1.0);
             let free = (1.0 - total).max(LEAST_FREE);
             let Ok(demand) = solo_utilisation(share, free) else { continue };

@@ -1,0 +1,142 @@
+//! What a memory domain moved, for whoever asked: jobs of the run, other processes, devices.
+
+use crate::units::{Absence, Nanos, Rate, Reading};
+use serde::{Deserialize, Serialize};
+
+/// Lines of 64 bytes that one memory domain has moved, cumulative as counters are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Lines read.
+    pub reads: Reading<u64>,
+    /// Lines written.
+    pub writes: Reading<u64>,
+}
+
+/// Rates at which a memory domain moved lines over an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficRates {
+    /// Of lines read.
+    pub reads: Reading<Rate>,
+    /// Of lines written.
+    pub writes: Reading<Rate>,
+}
+
+impl Traffic {
+    /// Nothing is known, for the same reason.
+    pub fn absent(why: Absence) -> Traffic {
+        Traffic { reads: Reading::Absent(why), writes: Reading::Absent(why) }
+    }
+}
+
+impl TrafficRates {
+    /// Nothing is known, for the same reason.
+    pub fn absent(why: Absence) -> TrafficRates {
+        TrafficRates { reads: Reading::Absent(why), writes: Reading::Absent(why) }
+    }
+
+    /// Not asked for.
+    pub(crate) fn not_requested() -> TrafficRates {
+        TrafficRates::absent(Absence::NotRequested)
+    }
+
+    pub(crate) fn is_not_requested(&self) -> bool {
+        *self == TrafficRates::not_requested()
+    }
+
+    /// The mean of the rates at which these domains moved lines from one reading of all domains to a later one, `length`
+    /// apart. A position that either reading lacks has no rates.
+    pub(crate) fn between(before: &[Traffic], now: &[Traffic], domains: &[usize], length: Nanos) -> TrafficRates {
+        let mean = |of: fn(&Traffic) -> Reading<u64>| {
+            let mut moved = 0_u64;
+            for &domain in domains {
+                let (Some(before), Some(now)) = (before.get(domain), now.get(domain)) else {
+                    return Reading::Absent(Absence::NotYetMeasured);
+                };
+                let since = of(now).and_then(|now| {
+                    of(before).and_then(|before| Reading::from_option(now.checked_sub(before), Absence::WentBackwards))
+                });
+                match since {
+                    Reading::Value(lines) => moved = moved.saturating_add(lines),
+                    Reading::Absent(why) => return Reading::Absent(why),
+                }
+            }
+            let mean = moved.checked_div(domains.len() as u64);
+            Reading::from_option(mean.and_then(|lines| Rate::from_count(lines, length)), Absence::NotYetMeasured)
+        };
+        TrafficRates { reads: mean(|traffic| traffic.reads), writes: mean(|traffic| traffic.writes) }
+    }
+
+    /// All lines moved: `accesses_p` of EFS, Eq. 18, as a rate.
+    pub fn all(&self) -> Reading<Rate> {
+        self.reads.and_then(|reads| self.writes.map(|writes| Rate(reads.0.saturating_add(writes.0))))
+    }
+
+    /// The part of the writes that is put down to a task with this rate of reads: writes are taken to be distributed over
+    /// tasks as reads are (EFS, Eq. 19).
+    pub fn writes_of(&self, reads: Rate) -> Reading<Rate> {
+        self.reads.and_then(|all| {
+            self.writes.and_then(|writes| {
+                let share = u128::from(writes.0) * u128::from(reads.0);
+                match (share + u128::from(all.0) / 2).checked_div(u128::from(all.0)) {
+                    Some(share) => Reading::Value(Rate(u64::try_from(share).unwrap_or(u64::MAX))),
+                    // Nothing was read: who wrote can't be told.
+                    None if writes.0 == 0 => Reading::Value(Rate(0)),
+                    None => Reading::Absent(Absence::NotYetMeasured),
+                }
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(reads: u64, writes: u64) -> Traffic {
+        Traffic { reads: Reading::Value(reads), writes: Reading::Value(writes) }
+    }
+
+    fn rates(reads: u64, writes: u64) -> TrafficRates {
+        TrafficRates { reads: Reading::Value(Rate(reads)), writes: Reading::Value(Rate(writes)) }
+    }
+
+    #[test]
+    fn writes_are_shared_out_as_reads_are_and_add_up() {
+        // EFS, Eq. 19 with accesses_p = 1,200 and writes_p = 300.
+        let all = rates(900, 300);
+        assert_eq!(all.all(), Reading::Value(Rate(1_200)));
+        let parts = [600, 300, 0].map(|reads| all.writes_of(Rate(reads)).value().unwrap().0);
+        assert_eq!(parts, [200, 100, 0]);
+    }
+
+    #[test]
+    fn without_reads_nobody_can_be_told_to_have_written() {
+        assert_eq!(rates(0, 5).writes_of(Rate(0)), Reading::Absent(Absence::NotYetMeasured));
+        assert_eq!(rates(0, 0).writes_of(Rate(0)), Reading::Value(Rate(0)));
+        let unknown = TrafficRates::absent(Absence::NoPermission);
+        assert_eq!(unknown.writes_of(Rate(7)), Reading::Absent(Absence::NoPermission));
+        assert_eq!(unknown.all(), Reading::Absent(Absence::NoPermission));
+    }
+
+    #[test]
+    fn rates_are_the_mean_over_the_domains_that_a_task_ran_on() {
+        let ms = Nanos::from_ms;
+        let (before, now) = ([moved(100, 10), moved(0, 0)], [moved(500, 30), moved(1_600, 0)]);
+        assert_eq!(TrafficRates::between(&before, &now, &[0], ms(2)), rates(200, 10));
+        assert_eq!(TrafficRates::between(&before, &now, &[0, 1], ms(2)), rates(500, 5));
+        let none = TrafficRates::absent(Absence::NotYetMeasured);
+        assert_eq!(TrafficRates::between(&before, &now[..1], &[1], ms(2)), none);
+        assert_eq!(TrafficRates::between(&before, &now, &[], ms(2)), none);
+        assert_eq!(TrafficRates::between(&before, &now, &[0], ms(0)), none);
+    }
+
+    #[test]
+    fn a_counter_that_goes_back_is_absent_for_its_own_part_only() {
+        let back = TrafficRates::between(&[moved(9, 1)], &[moved(8, 3)], &[0], Nanos::from_ms(1));
+        assert_eq!(back.reads, Reading::Absent(Absence::WentBackwards));
+        assert_eq!(back.writes, Reading::Value(Rate(2)));
+        let lost = [Traffic { writes: Reading::Absent(Absence::CountersLost), ..moved(9, 0) }];
+        let lost = TrafficRates::between(&[moved(9, 1)], &lost, &[0], Nanos::from_ms(1));
+        assert_eq!((lost.reads, lost.writes), (Reading::Value(Rate(0)), Reading::Absent(Absence::CountersLost)));
+    }
+}

@@ -1,0 +1,111 @@
+//! What memory domains move reaches the estimates of the tasks, and `efs` decides by it.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
+
+mod memory;
+
+use cosched_core::*;
+use memory::{Memory, Work, run_specs};
+
+/// The last estimates of each task that were seen in a decision, and how many tasks ran after each decision.
+#[derive(Default)]
+struct Seen {
+    estimates: Vec<(TaskId, Estimates)>,
+    running: Vec<usize>,
+}
+
+impl Recorder for Seen {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        let mut running = record.snapshot.tasks.iter().filter(|task| task.running.is_some()).count();
+        for change in &record.decision.changes {
+            let was = record.snapshot.task(change.task()).is_some_and(|task| task.running.is_some());
+            match change {
+                Change::Stop { .. } => running -= 1,
+                Change::Place { .. } => running += usize::from(!was),
+            }
+        }
+        self.running.push(running);
+        for task in record.snapshot.tasks.iter().filter(|task| task.estimates.executed > 0) {
+            self.estimates.retain(|(id, _)| *id != task.id);
+            self.estimates.push((task.id, task.estimates.clone()));
+        }
+    }
+}
+
+impl Seen {
+    fn of(&self, task: u32) -> &Estimates {
+        &self.estimates.iter().find(|(id, _)| id.0 == task).unwrap().1
+    }
+}
+
+fn watch(world: &mut Memory, policy: &str, traffic: bool) -> Seen {
+    let mut seen = Seen::default();
+    let config = RunConfig { traffic, ..RunConfig::default() };
+    let specs = world.specs();
+    run_specs(world, specs, policy, &[], &config, &mut seen);
+    seen
+}
+
+fn close(reading: Reading<Rate>, per_us: f64) -> bool {
+    (reading.value().unwrap().per_us() - per_us).abs() < 0.01 * per_us.max(1.0)
+}
+
+#[test]
+fn a_domains_writes_are_put_down_to_its_readers() {
+    // Nothing slows anybody down here: 30 + 10 lines are read per microsecond, and 20 + 0 written.
+    let work = || vec![Work::ms(1_000).reads(30).writes(20), Work::ms(1_000).reads(10)];
+    let mut world = Memory::new(Machine::uniform("two", 2, 1), work());
+    let seen = watch(&mut world, "fifo", true);
+    assert!(close(seen.of(0).mm_writes, 15.0) && close(seen.of(1).mm_writes, 5.0), "{:?}", seen.estimates);
+    for task in 0..2 {
+        assert!(close(seen.of(task).domain_lines, 60.0), "{:?}", seen.of(task));
+    }
+    // Nobody asked for it.
+    let mut world = Memory::new(Machine::uniform("two", 2, 1), work());
+    let seen = watch(&mut world, "fifo", false);
+    assert_eq!(seen.of(0).mm_writes, Reading::Absent(Absence::NoSuchEvent));
+    assert_eq!(seen.of(0).domain_lines, Reading::Absent(Absence::NotRequested));
+    // It was asked for, and is not there.
+    let mut world = Memory::new(Machine::uniform("two", 2, 1), work());
+    world.capabilities.missing.insert(Capability::Traffic, Absence::NoPermission);
+    let seen = watch(&mut world, "fifo", true);
+    assert_eq!(seen.of(0).mm_writes, Reading::Absent(Absence::NoSuchEvent));
+    assert_eq!(seen.of(0).domain_lines, Reading::Absent(Absence::NoPermission));
+}
+
+#[test]
+fn each_task_sees_its_own_memory_domain() {
+    let mut machine = Machine::uniform("two sockets", 2, 1);
+    machine.cpus[1].memory_domain = 1;
+    machine.memory_domains = ["0", "1"].map(|cpus| cpus.parse().unwrap()).into();
+    let mut world = Memory::new(machine, vec![Work::ms(1_000).reads(30).writes(6), Work::ms(1_000).reads(5)]);
+    let seen = watch(&mut world, "fifo", true);
+    assert!(close(seen.of(0).mm_writes, 6.0) && close(seen.of(0).domain_lines, 36.0), "{:?}", seen.of(0));
+    assert!(close(seen.of(1).mm_writes, 0.0) && close(seen.of(1).domain_lines, 5.0), "{:?}", seen.of(1));
+}
+
+/// The fewest tasks that `efs` ran at once after its first measurement.
+fn fewest(work: &Work, foreign: (u64, u64), traffic: bool) -> usize {
+    let mut world = Memory::new(Machine::uniform("four", 4, 1), vec![work.clone(); 4]);
+    world.bus_per_us = Some(150);
+    world.foreign_per_us = foreign;
+    let seen = watch(&mut world, "efs", traffic);
+    *seen.running[1..].iter().filter(|&&running| running > 0).min().unwrap()
+}
+
+#[test]
+fn efs_keeps_writers_apart_where_it_sees_that_they_write() {
+    // Alone each keeps the bus busy for 80 % of its time; its reads alone, for less than a quarter.
+    let writer = Work::ms(4_000).reads(35).writes(85);
+    assert_eq!(fewest(&writer, (0, 0), true), 1);
+    assert!(fewest(&writer, (0, 0), false) > 1);
+}
+
+#[test]
+fn efs_counts_what_other_programs_move_as_load() {
+    // The tasks ask for half of the bus together. They look as if they asked for more of it where others leave them
+    // little, since what is measured in use is less than what is wanted (EFS, Eq. 9).
+    let calm = Work::ms(4_000).reads(19);
+    assert_eq!(fewest(&calm, (0, 0), true), 4);
+    assert!(fewest(&calm, (60, 10), true) < 4);
+    assert_eq!(fewest(&calm, (60, 10), false), 4);
+}
