@@ -3,6 +3,10 @@
 //! Of the machine's description the fit uses only the topology and, for two types of core, the power of their cores.
 //! The lucky paper takes that power from elsewhere too. Instances behave exactly as their profiles say.
 
+mod light;
+
+pub use light::LightFit;
+
 use crate::config::DEFAULT_STEP;
 use crate::machine::{CoreTypeSpec, MachineSpec};
 use crate::program::ProgramSpec;
@@ -31,6 +35,8 @@ pub struct MachineFit {
     pub power: PowerFit,
     /// Cores of one memory domain, and so the number of steps that were measured.
     pub cores: usize,
+    /// What counts as light.
+    pub light: LightFit,
     /// The models that relate the types of core, if there are exactly two.
     pub core_types: Option<CoreTypesFit>,
 }
@@ -71,12 +77,15 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
         .filter_map(|file| builtin_program(file.name).map(Arc::new))
         .collect();
     let (mu_trans_per_us, copies) = highest_rate(machine, length);
-    let (power, cores) = fit_power(machine, &spec, length)?;
+    let cores = first_of_each_core(machine);
+    let power = fit_power(machine, &spec, &cores, length)?;
+    // Each program meets every other, and impacts show soon.
+    let light = light::fit(machine, &spec, &cores, Nanos(length.0 / 2));
     let core_types = match &machine.core_types[..] {
         [big, small] => Some(fit_core_types(machine, (big, small), &spec, length)?),
         _ => None,
     };
-    Ok(MachineFit { mu_trans_per_us, copies, power, cores, core_types })
+    Ok(MachineFit { mu_trans_per_us, copies, power, cores: cores.len(), light, core_types })
 }
 
 impl MachineFit {
@@ -92,6 +101,8 @@ impl MachineFit {
             ("p1_w", step(1)),
             ("p2_w", step(2)),
             ("p_more_w", step(3)),
+            ("light_llc_trans_per_us", self.light.llc_trans_per_us),
+            ("light_mm_trans_per_us", self.light.mm_trans_per_us),
         ];
         if let Some(types) = &self.core_types {
             let (big, small) = (types.big, types.small);
@@ -153,26 +164,26 @@ fn highest_rate(machine: &Arc<MachineSpec>, length: Nanos) -> (f64, usize) {
     }
 }
 
-/// Fits the power with 0, 1, 2 and all cores of one memory domain active. Each number is measured with copies of every
-/// program. What all cores add beyond the second is shared evenly among them. Also returns the number of cores of a
-/// domain.
+/// The first CPU of each core of the first memory domain.
+fn first_of_each_core(machine: &MachineSpec) -> Vec<CpuId> {
+    let cpus = cpus_of_a_domain(machine);
+    machine.machine().cores.iter().filter_map(|core| core.first().filter(|cpu| cpus.contains(cpu))).collect()
+}
+
+/// Fits the power with 0, 1, 2 and all cores of one memory domain active, given by their first CPUs. Each number is
+/// measured with copies of every program. What all cores add beyond the second is shared evenly among them.
 fn fit_power(
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
+    first: &[CpuId],
     length: Nanos,
-) -> Result<(PowerFit, usize), ModelError> {
-    let whole = machine.machine();
-    let cpus = cpus_of_a_domain(machine);
-    let mut first: Vec<CpuId> = Vec::new();
-    for core in &whole.cores {
-        first.extend(core.first().filter(|cpu| cpus.contains(cpu)));
-    }
+) -> Result<PowerFit, ModelError> {
     let cores = first.len();
     let watts = |program: &Arc<ProgramSpec>, copies: usize| {
         let done = together(machine, program, &first[..copies], 1e18, length);
         done.energy_j / done.time.as_s()
     };
-    let Some(any) = programs.first() else { return Ok((power::fit(&[])?, cores)) };
+    let Some(any) = programs.first() else { return power::fit(&[]) };
     let idle = watts(any, 0);
     let mut points = vec![PowerPoint { active: 0, watts: idle }];
     let mut numbers = vec![1, 2, cores];
@@ -181,7 +192,7 @@ fn fit_power(
     for active in numbers {
         points.extend(programs.iter().map(|program| PowerPoint { active, watts: watts(program, active) }));
     }
-    Ok((power::fit(&points)?, cores))
+    power::fit(&points)
 }
 
 /// Fits the models from runs of every program alone on a core of each type, with the same work on both.
@@ -237,9 +248,16 @@ fn together(
     work: f64,
     limit: Nanos,
 ) -> Together {
-    let mut world = World::new(machine.clone(), std::slice::from_ref(program), DEFAULT_STEP);
-    for (thread, &cpu) in cpus.iter().enumerate() {
-        world.add_task(0, Instance { cpi: 1.0, memory: 1.0, length: 1.0 }, 1, work, 0);
+    let copies: Vec<(&Arc<ProgramSpec>, CpuId)> = cpus.iter().map(|&cpu| (program, cpu)).collect();
+    mixed(machine, &copies, work, limit)
+}
+
+/// Runs each of these programs on its CPU until all have done their work, at most until `limit`.
+fn mixed(machine: &Arc<MachineSpec>, jobs: &[(&Arc<ProgramSpec>, CpuId)], work: f64, limit: Nanos) -> Together {
+    let programs: Vec<Arc<ProgramSpec>> = jobs.iter().map(|(program, _)| Arc::clone(program)).collect();
+    let mut world = World::new(machine.clone(), &programs, DEFAULT_STEP);
+    for (thread, &(_, cpu)) in jobs.iter().enumerate() {
+        world.add_task(thread, Instance { cpi: 1.0, memory: 1.0, length: 1.0 }, 1, work, 0);
         let at = world.machine.index_of(cpu).unwrap_or_default();
         world.place(thread, Arc::new([at]));
     }
@@ -251,7 +269,7 @@ fn together(
         }
         world.advance(next);
     }
-    (0..cpus.len() as u32).for_each(|task| world.sync_task(task));
+    (0..jobs.len() as u32).for_each(|task| world.sync_task(task));
     let energy_j = world.energy().total();
     Together { time: Nanos(world.now), tallies: world.threads.iter().map(|thread| thread.tally).collect(), energy_j }
 }
