@@ -1,5 +1,5 @@
-//! The Linux backend of cosched. It reads this machine's topology, counters and energy, starts real processes, freezes
-//! them, binds them to CPUs and waits for them. A guardian frees them if the run dies.
+//! The Linux backend of cosched. It reads this machine's topology, counters, energy and memory traffic, starts real
+//! processes, freezes them, binds them to CPUs and waits for them. A guardian frees them if the run dies.
 //!
 //! All readers of `/proc`, `/sys` and cgroups take a [`root::Root`]. Unsafe code is in `sys`, `spawn`, `guardian` and
 //! `counters::sys`.
@@ -22,6 +22,7 @@ mod spawn;
 mod stop;
 mod sys;
 pub mod topology;
+pub mod traffic;
 mod tree;
 
 pub use cgroup::{GroupError, freezer_problem};

@@ -228,7 +228,7 @@ fn siblings(root: &Root, cpu: CpuId) -> Result<Option<CpuSet>, ReadError> {
 }
 
 /// The CPUs of a CPU's package; `core_siblings_list` is the name before Linux 5.3.
-fn package(root: &Root, cpu: CpuId) -> Result<Option<CpuSet>, ReadError> {
+pub(crate) fn package(root: &Root, cpu: CpuId) -> Result<Option<CpuSet>, ReadError> {
     first_list(root, cpu, ["package_cpus_list", "core_siblings_list"], "CPUs of the package")
 }
 
@@ -282,16 +282,27 @@ fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The members of each used CPU's memory domain.
-fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
+/// The CPUs of each NUMA node; none where the kernel knows no nodes.
+pub(crate) fn nodes(root: &Root, item: &'static str) -> Result<Vec<CpuSet>, ReadError> {
     let mut nodes = Vec::new();
-    for name in root.names(NODE_DIR, "memory domains")? {
+    for name in root.names(NODE_DIR, item)? {
         let is_node = name.strip_prefix("node").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-        if is_node && let Some(cpus) = root.cpus(&format!("{NODE_DIR}/{name}/cpulist"), "CPUs of a memory domain")? {
+        if is_node && let Some(cpus) = root.cpus(&format!("{NODE_DIR}/{name}/cpulist"), item)? {
             nodes.push(cpus);
         }
     }
-    let listed = |cpu: CpuId| nodes.iter().find(|node| node.contains(cpu)).cloned();
+    Ok(nodes)
+}
+
+/// The node of a CPU, as an index in the list of [`nodes`].
+pub(crate) fn node_of(nodes: &[CpuSet], cpu: CpuId) -> Option<usize> {
+    nodes.iter().position(|node| node.contains(cpu))
+}
+
+/// The members of each used CPU's memory domain.
+fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
+    let nodes = nodes(root, "CPUs of a memory domain")?;
+    let listed = |cpu: CpuId| node_of(&nodes, cpu).map(|node| nodes[node].clone());
     let homeless: CpuSet = used.iter().copied().filter(|&cpu| listed(cpu).is_none()).collect();
     Ok(used.iter().map(|&cpu| listed(cpu).unwrap_or_else(|| homeless.clone())).collect())
 }

@@ -3,12 +3,13 @@
 use super::run::Format;
 use crate::exit::Exit;
 use clap::Args;
-use cosched_core::{Counter, Reading};
+use cosched_core::{Counter, Machine, Reading};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
+use cosched_linux::traffic::TrafficMeter;
 use cosched_linux::{freezer_problem, meminfo};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -150,6 +151,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
             _ => None,
         },
     });
+    features.push(traffic(root, &topology.machine));
     let memory = meminfo::read(root);
     features.push(Feature {
         feature: "memory left".to_owned(),
@@ -169,6 +171,30 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         mend: None,
     });
     features
+}
+
+/// What the memory controllers count, in all memory domains or in some.
+fn traffic(root: &Root, machine: &Machine) -> Feature {
+    let meter = TrafficMeter::open(root, machine);
+    let problem = match &meter {
+        Ok(meter) => meter.problems().flatten().next(),
+        Err(problem) => Some(problem),
+    };
+    let found = meter.as_ref().map_or(String::new(), |meter| {
+        let counted = meter.problems().filter(Option::is_none).count();
+        format!("{counted} of {} memory domains", machine.memory_domains.len())
+    });
+    let why = problem.map(ToString::to_string);
+    Feature {
+        feature: "memory traffic".to_owned(),
+        works: problem.is_none(),
+        found: [found].into_iter().filter(|found| !found.is_empty()).chain(why).collect::<Vec<_>>().join("; "),
+        needs: "a memory controller with counters; perf_event_paranoid at most 0, or CAP_PERFMON",
+        without: "efs leaves out writes, and what other programs move",
+        mend: problem
+            .is_some_and(|problem| problem.reason == cosched_core::Absence::NoPermission)
+            .then(|| "sudo sysctl kernel.perf_event_paranoid=0".to_owned()),
+    }
 }
 
 fn text(topology: &Topology, counters: &CounterSupport, features: &[Feature]) -> String {
@@ -208,4 +234,38 @@ fn text(topology: &Topology, counters: &CounterSupport, features: &[Feature]) ->
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_that_is_not_counted_says_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let write = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let machine = Machine::uniform("two", 2, 1);
+        let feature = traffic(&root, &machine);
+        assert!(!feature.works && feature.mend.is_none());
+        assert!(feature.found.starts_with("the kernel does not report it (/sys/bus"), "{}", feature.found);
+        // A socket with two memory domains: nobody knows which controller serves which.
+        for (file, text) in [("type", "9"), ("cpumask", "0"), ("format/event", "config:0-7")] {
+            write(&format!("/sys/bus/event_source/devices/uncore_imc_0/{file}"), text);
+        }
+        for event in ["cas_count_read", "cas_count_write"] {
+            write(&format!("/sys/bus/event_source/devices/uncore_imc_0/events/{event}"), "event=0x04");
+        }
+        write("/sys/devices/system/cpu/cpu0/topology/package_cpus_list", "0-1");
+        write("/sys/devices/system/node/node0/cpulist", "0");
+        write("/sys/devices/system/node/node1/cpulist", "1");
+        let feature = traffic(&root, &machine);
+        assert!(!feature.works && feature.found.contains("has 2 memory domains"), "{}", feature.found);
+        let json = serde_json::to_value(&feature).unwrap();
+        assert_eq!((&json["feature"], &json["works"]), (&"memory traffic".into(), &false.into()));
+    }
 }

@@ -5,11 +5,12 @@
 //! counters, includes user and system time (a clock excludes nothing), and includes children while they run and after
 //! they ended. Whatever can't be counted is absent with its reason, and never stops a run.
 
-mod group;
+pub(crate) mod group;
 mod open;
 mod probe;
 pub(crate) mod sys;
 
+pub(crate) use open::absence_of;
 pub use open::{CounterProblem, ProblemCause};
 pub use probe::{CounterSupport, probe};
 pub use sys::Start;

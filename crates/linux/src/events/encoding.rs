@@ -204,7 +204,8 @@ fn parse_hex(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
-fn parse_value(text: &str) -> Option<u64> {
+/// A whole number as the kernel and perf write it: decimal, or hexadecimal after `0x`.
+pub(crate) fn parse_value(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(hex) => parse_hex(hex),
         None if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),

@@ -7,6 +7,7 @@
 mod encoding;
 mod table;
 
+pub(crate) use encoding::parse_value;
 pub use encoding::{Encoding, EventError, EventOverride, KernelEvent, short_name};
 pub use table::{AbsentEvent, Event, EventTable, TableError, table_for, tables};
 

@@ -4,6 +4,7 @@ use super::config::Freezing;
 use crate::counters::CounterSupport;
 use crate::energy::EnergyMeter;
 use crate::root::Root;
+use crate::traffic::TrafficMeter;
 use cosched_core::{Absence, Capabilities, Capability, Counter, Machine, Reading};
 
 /// The capabilities that this machine lacks, and why. Solo bandwidths and traces come from elsewhere, so they count as
@@ -22,7 +23,10 @@ pub fn capabilities(root: &Root, machine: &Machine, counters: &CounterSupport, f
     if let Err(problem) = EnergyMeter::open(root) {
         capabilities.missing.insert(Capability::Energy, problem.reason);
     }
-    capabilities.missing.insert(Capability::Traffic, Absence::NotOffered);
+    // Where some memory domains can be counted, those that can't are absent one by one.
+    if let Err(problem) = TrafficMeter::open(root, machine) {
+        capabilities.missing.insert(Capability::Traffic, problem.reason);
+    }
     if machine.core_types.len() < 2 {
         capabilities.missing.insert(Capability::CoreTypes, Absence::OneCoreType);
     }

@@ -1,4 +1,4 @@
-//! What jobs have used: hardware events and CPU time of each, energy of the package.
+//! What jobs have used: hardware events and CPU time of each, energy of the package, traffic of the memory domains.
 
 use super::notice::{Notice, Notices};
 use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
@@ -6,12 +6,15 @@ use crate::emulate::SlowClock;
 use crate::energy::{EnergyMeter, NoEnergy};
 use crate::root::Root;
 use crate::sys::RawPid;
-use cosched_core::{Absence, Counts, Nanos, Reading, TaskId, Usage};
+use crate::traffic::{NoTraffic, TrafficMeter};
+use cosched_core::{Absence, Counts, Machine, Nanos, Reading, TaskId, Traffic, Usage};
 
-/// Counts each job, and the energy of all.
+/// Counts each job, and the energy and the traffic of all.
 pub(crate) struct Meter {
     support: CounterSupport,
     energy: Result<EnergyMeter, NoEnergy>,
+    /// Opened when it is first asked for: most policies never ask.
+    traffic: Option<Result<TrafficMeter, NoTraffic>>,
     jobs: Vec<Metered>,
     notices: Notices,
 }
@@ -31,7 +34,7 @@ enum Metered {
 impl Meter {
     pub(crate) fn new(root: &Root, jobs: usize, support: CounterSupport, notices: Notices) -> Meter {
         let jobs = std::iter::repeat_with(Metered::default).take(jobs).collect();
-        Meter { support, energy: EnergyMeter::open(root), jobs, notices }
+        Meter { support, energy: EnergyMeter::open(root), traffic: None, jobs, notices }
     }
 
     pub(crate) fn support(&self) -> &CounterSupport {
@@ -95,6 +98,14 @@ impl Meter {
         match &mut self.energy {
             Ok(meter) => meter.joules(),
             Err(problem) => Reading::Absent(problem.reason),
+        }
+    }
+
+    /// Appends what each memory domain of the machine has moved since this was first called.
+    pub(crate) fn traffic(&mut self, root: &Root, machine: &Machine, out: &mut Vec<Traffic>) {
+        match self.traffic.get_or_insert_with(|| TrafficMeter::open(root, machine)) {
+            Ok(meter) => meter.read(out),
+            Err(problem) => out.extend(machine.memory_domains.iter().map(|_| Traffic::absent(problem.reason))),
         }
     }
 }

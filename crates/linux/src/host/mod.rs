@@ -27,8 +27,8 @@ use crate::sys::{self, RawPid};
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading,
-    TaskId, Traffic, Usage,
+    Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading, TaskId,
+    Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -276,7 +276,7 @@ impl Backend for Host {
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
-        out.extend(self.machine.memory_domains.iter().map(|_| Traffic::absent(Absence::NotOffered)));
+        self.meter.traffic(&self.root, &self.machine, out);
     }
 
     fn energy_j(&mut self) -> Reading<f64> {

@@ -55,9 +55,9 @@ impl Scene {
     /// Runs the scene, and shows the recorder every decision.
     pub(crate) fn watched(&self, policy: &str, seed: u64, watch: &mut dyn Recorder) -> Run {
         let machine = Arc::new(builtin_machine(self.machine).unwrap_or_else(|| panic!("{} is built in", self.machine)));
-        let config = SimConfig::new(machine, self.jobs.clone(), seed);
         let entry = find_policy(policy).unwrap();
-        let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
+        let params = Params::resolve(entry.name, entry.params, &machine.settings_for(entry)).unwrap();
+        let config = SimConfig::new(machine, self.jobs.clone(), seed);
         let mut sim = Sim::new(config).unwrap();
         let mut specs: Vec<TaskSpec> = (0..self.jobs.len() as u32)
             .map(|id| TaskSpec::new(id, &format!("{}-{id}", self.jobs[id as usize].program.name)))
@@ -73,7 +73,8 @@ impl Scene {
                 SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };
         }
         let quantum = Nanos::from_s(params.number("quantum_s"));
-        let config = RunConfig { quantum, seed, restart: self.restart, ..RunConfig::default() };
+        let traffic = (entry.needs)(&params).iter().any(|need| need.capability == Capability::Traffic);
+        let config = RunConfig { quantum, seed, restart: self.restart, traffic, ..RunConfig::default() };
         let result = run(&mut sim, &mut *(entry.build)(&params), watch, specs, &config).unwrap();
         assert_eq!(result.policy_faults, 0, "{policy}");
         assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{policy}");

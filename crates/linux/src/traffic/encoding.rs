@@ -1,0 +1,126 @@
+//! How the kernel's description of an event becomes the numbers that `perf_event_open` takes.
+//!
+//! A description is a list of terms, `event=0x04,umask=0x03`. For each term the PMU's folder `format` says which bits it
+//! fills. Linux, `Documentation/ABI/testing/sysfs-bus-event_source-devices-events` and `-format`.
+
+use super::ITEM;
+use crate::events::parse_value;
+use crate::root::{ReadError, Root};
+
+/// The registers `config`, `config1` and `config2` of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Registers(pub(super) [u64; 3]);
+
+/// The registers for an event of the PMU whose folder is `pmu`. `None`: the text is not a list of terms.
+///
+/// # Errors
+/// A file under `format` that is missing, can't be read, or gives a term other bits than its value needs.
+pub(super) fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Option<Registers>, ReadError> {
+    let mut registers = Registers::default();
+    let mut taken = Registers::default();
+    for term in terms.split(',') {
+        // A term without a value stands for 1.
+        let (name, value) = term.split_once('=').map_or((term, Some(1)), |(name, value)| (name, parse_value(value)));
+        let Some(value) = value else { return Ok(None) };
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            return Ok(None);
+        }
+        const FIELD: &str = "the bits of a field, as in `config:0-7,32-35`";
+        let file = format!("{pmu}/format/{name}");
+        let text = root.text(&file, ITEM)?.ok_or_else(|| root.missing(&file, ITEM, FIELD))?;
+        let field = Field::parse(&text).ok_or_else(|| root.malformed(&file, ITEM, FIELD, text.clone()))?;
+        let (bits, set) = field.spread(value).ok_or_else(|| {
+            root.malformed(&file, ITEM, "a field that is wide enough for the value of the event", text.clone())
+        })?;
+        if taken.0[field.register] & bits != 0 {
+            return Err(root.malformed(&file, ITEM, "bits that no other term of the event has", text));
+        }
+        taken.0[field.register] |= bits;
+        registers.0[field.register] |= set;
+    }
+    Ok(Some(registers))
+}
+
+/// Bits of a register that hold a value; the first range holds the lowest bits.
+struct Field {
+    register: usize,
+    /// First and last bit of each range.
+    ranges: Vec<(u32, u32)>,
+}
+
+impl Field {
+    fn parse(text: &str) -> Option<Field> {
+        let (register, ranges) = text.split_once(':')?;
+        let register = ["config", "config1", "config2"].iter().position(|&name| name == register)?;
+        let bit = |text: &str| text.parse::<u32>().ok().filter(|&bit| bit < 64);
+        let range = |text: &str| {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let (first, last) = (bit(first)?, bit(last)?);
+            (first <= last).then_some((first, last))
+        };
+        Some(Field { register, ranges: ranges.split(',').map(range).collect::<Option<_>>()? })
+    }
+
+    /// All bits of the field, and those that are set for this value. `None`: it is too large.
+    fn spread(&self, value: u64) -> Option<(u64, u64)> {
+        let (mut bits, mut set, mut rest) = (0, 0, value);
+        for bit in self.ranges.iter().flat_map(|&(first, last)| first..=last) {
+            bits |= 1 << bit;
+            set |= (rest & 1) << bit;
+            rest >>= 1;
+        }
+        (rest == 0).then_some((bits, set))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PMU: &str = "/sys/bus/event_source/devices/p";
+
+    fn tree(fields: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        std::fs::create_dir_all(root.path(&format!("{PMU}/format"))).unwrap();
+        for (name, bits) in fields {
+            std::fs::write(root.path(&format!("{PMU}/format/{name}")), format!("{bits}\n")).unwrap();
+        }
+        (dir, root)
+    }
+
+    #[test]
+    fn fields_lie_where_their_files_say() {
+        let (_dir, root) = tree(&[
+            ("event", "config:0-7,32-35"),
+            ("umask", "config:16-23"),
+            ("edge", "config:40"),
+            ("match", "config2:0-63"),
+            ("filter", "config1:4-5,2"),
+        ]);
+        let of = |terms| encode(&root, PMU, terms).unwrap().unwrap().0;
+        assert_eq!(of("event=0x04,umask=0x03"), [0x3_0004, 0, 0]);
+        assert_eq!(of("event=0xa0b,edge"), [1 << 40 | 0xa << 32 | 0x0b, 0, 0]);
+        assert_eq!(of("filter=0x5,match=0xffffffffffffffff"), [0, 0b01_0100, u64::MAX]);
+    }
+
+    #[test]
+    fn what_is_no_list_of_terms_is_told_from_a_bad_field() {
+        let (_dir, root) =
+            tree(&[("event", "config:0-7"), ("far", "config9:0"), ("odd", "config:9-8"), ("same", "config:7")]);
+        for terms in ["", "event=", "event=x", "event=?", "event=-1", "event=1,", "../event=1"] {
+            assert_eq!(encode(&root, PMU, terms).unwrap(), None, "{terms}");
+        }
+        for (terms, file, why) in [
+            ("umask=1", "format/umask", "does not exist; expected the bits of a field"),
+            ("far=1", "format/far", "says `config9:0`; expected the bits of a field"),
+            ("odd=1", "format/odd", "says `config:9-8`; expected the bits of a field"),
+            ("event=0x100", "format/event", "says `config:0-7`; expected a field that is wide enough"),
+            ("event=1,event=2", "format/event", "no other term"),
+            ("event=1,same=1", "format/same", "no other term"),
+        ] {
+            let error = encode(&root, PMU, terms).unwrap_err().to_string();
+            assert!(error.contains(file) && error.contains(why), "{terms}: {error}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Reads the counters of memory controllers.
+
+use super::NoTraffic;
+use super::discovery::{Direction, Plan, Planned, PlannedEvent, TrafficSource, discover};
+use crate::counters::group::{Total, decode_group};
+use crate::counters::sys::{Attributes, ReadFormat, Start, Target};
+use crate::counters::{absence_of, read_words, sys};
+use crate::root::Root;
+use cosched_core::{Absence, Counter, Machine, Reading, Traffic};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The lines that each memory domain has read and written since the meter was opened, for whoever asked.
+///
+/// It takes two file descriptors per memory controller, on some processors four.
+#[derive(Debug)]
+pub struct TrafficMeter {
+    source: TrafficSource,
+    /// In the order of the machine's memory domains.
+    domains: Vec<Result<Vec<Controller>, NoTraffic>>,
+    /// Kept between reads.
+    words: Vec<u64>,
+}
+
+/// The group of a memory controller's events.
+#[derive(Debug)]
+struct Controller {
+    /// The events' descriptors, the leader first.
+    members: Vec<OwnedFd>,
+    counted: Vec<Counted>,
+}
+
+/// One event of a group.
+#[derive(Debug)]
+struct Counted {
+    direction: Direction,
+    lines_per_count: f64,
+    total: Total,
+}
+
+impl TrafficMeter {
+    /// Opens the counters of all memory controllers that serve the machine's memory domains. The controllers count for
+    /// the whole machine, so this works as well where the run may use a few CPUs only.
+    ///
+    /// # Errors
+    /// [`NoTraffic`]: no memory domain can be counted, for want of permission or of known counters.
+    pub fn open(root: &Root, machine: &Machine) -> Result<TrafficMeter, NoTraffic> {
+        TrafficMeter::open_by(sys::open, discover(root, machine)?)
+    }
+
+    /// The same with another way to open events than the kernel's.
+    pub(super) fn open_by(
+        mut open: impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
+        plan: Plan,
+    ) -> Result<TrafficMeter, NoTraffic> {
+        let mut open_all = |planned: Vec<Planned>| -> Result<Vec<Controller>, NoTraffic> {
+            planned.iter().map(|planned| Controller::open(&mut open, planned)).collect()
+        };
+        let domains: Vec<_> = plan.domains.into_iter().map(|planned| open_all(planned?)).collect();
+        let problems = || domains.iter().filter_map(|domain| domain.as_ref().err().cloned());
+        match NoTraffic::merge(problems()) {
+            Some(problem) if problems().count() == domains.len() => Err(problem),
+            _ => Ok(TrafficMeter { source: plan.source, domains, words: Vec::new() }),
+        }
+    }
+
+    /// Appends what each memory domain has moved since the meter was opened, in the order of
+    /// [`Machine::memory_domains`]. A domain is absent if one of its controllers is: a part of the sum would look like
+    /// little traffic. A read costs one system call per controller.
+    pub fn read(&mut self, out: &mut Vec<Traffic>) {
+        for domain in &mut self.domains {
+            out.push(match domain {
+                Ok(controllers) => read_domain(controllers, &mut self.words),
+                Err(problem) => Traffic::absent(problem.reason),
+            });
+        }
+    }
+
+    /// The counters that the lines come from.
+    pub fn source(&self) -> TrafficSource {
+        self.source
+    }
+
+    /// Why a memory domain of the machine is not counted; `None` for each that is.
+    pub fn problems(&self) -> impl ExactSizeIterator<Item = Option<&NoTraffic>> {
+        self.domains.iter().map(|domain| domain.as_ref().err())
+    }
+}
+
+impl Controller {
+    fn open(
+        open: &mut impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
+        planned: &Planned,
+    ) -> Result<Controller, NoTraffic> {
+        let mut members: Vec<OwnedFd> = Vec::new();
+        for event in &planned.events {
+            let leader = members.first().map(AsFd::as_fd);
+            let [config, config1, config2] = event.registers.0;
+            let attributes = Attributes {
+                type_id: planned.type_id,
+                config,
+                config1,
+                config2,
+                of_job: false,
+                start: leader.is_none().then_some(Start::Now),
+                read: ReadFormat::Group,
+            };
+            let opened = open(&attributes, Target::Cpu(planned.cpu.0), leader);
+            members.push(opened.map_err(|error| {
+                let reason = absence_of(error.raw_os_error().unwrap_or(0), Counter::MmReads);
+                NoTraffic::new(reason, format!("{} on CPU {}: {error}", planned.pmu, planned.cpu.0))
+            })?);
+        }
+        let counted = |event: &PlannedEvent| Counted {
+            direction: event.direction,
+            lines_per_count: event.lines_per_count,
+            total: Total::default(),
+        };
+        Ok(Controller { members, counted: planned.events.iter().map(counted).collect() })
+    }
+
+    /// What it has moved since it was opened.
+    fn lines(&mut self, words: &mut Vec<u64>) -> Traffic {
+        let count = self.members.len();
+        let leader = self.members[0].as_fd();
+        let group = read_words(leader, 3 + count, words).ok().and_then(|words| decode_group(words, count));
+        let Some(group) = group else { return Traffic::absent(Absence::CountersLost) };
+        let mut sum = Traffic { reads: Reading::Value(0), writes: Reading::Value(0) };
+        for (event, now) in self.counted.iter_mut().zip(group) {
+            let lines = event.total.update(&[now]).map(|count| (count as f64 * event.lines_per_count).round() as u64);
+            match event.direction {
+                Direction::Reads => sum.reads = add(sum.reads, lines),
+                Direction::Writes => sum.writes = add(sum.writes, lines),
+            }
+        }
+        sum
+    }
+}
+
+fn add(a: Reading<u64>, b: Reading<u64>) -> Reading<u64> {
+    a.and_then(|a| b.map(|b| a.saturating_add(b)))
+}
+
+/// All controllers are read even where one fails: each keeps its own totals.
+fn read_domain(controllers: &mut [Controller], words: &mut Vec<u64>) -> Traffic {
+    let none = Traffic { reads: Reading::Value(0), writes: Reading::Value(0) };
+    controllers
+        .iter_mut()
+        .map(|controller| controller.lines(words))
+        .fold(none, |sum, lines| Traffic { reads: add(sum.reads, lines.reads), writes: add(sum.writes, lines.writes) })
+}
