@@ -67,7 +67,7 @@ fn fair_policies_are_fairer_than_bandwidth_and_pay_for_it() {
     assert!(unfair[1] < 1.0 + (unfair[0] - 1.0) / 2.0, "{unfair:?}");
     assert!(unfair[2] < 1.0 + (unfair[0] - 1.0) / 2.0, "{unfair:?}");
     // In measuring everybody alone, and in letting heavy tasks meet that are behind, time is lost.
-    assert!(time[0] < time[2] && time[2] < time[1], "{time:?}");
+    assert!(time[0] < time[2] && time[0] < time[1] && time[2] < 1.02 * time[1], "{time:?}");
 }
 
 #[test]
@@ -189,12 +189,13 @@ fn gangs_and_masks_keep_their_bounds() {
 #[test]
 fn estimation_keeps_its_share_of_the_time() {
     // Everybody's estimate expires with every quantum.
-    for (share, most) in [("0.1", 0.11), ("0.25", 0.26), ("0", 0.0)] {
-        let settings = [("valid_quanta", "1"), ("estimation_share_max", share)];
+    let cases = [("0.1", "1", 0.11), ("0.25", "1", 0.26), ("0", "1", 0.0), ("0.25", "0.1", 0.12), ("0.25", "0", 0.02)];
+    for (share, renewal, most) in cases {
+        let settings = [("valid_quanta", "1"), ("estimation_share_max", share), ("renewal_share_max", renewal)];
         let machine = Machine::uniform("six by two", 6, 2);
         let waits = longest_wait(machine, singles(24), "perf-fair", &settings, RunConfig::default().max_pause);
         let spent_s = waits.measured as f64 * 0.1;
-        assert!(spent_s <= most * 120.0 && spent_s >= (most - 0.03) * 120.0, "{share}: {spent_s}");
+        assert!(spent_s <= most * 120.0 && spent_s >= (most - 0.03) * 120.0, "{share}, {renewal}: {spent_s}");
     }
 }
 

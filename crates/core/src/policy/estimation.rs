@@ -42,6 +42,13 @@ pub(super) const LIGHT_MM: ParamSpec = number(
 );
 pub(super) const SHARE_MAX: ParamSpec =
     number("estimation_share_max", 0.25, 0.0, 1.0, "greatest share of the time that goes into estimation quanta");
+pub(super) const RENEWAL_SHARE_MAX: ParamSpec = number(
+    "renewal_share_max",
+    0.05,
+    0.0,
+    1.0,
+    "the same, while every job that can be estimated has an estimate, and only expired ones are renewed",
+);
 
 /// Parameters of estimation.
 pub(super) struct Estimation {
@@ -50,6 +57,7 @@ pub(super) struct Estimation {
     light_llc: Rate,
     light_mm: Rate,
     share_max: f64,
+    renewal_share_max: f64,
 }
 
 /// What it remembers from decision to decision.
@@ -57,6 +65,9 @@ pub(super) struct Estimation {
 pub(super) struct EstimationState {
     /// Time granted to estimation quanta so far.
     spent: Nanos,
+    /// The part of it that renewed estimates.
+    #[serde(default)]
+    renewed: Nanos,
     /// Start of the first quantum.
     started: Option<Nanos>,
     /// An estimation quantum lasts until then.
@@ -79,6 +90,7 @@ impl Estimation {
             light_llc: Rate::from_per_us(params.number("light_llc_trans_per_us")),
             light_mm: Rate::from_per_us(params.number("light_mm_trans_per_us")),
             share_max: params.number("estimation_share_max"),
+            renewal_share_max: params.number("renewal_share_max"),
         }
     }
 
@@ -116,7 +128,7 @@ impl Estimation {
             return goes_on.map(|until| (until, Basis::default()));
         }
         state.until = None;
-        let too_much = (state.spent + self.length).0 as f64 > self.share_max * (now + self.length - started).0 as f64;
+        let share = |spent: Nanos| (spent + self.length).0 as f64 / (now + self.length - started).0 as f64;
         let someone_unknown = round.order.iter().any(|&ix| round.task(ix).estimates.executed == 0);
         // What can't be stopped would go on beside the measurement.
         let disturbed = |task: &TaskView| task.stays(true) && self.weight(task) != Weight::Light;
@@ -124,7 +136,7 @@ impl Estimation {
             || someone_unknown
             // A measurement would keep them waiting.
             || round.overdue() > 0
-            || (too_much && state.spent > Nanos::ZERO)
+            || (share(state.spent) > self.share_max && state.spent > Nanos::ZERO)
             || self.share_max == 0.0
             || round.snap.tasks.iter().any(disturbed)
         {
@@ -134,6 +146,11 @@ impl Estimation {
         expired.retain(|&ix| self.age(round.task(ix)).is_some_and(|age| age >= self.valid_quanta));
         // The longest expired; among those never estimated the one that has run most, then the longest waiting.
         expired.sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
+        // An old estimate is worth more than none, so that renewing may take less time.
+        let is_first = expired.first().is_some_and(|&ix| self.age(round.task(ix)) == Some(u32::MAX));
+        if !is_first && (share(state.renewed) > self.renewal_share_max || self.renewal_share_max == 0.0) {
+            return None;
+        }
         // One that can't have whole cores, for its mask or its size, must not keep the others from being measured.
         let first = expired.into_iter().find(|&ix| round.choose_whole_core(ix, Purpose::MeasureAlone).is_ok())?;
         if self.weight(round.task(first)) == Weight::Light {
@@ -148,6 +165,9 @@ impl Estimation {
             }
         }
         state.spent += self.length;
+        if !is_first {
+            state.renewed += self.length;
+        }
         let until = now + self.length;
         state.until = Some(until);
         Some((until, Basis { measures: Some(round.task(first).id), ..Basis::default() }))

@@ -2,7 +2,9 @@
 //!
 //! Progress is measured against solo IPC, which is estimated in quanta of low contention as long as ordinary ones.
 
-use super::estimation::{Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, SHARE_MAX, VALID_QUANTA, progress};
+use super::estimation::{
+    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, progress,
+};
 use super::params::QUANTUM_S;
 use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
@@ -20,7 +22,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "the job with the least progress against running alone first",
     source: "Feliu et al., `Fair` in Perf&Fair",
     time_shares: true,
-    params: &[QUANTUM_S, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX],
+    params: &[QUANTUM_S, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX, RENEWAL_SHARE_MAX],
     needs,
     build: |params| {
         let quantum = Nanos::from_s(params.number("quantum_s"));

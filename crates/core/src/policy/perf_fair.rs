@@ -4,7 +4,9 @@
 //! tasks. When no such task is left and CPUs are still free, selection goes on among the rest. Progress is measured
 //! against solo IPC, which is estimated in shorter quanta of low contention.
 
-use super::estimation::{Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, SHARE_MAX, VALID_QUANTA, progress};
+use super::estimation::{
+    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, progress,
+};
 use super::fair::progress_needs;
 use super::params::{ParamSpec, QUANTUM_S, number};
 use super::round::Round;
@@ -33,7 +35,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "evens out bandwidth among the jobs that are behind, so that all progress alike",
     source: "Feliu et al., Perf&Fair",
     time_shares: true,
-    params: &[QUANTUM_S, ESTIMATION_QUANTUM, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX, MARGIN],
+    params: &[QUANTUM_S, ESTIMATION_QUANTUM, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX, RENEWAL_SHARE_MAX, MARGIN],
     needs,
     build: |params| {
         let estimation = Estimation::new(params, Nanos::from_s(params.number("estimation_quantum_s")));
