@@ -5,6 +5,7 @@
 //! floating-point code uses only `+ - * /` and `sqrt`, and no order depends on a hash.
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // The rules are the library's.
 
+mod backend;
 mod config;
 pub mod curve;
 pub mod data;

@@ -1,4 +1,4 @@
-//! The simulated machine behind the loop's seam.
+//! The simulated machine with its jobs: how it is made, and what is done to jobs and CPUs.
 
 use crate::config::{SimConfig, SimJob, Work};
 use crate::error::SimError;
@@ -9,52 +9,45 @@ use crate::reported::{Reported, ReportedTraffic, Trouble, uniform};
 use crate::residency::Residencies;
 use crate::schedule::InForce;
 use crate::solo::SoloRun;
-use crate::world::{Happening, Instance, State, World};
-use cosched_core::{
-    Absence, Change, Counter, Counts, CpuId, CpuSet, Exit, Machine, Nanos, Payload, Placement, Plan, Reading, Rng,
-    SoloTrace, TaskId, Traffic, Usage,
-};
-use cosched_core::{Backend, Capabilities, Capability, Event, Kill};
+use crate::world::{Instance, State, World};
+use cosched_core::Event;
+use cosched_core::{Change, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Rng, SoloTrace, TaskId};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// The simulation gives up after this many waits in a row in which no task runs, sleeps or is about to return: the
-/// caller keeps asking, and nothing will change.
-const PATIENCE: u32 = 100_000;
 
 /// A larger factor would fill every counter at once anyway.
 const MOST_LIED: f64 = 1e18;
 
 /// A simulated machine with jobs.
 pub struct Sim {
-    config: SimConfig,
+    pub(crate) config: SimConfig,
     /// The part of the machine that may be used, as policies see it.
-    machine: Arc<Machine>,
-    world: World,
-    tasks: Vec<TaskState>,
-    solo: Vec<SoloRun>,
-    instances: Vec<Instance>,
-    faults: VecDeque<Fault>,
-    trouble: Trouble,
-    traffic: ReportedTraffic,
-    queued: Vec<Event>,
-    idle_waits: u32,
-    events: u64,
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) world: World,
+    pub(crate) tasks: Vec<TaskState>,
+    pub(crate) solo: Vec<SoloRun>,
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) faults: VecDeque<Fault>,
+    pub(crate) trouble: Trouble,
+    pub(crate) traffic: ReportedTraffic,
+    pub(crate) queued: Vec<Event>,
+    pub(crate) idle_waits: u32,
+    pub(crate) events: u64,
     /// The schedule in force; `None` while changes are applied one by one.
-    schedule: Option<InForce>,
+    pub(crate) schedule: Option<InForce>,
     /// Number of the last plan that was adopted.
-    generation: u64,
+    pub(crate) generation: u64,
     /// Why no further plan is adopted; set when the scheduler was ejected.
-    ejected: Option<String>,
+    pub(crate) ejected: Option<String>,
     /// Kept from the first plan on.
-    residencies: Option<Residencies>,
+    pub(crate) residencies: Option<Residencies>,
 }
 
-struct TaskState {
-    started: bool,
-    placement: Option<Placement>,
-    ended: bool,
-    reported: Reported,
+pub(crate) struct TaskState {
+    pub(crate) started: bool,
+    pub(crate) placement: Option<Placement>,
+    pub(crate) ended: bool,
+    pub(crate) reported: Reported,
 }
 
 impl Sim {
@@ -184,7 +177,7 @@ impl Sim {
         threads.map(|thread| self.world.threads[thread].tally.instructions).sum()
     }
 
-    fn end(&mut self, task: TaskId, exit: Exit) {
+    pub(crate) fn end(&mut self, task: TaskId, exit: Exit) {
         let state = &mut self.tasks[task.0 as usize];
         if std::mem::replace(&mut state.ended, true) {
             return;
@@ -196,7 +189,7 @@ impl Sim {
         self.queued.push(Event::Ended { task, exit });
     }
 
-    fn stop(&mut self, task: TaskId) {
+    pub(crate) fn stop(&mut self, task: TaskId) {
         self.tasks[task.0 as usize].placement = None;
         for thread in self.world.tasks[task.0 as usize].clone() {
             self.world.stop(thread);
@@ -204,7 +197,7 @@ impl Sim {
     }
 
     /// Gives empty seats to fillers, and takes seats back when their own task wants them.
-    fn fill(&mut self) {
+    pub(crate) fn fill(&mut self) {
         let Some(mut schedule) = self.schedule.take() else { return };
         // A filler that ends or sleeps at once leaves its seat empty again. Each pass fills at least one seat, or
         // nothing changes.
@@ -226,7 +219,7 @@ impl Sim {
     }
 
     /// Removes the part that carries out plans. Every task that has started may then run on every CPU.
-    fn eject(&mut self, why: String) {
+    pub(crate) fn eject(&mut self, why: String) {
         self.schedule = None;
         let mask = self.machine.all_cpus();
         for ix in 0..self.tasks.len() as u32 {
@@ -238,7 +231,7 @@ impl Sim {
         self.ejected = Some(why);
     }
 
-    fn place(&mut self, task: TaskId, placement: &Placement) {
+    pub(crate) fn place(&mut self, task: TaskId, placement: &Placement) {
         let state = &mut self.tasks[task.0 as usize];
         if state.ended {
             return;
@@ -264,7 +257,7 @@ impl Sim {
         }
     }
 
-    fn strike(&mut self, fault: FaultKind) {
+    pub(crate) fn strike(&mut self, fault: FaultKind) {
         match fault {
             FaultKind::CountersVanish => self.trouble.vanished = true,
             FaultKind::CountersWrap => {
@@ -286,7 +279,7 @@ impl Sim {
         }
     }
 
-    fn set_online(&mut self, cpu: CpuId, online: bool) {
+    pub(crate) fn set_online(&mut self, cpu: CpuId, online: bool) {
         let whole = self.world.machine.clone();
         let Some(ix) = whole.index_of(cpu) else { return };
         let others = self.world.cpus.iter().enumerate().any(|(other, state)| other != ix && state.online);
@@ -302,200 +295,6 @@ impl Sim {
             self.machine = Arc::new(restrict(&whole, &left));
             self.queued.push(Event::MachineChanged);
         }
-    }
-}
-
-impl Backend for Sim {
-    type Error = SimError;
-
-    fn machine(&self) -> Arc<Machine> {
-        self.machine.clone()
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        let counters = &self.config.machine.counters;
-        let mut capabilities = Capabilities::default();
-        for counter in Counter::ALL {
-            if let Some(why) = counters.absence(counter) {
-                capabilities.missing.insert(Capability::of(counter), why);
-            }
-        }
-        let mut capability = |has: bool, capability: Capability, why: Absence| {
-            if !has {
-                capabilities.missing.insert(capability, why);
-            }
-        };
-        capability(counters.traffic, Capability::Traffic, Absence::NoSuchEvent);
-        capability(counters.energy, Capability::Energy, Absence::NoEnergyMeter);
-        capability(self.machine.core_types.len() > 1, Capability::CoreTypes, Absence::OneCoreType);
-        capabilities
-    }
-
-    fn now(&mut self) -> Nanos {
-        Nanos(self.world.now)
-    }
-
-    fn stopwatch(&self) -> Option<Nanos> {
-        None
-    }
-
-    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), SimError> {
-        let limit = until.map_or(u64::MAX, |until| until.0.max(self.world.now));
-        loop {
-            self.world.settle();
-            if !self.queued.is_empty() {
-                events.append(&mut self.queued);
-                return Ok(());
-            }
-            let fault = self.faults.front().map_or(u64::MAX, |fault| fault.at.0.max(self.world.now));
-            let next = self.world.next_event();
-            let over = self.schedule.as_ref().map_or(u64::MAX, |schedule| schedule.next_end(self.world.now));
-            let at = next.min(fault).min(over).min(limit);
-            if at == u64::MAX {
-                return Err(SimError::Stuck(Nanos(self.world.now)));
-            }
-            if self.world.any_running() || next != u64::MAX || fault != u64::MAX || over != u64::MAX {
-                self.idle_waits = 0;
-            } else if self.idle_waits == PATIENCE {
-                return Err(SimError::Stuck(Nanos(self.world.now)));
-            } else {
-                self.idle_waits += 1;
-            }
-            self.events += 1;
-            if let Some(residencies) = &mut self.residencies {
-                let takes_part = |task: usize| self.tasks[task].started && !self.tasks[task].ended;
-                residencies.pass(&self.world, at, takes_part);
-            }
-            self.world.advance(at);
-            while self.faults.front().is_some_and(|fault| fault.at.0 <= at) {
-                if let Some(fault) = self.faults.pop_front() {
-                    self.strike(fault.what);
-                }
-            }
-            for happening in std::mem::take(&mut self.world.happened) {
-                match happening {
-                    Happening::Finished(task) => self.end(TaskId(task), Exit::Code(0)),
-                    Happening::Slept(task) if self.tasks[task as usize].placement.is_some() => {
-                        self.queued.push(Event::Slept(TaskId(task)));
-                    }
-                    Happening::Woke(task) if self.tasks[task as usize].placement.is_some() => {
-                        self.queued.push(Event::Woke(TaskId(task)));
-                    }
-                    Happening::Slept(_) | Happening::Woke(_) => {}
-                }
-            }
-            self.fill();
-            if at == limit && self.queued.is_empty() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
-        for &task in tasks {
-            if !self.tasks[task.0 as usize].started {
-                let why = Absence::NotStarted;
-                out.push(Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) });
-                continue;
-            }
-            self.world.sync_task(task.0);
-            let mut tally = crate::world::Tally::default();
-            let mut cpu_ns = 0;
-            for thread in self.world.tasks[task.0 as usize].clone() {
-                tally.add(&self.world.threads[thread].tally);
-                cpu_ns += self.world.threads[thread].cpu_ns;
-            }
-            let counters = &self.config.machine.counters;
-            let counts = self.tasks[task.0 as usize].reported.read(&tally, counters, self.trouble);
-            let residency = match &self.residencies {
-                Some(residencies) => Reading::Value(residencies.of(task)),
-                None => Reading::Absent(Absence::NotRequested),
-            };
-            out.push(Usage { task, cpu_time: Reading::Value(Nanos(cpu_ns)), counts, multiplexed: false, residency });
-        }
-    }
-
-    fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
-        self.schedule = None;
-        for change in changes {
-            if let Change::Stop { task } = change {
-                self.stop(*task);
-            }
-        }
-        for change in changes {
-            if let Change::Place { task, placement, .. } = change {
-                self.place(*task, placement);
-            }
-        }
-        self.world.settle();
-        Ok(())
-    }
-
-    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
-        let generation = plan.generation;
-        let refused = match &self.ejected {
-            Some(why) => Some(format!("the scheduler was ejected: {why}")),
-            None if generation <= self.generation => {
-                Some(format!("generation {} was adopted already", self.generation))
-            }
-            None => None,
-        };
-        if let Some(why) = refused {
-            self.queued.push(Event::PlanRefused { generation, why });
-            return Ok(());
-        }
-        self.generation = generation;
-        self.residencies.get_or_insert_with(|| Residencies::new(self.tasks.len()));
-        let Payload::Schedule(schedule) = &plan.payload;
-        let schedule = InForce::new(schedule.clone(), &self.world.machine);
-        for ix in 0..self.tasks.len() as u32 {
-            if self.tasks[ix as usize].placement.is_some() && !schedule.seats(TaskId(ix)) {
-                self.stop(TaskId(ix));
-            }
-        }
-        for seat in &schedule.plan.seats {
-            self.place(seat.task, &seat.placement);
-        }
-        self.schedule = Some(schedule);
-        self.world.settle();
-        self.fill();
-        self.queued.push(Event::PlanAdopted { generation });
-        Ok(())
-    }
-
-    fn kill(&mut self, task: TaskId, how: Kill) {
-        if !self.tasks[task.0 as usize].started {
-            return;
-        }
-        // Simulated programs do not catch signals.
-        let signal = if how == Kill::Kill { 9 } else { 15 };
-        self.end(task, Exit::Signal { signal, oom: false });
-    }
-
-    fn restart(&mut self, task: TaskId) -> bool {
-        let ix = task.0 as usize;
-        let Some(state) = self.tasks.get_mut(ix).filter(|state| state.ended) else { return false };
-        (state.started, state.ended, state.placement) = (false, false, None);
-        state.reported.begin_anew();
-        self.residencies.iter_mut().for_each(|residencies| residencies.forget(task));
-        self.world.restart_task(task.0, self.solo[ix].instructions as f64);
-        true
-    }
-
-    fn may_start(&mut self) -> bool {
-        true
-    }
-
-    fn traffic(&mut self, out: &mut Vec<Traffic>) {
-        let all = self.traffic.read(self.world.moved(), &self.config.machine.counters, self.trouble);
-        let whole = &self.world.machine;
-        let number = |cpus: &CpuSet| cpus.first().and_then(|cpu| Some(whole.cpus[whole.index_of(cpu)?].memory_domain));
-        let of = |cpus| number(cpus).map_or(Traffic::absent(Absence::NotTold), |domain| all[domain]);
-        out.extend(self.machine.memory_domains.iter().map(of));
-    }
-
-    fn energy_j(&mut self) -> Reading<f64> {
-        Reading::Value(self.world.energy().total())
     }
 }
 

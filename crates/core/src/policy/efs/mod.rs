@@ -71,6 +71,7 @@ mod domains;
 mod known;
 mod publish;
 mod queues;
+mod seat;
 mod settings;
 mod starved;
 mod turn;

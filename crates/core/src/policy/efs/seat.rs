@@ -1,0 +1,187 @@
+//! Where a task of a decision gets a CPU: at home, beside idle cores, elsewhere, or as a gang, if it fits the bus.
+
+use super::domains::Joining;
+use super::turn::{Fit, Turn};
+use crate::placement::Purpose;
+use crate::snapshot::TaskView;
+use crate::topology::CpuSet;
+
+impl Turn<'_> {
+    /// Runs a task on any free CPUs that it may use, if it fits or need not.
+    pub(super) fn try_anywhere(&mut self, ix: u32, fit: Fit) -> bool {
+        let task = self.round.task(ix);
+        if task.cpus > self.round.left() {
+            return false;
+        }
+        self.leave(ix);
+        let home = self.known[ix as usize].home as usize;
+        if task.cpus > 1 {
+            return self.try_gang(ix, home, fit);
+        }
+        let (class, own) = (self.known[ix as usize].class(), self.domains.of(home));
+        // All free CPUs of a domain are alike, but for whether their cores are idle. Idle ones are the faster.
+        let is_best = self.domains.core_is_idle(home) || self.free_of[own][1] == 0;
+        if self.free[home] && is_best && self.try_on(ix, &[home], fit) {
+            return true;
+        }
+        for domain in std::iter::once(own).chain((0..self.free_of.len()).filter(|&domain| domain != own)) {
+            for idle in [true, false] {
+                if self.free_of[domain][usize::from(idle)] == 0 {
+                    continue;
+                }
+                let joining = Joining { tasks: 1, cores: u32::from(idle) };
+                if fit == Fit::Must && !self.domains.admits(domain, joining, class, self.waiting()) {
+                    self.refuse(ix, domain, joining);
+                } else if let Some(cpu) = self.free_cpu(task, home, domain, idle) {
+                    self.run_on(ix, &[cpu]);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Takes a task off the CPUs that it still sits on: it is judged beside the others, not beside itself.
+    fn leave(&mut self, ix: u32) {
+        let running = self.round.task(ix).running.as_ref();
+        let first = running.and_then(|running| running.placement.cpus().first());
+        if let Some(cpu) = first.and_then(|cpu| self.round.snap.machine.index_of(cpu))
+            && self.incumbents[cpu] == Some(ix)
+        {
+            self.vacate(cpu);
+        }
+    }
+
+    /// A free CPU of a domain that a task may use, on an idle core or on one where something runs; from its home on.
+    fn free_cpu(&self, task: &TaskView, home: usize, domain: usize, idle: bool) -> Option<usize> {
+        let cpus = self.free.len();
+        (0..cpus).map(|step| (home + step) % cpus).find(|&cpu| {
+            self.free[cpu]
+                && self.domains.of(cpu) == domain
+                && self.domains.core_is_idle(cpu) == idle
+                && self.may_use(task, cpu)
+        })
+    }
+
+    pub(super) fn may_use(&self, task: &TaskView, cpu: usize) -> bool {
+        task.allowed.as_ref().is_none_or(|mask| mask.contains(self.round.snap.machine.cpus[cpu].id))
+    }
+
+    fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
+        let task = self.round.task(ix);
+        if fit == Fit::Must
+            && let Some((cpus, class, domain, joining)) = self.refused_gang
+            && task.allowed.is_none()
+            && cpus == task.cpus
+            && class <= self.known[ix as usize].class()
+        {
+            self.refuse(ix, domain, joining);
+            return false;
+        }
+        match self.gang_cpus(task, home) {
+            Some(cpus) => self.try_on(ix, &cpus, fit),
+            None => false,
+        }
+    }
+
+    /// Free CPUs for a gang: where it ran last, then on the domain of its home, then elsewhere.
+    fn gang_cpus(&self, task: &TaskView, home: usize) -> Option<Vec<usize>> {
+        let (all, needs) = (self.free.len(), task.cpus as usize);
+        let own = self.domains.of(home);
+        let last = task.last_cpus.iter().filter_map(|cpu| self.round.snap.machine.index_of(cpu));
+        let near = (0..all).map(|step| (home + step) % all);
+        let mut cpus: Vec<usize> = Vec::with_capacity(needs);
+        let there = near.clone().filter(|&cpu| self.domains.of(cpu) == own);
+        let elsewhere = near.filter(|&cpu| self.domains.of(cpu) != own);
+        for cpu in last.chain(there).chain(elsewhere) {
+            if self.free[cpu] && self.may_use(task, cpu) && !cpus.contains(&cpu) {
+                cpus.push(cpu);
+                if cpus.len() == needs {
+                    return Some(cpus);
+                }
+            }
+        }
+        None
+    }
+
+    /// Runs a task on these free CPUs, if it fits or need not.
+    pub(super) fn try_on(&mut self, ix: u32, cpus: &[usize], fit: Fit) -> bool {
+        self.leave(ix);
+        if fit == Fit::Must {
+            // A gang across domains is judged where it begins.
+            let class = self.known[ix as usize].class();
+            let (domain, joining) = (self.domains.of(cpus[0]), self.domains.joining(cpus));
+            if !self.domains.admits(domain, joining, class, self.waiting()) {
+                self.refuse(ix, domain, joining);
+                if cpus.len() > 1 && self.round.task(ix).allowed.is_none() {
+                    self.refused_gang = Some((cpus.len() as u32, class, domain, joining));
+                }
+                return false;
+            }
+        }
+        self.run_on(ix, cpus);
+        true
+    }
+
+    /// Notes the numbers of a task's first refusal.
+    fn refuse(&mut self, ix: u32, domain: usize, joining: Joining) {
+        if self.refusal_of[ix as usize] == 0 {
+            self.refusals.push(self.domains.refusal(domain, joining, self.known[ix as usize].class()));
+            self.refusal_of[ix as usize] = self.refusals.len() as u32;
+        }
+    }
+
+    fn run_on(&mut self, ix: u32, cpus: &[usize]) {
+        let task = self.round.task(ix);
+        let known = &mut self.known[ix as usize];
+        let machine = &*self.round.snap.machine;
+        for &cpu in cpus {
+            let domain = self.domains.of(cpu);
+            self.free[cpu] = false;
+            self.free_of[domain][usize::from(self.domains.core_is_idle(cpu))] -= 1;
+            if self.domains.core_is_idle(cpu) {
+                // The core's other CPUs are no longer those of an idle one.
+                for sibling in machine.cores[machine.cpus[cpu].core].iter().filter_map(|cpu| machine.index_of(cpu)) {
+                    if self.free[sibling] {
+                        let of = &mut self.free_of[self.domains.of(sibling)];
+                        of[1] -= 1;
+                        of[0] += 1;
+                    }
+                }
+            }
+            self.domains.add(known.class(), &[cpu]);
+        }
+        if !cpus.contains(&(known.home as usize)) {
+            self.queues.rehome(known, self.settings.weight(task.nice), cpus[0]);
+        }
+        let set: CpuSet = cpus.iter().map(|&cpu| machine.cpus[cpu].id).collect();
+        self.round.choose_on(ix, set, Purpose::Run);
+        self.chosen.push(ix);
+        self.refused_gang = None;
+    }
+
+    /// Takes whoever sits on a CPU off all of its CPUs, so that they can be given out.
+    pub(super) fn vacate(&mut self, cpu: usize) {
+        let Some(ix) = self.incumbents[cpu] else { return };
+        let machine = &*self.round.snap.machine;
+        let class = self.known[ix as usize].class();
+        let cpus = self.round.task(ix).running.iter().flat_map(|running| running.placement.cpus().iter());
+        for cpu in cpus.filter_map(|cpu| machine.index_of(cpu)) {
+            self.incumbents[cpu] = None;
+            self.domains.remove(class, &[cpu]);
+            let domain = self.domains.of(cpu);
+            let is_idle = self.domains.core_is_idle(cpu);
+            if is_idle {
+                // The core's other free CPUs are those of an idle one now.
+                for sibling in machine.cores[machine.cpus[cpu].core].iter().filter_map(|cpu| machine.index_of(cpu)) {
+                    if self.free[sibling] {
+                        self.free_of[domain][0] -= 1;
+                        self.free_of[domain][1] += 1;
+                    }
+                }
+            }
+            self.free[cpu] = true;
+            self.free_of[domain][usize::from(is_idle)] += 1;
+        }
+    }
+}

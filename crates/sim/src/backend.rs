@@ -1,0 +1,210 @@
+//! The contract of the loop's seam, carried out on the simulated machine.
+
+use crate::error::SimError;
+use crate::residency::Residencies;
+use crate::schedule::InForce;
+use crate::sim::Sim;
+use crate::world::{Happening, Tally};
+use cosched_core::{
+    Absence, Backend, Capabilities, Capability, Change, Counter, Counts, CpuSet, Event, Exit, Kill, Machine, Nanos,
+    Payload, Plan, Reading, TaskId, Traffic, Usage,
+};
+use std::sync::Arc;
+
+/// The simulation gives up after this many waits in a row in which no task runs, sleeps or is about to return: the
+/// caller keeps asking, and nothing will change.
+const PATIENCE: u32 = 100_000;
+
+impl Backend for Sim {
+    type Error = SimError;
+
+    fn machine(&self) -> Arc<Machine> {
+        self.machine.clone()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let counters = &self.config.machine.counters;
+        let mut capabilities = Capabilities::default();
+        for counter in Counter::ALL {
+            if let Some(why) = counters.absence(counter) {
+                capabilities.missing.insert(Capability::of(counter), why);
+            }
+        }
+        let mut capability = |has: bool, capability: Capability, why: Absence| {
+            if !has {
+                capabilities.missing.insert(capability, why);
+            }
+        };
+        capability(counters.traffic, Capability::Traffic, Absence::NoSuchEvent);
+        capability(counters.energy, Capability::Energy, Absence::NoEnergyMeter);
+        capability(self.machine.core_types.len() > 1, Capability::CoreTypes, Absence::OneCoreType);
+        capabilities
+    }
+
+    fn now(&mut self) -> Nanos {
+        Nanos(self.world.now)
+    }
+
+    fn stopwatch(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), SimError> {
+        let limit = until.map_or(u64::MAX, |until| until.0.max(self.world.now));
+        loop {
+            self.world.settle();
+            if !self.queued.is_empty() {
+                events.append(&mut self.queued);
+                return Ok(());
+            }
+            let fault = self.faults.front().map_or(u64::MAX, |fault| fault.at.0.max(self.world.now));
+            let next = self.world.next_event();
+            let over = self.schedule.as_ref().map_or(u64::MAX, |schedule| schedule.next_end(self.world.now));
+            let at = next.min(fault).min(over).min(limit);
+            if at == u64::MAX {
+                return Err(SimError::Stuck(Nanos(self.world.now)));
+            }
+            if self.world.any_running() || next != u64::MAX || fault != u64::MAX || over != u64::MAX {
+                self.idle_waits = 0;
+            } else if self.idle_waits == PATIENCE {
+                return Err(SimError::Stuck(Nanos(self.world.now)));
+            } else {
+                self.idle_waits += 1;
+            }
+            self.events += 1;
+            if let Some(residencies) = &mut self.residencies {
+                let takes_part = |task: usize| self.tasks[task].started && !self.tasks[task].ended;
+                residencies.pass(&self.world, at, takes_part);
+            }
+            self.world.advance(at);
+            while self.faults.front().is_some_and(|fault| fault.at.0 <= at) {
+                if let Some(fault) = self.faults.pop_front() {
+                    self.strike(fault.what);
+                }
+            }
+            for happening in std::mem::take(&mut self.world.happened) {
+                match happening {
+                    Happening::Finished(task) => self.end(TaskId(task), Exit::Code(0)),
+                    Happening::Slept(task) if self.tasks[task as usize].placement.is_some() => {
+                        self.queued.push(Event::Slept(TaskId(task)));
+                    }
+                    Happening::Woke(task) if self.tasks[task as usize].placement.is_some() => {
+                        self.queued.push(Event::Woke(TaskId(task)));
+                    }
+                    Happening::Slept(_) | Happening::Woke(_) => {}
+                }
+            }
+            self.fill();
+            if at == limit && self.queued.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        for &task in tasks {
+            if !self.tasks[task.0 as usize].started {
+                let why = Absence::NotStarted;
+                out.push(Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) });
+                continue;
+            }
+            self.world.sync_task(task.0);
+            let mut tally = Tally::default();
+            let mut cpu_ns = 0;
+            for thread in self.world.tasks[task.0 as usize].clone() {
+                tally.add(&self.world.threads[thread].tally);
+                cpu_ns += self.world.threads[thread].cpu_ns;
+            }
+            let counters = &self.config.machine.counters;
+            let counts = self.tasks[task.0 as usize].reported.read(&tally, counters, self.trouble);
+            let residency = match &self.residencies {
+                Some(residencies) => Reading::Value(residencies.of(task)),
+                None => Reading::Absent(Absence::NotRequested),
+            };
+            out.push(Usage { task, cpu_time: Reading::Value(Nanos(cpu_ns)), counts, multiplexed: false, residency });
+        }
+    }
+
+    fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
+        self.schedule = None;
+        for change in changes {
+            if let Change::Stop { task } = change {
+                self.stop(*task);
+            }
+        }
+        for change in changes {
+            if let Change::Place { task, placement, .. } = change {
+                self.place(*task, placement);
+            }
+        }
+        self.world.settle();
+        Ok(())
+    }
+
+    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
+        let generation = plan.generation;
+        let refused = match &self.ejected {
+            Some(why) => Some(format!("the scheduler was ejected: {why}")),
+            None if generation <= self.generation => {
+                Some(format!("generation {} was adopted already", self.generation))
+            }
+            None => None,
+        };
+        if let Some(why) = refused {
+            self.queued.push(Event::PlanRefused { generation, why });
+            return Ok(());
+        }
+        self.generation = generation;
+        self.residencies.get_or_insert_with(|| Residencies::new(self.tasks.len()));
+        let Payload::Schedule(schedule) = &plan.payload;
+        let schedule = InForce::new(schedule.clone(), &self.world.machine);
+        for ix in 0..self.tasks.len() as u32 {
+            if self.tasks[ix as usize].placement.is_some() && !schedule.seats(TaskId(ix)) {
+                self.stop(TaskId(ix));
+            }
+        }
+        for seat in &schedule.plan.seats {
+            self.place(seat.task, &seat.placement);
+        }
+        self.schedule = Some(schedule);
+        self.world.settle();
+        self.fill();
+        self.queued.push(Event::PlanAdopted { generation });
+        Ok(())
+    }
+
+    fn kill(&mut self, task: TaskId, how: Kill) {
+        if !self.tasks[task.0 as usize].started {
+            return;
+        }
+        // Simulated programs do not catch signals.
+        let signal = if how == Kill::Kill { 9 } else { 15 };
+        self.end(task, Exit::Signal { signal, oom: false });
+    }
+
+    fn restart(&mut self, task: TaskId) -> bool {
+        let ix = task.0 as usize;
+        let Some(state) = self.tasks.get_mut(ix).filter(|state| state.ended) else { return false };
+        (state.started, state.ended, state.placement) = (false, false, None);
+        state.reported.begin_anew();
+        self.residencies.iter_mut().for_each(|residencies| residencies.forget(task));
+        self.world.restart_task(task.0, self.solo[ix].instructions as f64);
+        true
+    }
+
+    fn may_start(&mut self) -> bool {
+        true
+    }
+
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        let all = self.traffic.read(self.world.moved(), &self.config.machine.counters, self.trouble);
+        let whole = &self.world.machine;
+        let number = |cpus: &CpuSet| cpus.first().and_then(|cpu| Some(whole.cpus[whole.index_of(cpu)?].memory_domain));
+        let of = |cpus| number(cpus).map_or(Traffic::absent(Absence::NotTold), |domain| all[domain]);
+        out.extend(self.machine.memory_domains.iter().map(of));
+    }
+
+    fn energy_j(&mut self) -> Reading<f64> {
+        Reading::Value(self.world.energy().total())
+    }
+}
