@@ -381,3 +381,54 @@ fn a_job_log_has_the_fields_of_gnu_parallel() {
         assert_eq!(row[3].len(), 10, "{log}");
     }
 }
+
+#[test]
+fn a_log_folder_that_is_used_again_keeps_the_runs_apart() {
+    let folder = tempdir().expect("a folder");
+    for round in ["one", "two"] {
+        write(&folder, "mix.toml", &format!("[[job]]\nname = \"say\"\ncommand = \"echo {round}\"\n"));
+        let run = cosched(&folder, &["run", "mix.toml", "--logs", "L", "--output", "group"]);
+        assert_eq!(out(&run), format!("{round}\n"), "{}", err(&run));
+    }
+    assert_eq!((read(&folder, "L/say.out"), read(&folder, "L/earlier-1/say.out")), ("two\n".into(), "one\n".into()));
+    assert!(read(&folder, "L/earlier-1/run.json").contains("echo one"));
+}
+
+#[test]
+fn files_that_are_not_ours_are_not_touched() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "mix.toml", "[[job]]\nname = \"say\"\ncommand = \"echo hi\"\n");
+    std::fs::create_dir(folder.path().join("L")).expect("a folder");
+    write(&folder, "L/say.out", "theirs");
+    let run = cosched(&folder, &["run", "mix.toml", "--logs", "L"]);
+    assert_eq!(run.status.code(), Some(2));
+    assert!(
+        err(&run).contains("there is say.out already") && err(&run).contains("nothing was started"),
+        "{}",
+        err(&run)
+    );
+    assert_eq!(read(&folder, "L/say.out"), "theirs");
+    for option in ["--record", "--joblog", "--events"] {
+        let before = read(&folder, "mix.toml");
+        let run = cosched(&folder, &["run", "mix.toml", option, "./mix.toml"]);
+        assert_eq!(run.status.code(), Some(2));
+        assert!(err(&run).contains("this is the file with the jobs"), "{}", err(&run));
+        assert_eq!(read(&folder, "mix.toml"), before);
+    }
+}
+
+#[test]
+fn a_job_that_waits_for_a_pipe_holds_nobody_up() {
+    let folder = tempdir().expect("a folder");
+    let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status().expect("mkfifo");
+    assert!(made.success());
+    write(
+        &folder,
+        "mix.toml",
+        "[[job]]\nname = \"reads\"\ncommand = [\"cat\"]\nstdin = \"pipe\"\n\
+         [[job]]\nname = \"writes\"\ncommand = \"sleep 0.2; echo through > pipe\"\n",
+    );
+    let run = cosched(&folder, &["run", "mix.toml", "--logs", "L", "--policy", "fifo", "--jobs", "2"]);
+    assert!(run.status.success(), "{}", err(&run));
+    assert_eq!(read(&folder, "L/reads.out"), "through\n");
+}

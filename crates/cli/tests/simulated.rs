@@ -106,7 +106,7 @@ fn every_output_says_that_it_is_simulated() {
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
         .collect();
     left.sort();
-    assert_eq!(left, ["run.json", "series.jsonl"]);
+    assert_eq!(left, [".cosched-run", "run.json", "series.jsonl"]);
 }
 
 #[test]

@@ -30,6 +30,9 @@ pub struct Program {
     pub stdout: PathBuf,
     /// The file that its error output goes to; may be the same file.
     pub stderr: PathBuf,
+    /// Whether these files are there from an earlier start of the job, and are written on. If not, they are made, and a
+    /// file or link in their place is an error.
+    pub again: bool,
 }
 
 /// A job's process that has not become its program yet.
@@ -77,9 +80,21 @@ fn pipe() -> io::Result<(File, File)> {
     Ok((File::from(read), File::from(write)))
 }
 
-/// Opens a file for a job's output, for appending, so that output and error output can share it.
-fn open_output(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o644).open(path)
+/// Opens a file for a job's output, for appending, so that output and error output can share it. It is a plain file that
+/// this run made: opening a pipe would wait for its reader, and a link could lead to anybody's file.
+fn open_output(path: &Path, is_there: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).mode(0o644);
+    if !is_there {
+        return options.create_new(true).open(path);
+    }
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("is no plain file any more"));
+    }
+    // The job inherits what is set now.
+    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
+    Ok(file)
 }
 
 /// An error that names the file.
@@ -116,8 +131,9 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
     let cwd = program.cwd.as_ref().map(|cwd| c_string(cwd.as_os_str())).transpose()?;
     let stdin_path = program.stdin.as_deref().unwrap_or(Path::new("/dev/null"));
     let stdin = File::open(stdin_path).map_err(|error| named(stdin_path, error))?;
-    let stdout = open_output(&program.stdout).map_err(|error| named(&program.stdout, error))?;
-    let stderr = open_output(&program.stderr).map_err(|error| named(&program.stderr, error))?;
+    let stdout = open_output(&program.stdout, program.again).map_err(|error| named(&program.stdout, error))?;
+    let is_there = program.again || program.stderr == program.stdout;
+    let stderr = open_output(&program.stderr, is_there).map_err(|error| named(&program.stderr, error))?;
     let (mut go_read, go) = pipe()?;
     let (answer, mut answer_write) = pipe()?;
     let own_pid = std::process::id() as RawPid;

@@ -165,6 +165,7 @@ impl Lifecycle {
         program.env.push((OsString::from(JOB_VARIABLE), OsString::from(&self.jobs[ix].name)));
         let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root };
         let waiting = spawn::prepare(&program, &around)?;
+        self.jobs[ix].program.again = true;
         let process = waiting.process;
         let group = self.join_group(task, process.pid);
         let live = Live {

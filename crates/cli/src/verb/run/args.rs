@@ -143,6 +143,10 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DIR", env = "COSCHED_LOGS")]
     pub(crate) logs: Option<PathBuf>,
 
+    /// Use the log folder even if others may write to it, who could then change what is written
+    #[arg(long)]
+    pub(crate) shared_logs: bool,
+
     /// Show the jobs' output: each job's output when it ends, or its lines as they come, with or without its name
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) output: Option<Show>,

@@ -16,7 +16,9 @@ use cosched_report::{RunWarning, record};
 /// Runs a plan to its end, reports, and returns the exit code.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
     // A file that can't be written is an error before anything is started.
-    let files = Files::open(args, &plan.logs)?;
+    let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
+    let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+    let (_folder, files) = Files::open(args, &plan.logs, names)?;
     let screen = Screen::new(args.output.quiet);
     for &shortfall in &plan.choice.shortfalls {
         screen.warn(RunWarning::Without(shortfall));

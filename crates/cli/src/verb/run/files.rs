@@ -1,6 +1,7 @@
 //! The files that a run writes. They are opened before anything is started; the record is written whole at the end.
 
 use super::args::RunArgs;
+use super::folder::Folder;
 use crate::exit::usage;
 use anyhow::Context as _;
 use cosched_report::{JobLogWriter, Record, append_joblog};
@@ -16,33 +17,49 @@ pub(crate) struct Files {
     pub(crate) joblog: Option<JobLogWriter<File>>,
 }
 
+/// What a run writes into its log folder beside the jobs' output.
+const OWN: [&str; 7] =
+    ["series.jsonl", "run.json", "run.json.new", "solo", "solo.json", "solo.series.jsonl", "solo-profiles.json"];
+
 impl Files {
-    /// Makes the log folder and opens the files that are asked for.
-    pub(crate) fn open(args: &RunArgs, logs: &Path) -> anyhow::Result<Files> {
-        let made = make_logs(logs)?;
-        Files::open_in_logs(args, logs).inspect_err(|_| {
-            // Nothing was started, so the folders that were made are removed again if they are empty.
-            if !made.is_empty() {
-                let _ = std::fs::remove_file(logs.join("series.jsonl"));
+    /// Claims the log folder for these files of jobs, and opens the files that are asked for. The folder is the run's own
+    /// until it is dropped.
+    pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: Vec<String>) -> anyhow::Result<(Folder, Files)> {
+        let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(jobs).collect();
+        let folder = Folder::claim(logs, &names, args.output.shared_logs)?;
+        match Files::open_in(args, &folder) {
+            Ok(files) => Ok((folder, files)),
+            Err(error) => {
+                folder.abandon(&["series.jsonl"]);
+                Err(error)
             }
-            for folder in &made {
-                let _ = std::fs::remove_dir(folder);
-            }
-        })
+        }
     }
 
-    fn open_in_logs(args: &RunArgs, logs: &Path) -> anyhow::Result<Files> {
-        let create = |option: &str, path: &Path| {
-            File::create(path)
-                .map_err(|error| usage(format!("{option} {}: {error}; nothing was started", path.display())))
+    fn open_in(args: &RunArgs, folder: &Folder) -> anyhow::Result<Files> {
+        let fail = |option: &str, path: &Path, why: &dyn std::fmt::Display| {
+            usage(format!("{option} {}: {why}; nothing was started", path.display()))
         };
+        let create = |option: &str, path: &Path| File::create(path).map_err(|error| fail(option, path, &error));
+        let given = args.mix.iter().chain(&args.list);
+        let inputs: Vec<PathBuf> = given.filter_map(|path| path.canonicalize().ok()).collect();
+        let written =
+            [("--record", &args.output.record), ("--events", &args.output.events), ("--joblog", &args.output.joblog)];
+        for (option, path) in written {
+            if let Some(path) = path
+                && path.canonicalize().is_ok_and(|path| inputs.contains(&path))
+            {
+                return Err(fail(option, path, &"this is the file with the jobs, which would be overwritten"));
+            }
+        }
         if let Some(path) = &args.output.record {
             // Not truncated: an earlier record stays until there is a new one.
             let file = File::options().create(true).append(true).open(path);
-            file.map_err(|error| usage(format!("--record {}: {error}; nothing was started", path.display())))?;
+            file.map_err(|error| fail("--record", path, &error))?;
         }
         let events = args.output.events.as_ref().map(|path| create("--events", path)).transpose()?;
-        let series = Some(create("--logs", &logs.join("series.jsonl"))?);
+        let series =
+            folder.create("series.jsonl").map_err(|error| fail("--logs", Path::new("series.jsonl"), &error))?;
         // The job log comes last: without --resume its old content is lost, so everything else must be writable first.
         let joblog = match &args.output.joblog {
             None => None,
@@ -58,26 +75,8 @@ impl Files {
                 }
             }
         };
-        Ok(Files { series, events, joblog })
+        Ok(Files { series: Some(series), events, joblog })
     }
-}
-
-/// Makes the log folder and checks that it can be written. Returns the folders that were made, the deepest first.
-fn make_logs(logs: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let made: Vec<PathBuf> = logs.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
-    let fail = |error: std::io::Error| {
-        usage(format!(
-            "--logs: can't write to the log folder {}: {error}; nothing was started; choose another, as in --logs /tmp/run1",
-            logs.display()
-        ))
-    };
-    std::fs::create_dir_all(logs).map_err(fail)?;
-    let probe = logs.join(".cosched-probe");
-    let mut file = std::fs::File::create(&probe).map_err(fail)?;
-    let written = file.write_all(b"probe").and_then(|()| file.sync_all());
-    let _ = std::fs::remove_file(&probe);
-    written.map_err(fail)?;
-    Ok(made)
 }
 
 /// Writes the record into the log folder and, if asked for, to `--record`.
@@ -107,7 +106,9 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
-    let mut file = File::create(&new).with_context(context)?;
+    // A link in its place is not followed, and what an interrupted run left there is replaced.
+    let _ = std::fs::remove_file(&new);
+    let mut file = File::options().write(true).create_new(true).open(&new).with_context(context)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&new);

@@ -15,6 +15,7 @@ use cosched_linux::topology;
 use cosched_linux::{Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program};
 use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -192,11 +193,11 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
         Some(cwd) => cwd.join(file),
         None => std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
     });
-    if let Some(file) = &stdin
-        && let Err(error) = std::fs::File::open(file)
-    {
-        return Err(usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, file.display())));
-    }
+    let is_pipe = match &stdin {
+        Some(file) => is_pipe(file)
+            .map_err(|error| usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, file.display())))?,
+        None => false,
+    };
     let (path, args) = match command {
         Command::Shell(line) => (PathBuf::from("/bin/sh"), ["sh", "-c", line].map(OsString::from).to_vec()),
         Command::Argv(words) => {
@@ -217,9 +218,28 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
             (found, words.iter().map(OsString::from).collect())
         }
     };
+    // Opening a named pipe waits for its writer. The job may wait for that, the run must not.
+    let (path, args, stdin) = match stdin {
+        Some(pipe) if is_pipe => (PathBuf::from("/bin/sh"), reading(pipe, path, args), None),
+        stdin => (path, args, stdin),
+    };
     let stdout = logs.join(format!("{}.out", job.name));
     let stderr = logs.join(format!("{}.err", job.name));
-    Ok(Program { path, args, env, cwd, stdin, stdout, stderr })
+    Ok(Program { path, args, env, cwd, stdin, stdout, stderr, again: false })
+}
+
+/// Whether a file that can be read is a named pipe. Does not wait for its writer.
+fn is_pipe(file: &Path) -> std::io::Result<bool> {
+    let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = std::fs::File::options().read(true).custom_flags(no_wait).open(file)?;
+    Ok(file.metadata()?.file_type().is_fifo())
+}
+
+/// The arguments of a shell that opens a pipe as standard input and then becomes a program.
+fn reading(pipe: PathBuf, program: PathBuf, args: Vec<OsString>) -> Vec<OsString> {
+    let shell = ["sh", "-c", r#"exec "$@" <"$0""#].map(OsString::from);
+    let rest = [pipe.into_os_string(), program.into_os_string()];
+    shell.into_iter().chain(rest).chain(args.into_iter().skip(1)).collect()
 }
 
 /// The warning for a notice of the backend.

@@ -10,7 +10,7 @@
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
-//! - [`files`]: what is written; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
+//! - [`folder`] and [`files`]: what is written; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 
 mod answer;
@@ -20,6 +20,7 @@ mod console;
 mod execute;
 mod explain;
 mod files;
+mod folder;
 mod host;
 mod interruptible;
 mod plan;
