@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     TimedOut,
     /// A signal ended the run.
     Signal(i32),
+    /// The only job of `cosched run -- CMD` ended with this code, as a shell would tell it.
+    OnlyJob(u8),
 }
 
 impl Exit {
@@ -33,6 +35,7 @@ impl Exit {
             Exit::Permission => 4,
             Exit::TimedOut => 124,
             Exit::Signal(signal) => 128u8.saturating_add(signal.clamp(0, 127) as u8),
+            Exit::OnlyJob(code) => code,
         }
     }
 }
@@ -64,6 +67,11 @@ pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
     Failure { exit: Exit::Usage, message: message.into() }.into()
 }
 
+/// An error in the command of a job: the exit code is a shell's if the command is the whole command line.
+pub(crate) fn no_program(code: u8, is_all: bool, message: String) -> anyhow::Error {
+    Failure { exit: if is_all { Exit::OnlyJob(code) } else { Exit::Usage }, message }.into()
+}
+
 /// An error for something that this machine can't do.
 pub(crate) fn incapable(message: impl Into<String>) -> anyhow::Error {
     Failure { exit: Exit::Incapable, message: message.into() }.into()
@@ -78,7 +86,9 @@ Exit codes:
   3      this machine can't do what was required; nothing was started
   4      permission is lacking; nothing was started
   124    some job ran out of its --timeout
-  128+n  signal n ended the run (130 for Ctrl-C, 143 for SIGTERM)";
+  128+n  signal n ended the run (130 for Ctrl-C, 143 for SIGTERM)
+With one job, `cosched run -- CMD` exits as CMD did: its code, 128+n if signal n
+ended it, 126 if it can't be executed, 127 if there is no such program.";
 
 #[cfg(test)]
 mod tests {

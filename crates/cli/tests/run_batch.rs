@@ -161,7 +161,7 @@ fn the_record_has_every_field_and_absent_ones_say_why() {
 fn failures_time_outs_and_halt() {
     let folder = tempdir().expect("a folder");
     let failed = cosched(&folder, &["run", "echo broken disk >&2; exit 3"]);
-    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(failed.status.code(), Some(3));
     assert!(err(&failed).contains("broken disk") && err(&failed).contains("exit 3"), "{}", err(&failed));
     let late = cosched(&folder, &["run", "--timeout", "0.2", "sleep", "600"]);
     assert_eq!(late.status.code(), Some(124), "{}", err(&late));
@@ -431,4 +431,27 @@ fn a_job_that_waits_for_a_pipe_holds_nobody_up() {
     let run = cosched(&folder, &["run", "mix.toml", "--logs", "L", "--policy", "fifo", "--jobs", "2"]);
     assert!(run.status.success(), "{}", err(&run));
     assert_eq!(read(&folder, "L/reads.out"), "through\n");
+}
+
+#[test]
+fn with_one_job_the_exit_code_is_the_job_s() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "plain", "text");
+    let cases: [(&[&str], i32); 7] = [
+        (&["sh", "-c", "exit 7"], 7),
+        (&["sh", "-c", "kill -9 $$"], 137),
+        (&["true"], 0),
+        (&["no-such-program-anywhere"], 127),
+        (&["./plain"], 126),
+        // Several jobs have no code in common.
+        (&["sh", "-c", "exit {}", ":::", "7", "8"], 1),
+        (&["sh", "-c", "exit {}", ":::", "7"], 7),
+    ];
+    for (words, code) in cases {
+        let run = cosched(&folder, &[&["run", "-q", "--"], words].concat());
+        assert_eq!(run.status.code(), Some(code), "{words:?}: {}", err(&run));
+    }
+    assert!(err(&cosched(&folder, &["run", "--", "./plain"])).contains("./plain is not executable (chmod +x ./plain)"));
+    let late = cosched(&folder, &["run", "-q", "--timeout", "0.1", "--", "sleep", "60"]);
+    assert_eq!(late.status.code(), Some(124));
 }

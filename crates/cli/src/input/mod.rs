@@ -12,6 +12,9 @@ use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+/// The place of a job that is given on the command line.
+pub(crate) const COMMAND_LINE: &str = "the command line";
+
 /// The command of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {

@@ -15,7 +15,7 @@ pub(crate) fn parse(words: &[String]) -> anyhow::Result<Vec<JobInput>> {
     if template.is_empty() {
         return Err(usage("there is no command before `:::`; as in `cosched run gzip -k {} ::: a.txt b.txt`"));
     }
-    let place = "the command line".to_owned();
+    let place = super::COMMAND_LINE.to_owned();
     if sources.is_empty() {
         let command = match template {
             [line] if is_shell_line(line) => Command::Shell(line.clone()),

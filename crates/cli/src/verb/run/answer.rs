@@ -31,8 +31,20 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The exit code for a result.
-pub(crate) fn exit_of(result: &RunResult) -> Exit {
+/// The exit code for a result. With `only_job`, that of the only job if nothing else ended the run.
+pub(crate) fn exit_of(result: &RunResult, only_job: bool) -> Exit {
+    match (exit_of_batch(result), &result.tasks[..]) {
+        (Exit::Failure, [task]) if only_job => Exit::OnlyJob(match &task.exit {
+            Some(cosched_core::Exit::Code(code)) => u8::try_from(*code).unwrap_or(1),
+            Some(cosched_core::Exit::Signal { signal, .. }) => Exit::Signal(*signal).code(),
+            Some(cosched_core::Exit::NotStarted(_)) => 126,
+            Some(cosched_core::Exit::Unknown) | None => 1,
+        }),
+        (exit, _) => exit,
+    }
+}
+
+fn exit_of_batch(result: &RunResult) -> Exit {
     let failed = |task: &cosched_core::TaskResult| !task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
     match result.ended_by {
         EndedBy::Signal(signal) => Exit::Signal(signal),

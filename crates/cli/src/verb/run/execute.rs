@@ -48,7 +48,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     keep(args, &plan.logs, &record)?;
     screen.clear();
     print(args, &record)?;
-    let exit = exit_of(&result);
+    let exit = exit_of(&result, !args.command.is_empty());
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {
         // The user asked for this file, and it is incomplete: --quiet does not hide that.

@@ -3,8 +3,8 @@
 use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
-use crate::exit::{incapable, usage};
-use crate::input::{Command, Job};
+use crate::exit::{incapable, no_program, usage};
+use crate::input::{COMMAND_LINE, Command, Job};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capability, Counter, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
@@ -207,13 +207,20 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
                 name => find_program(OsStr::new(name), cwd.as_deref(), search),
             };
             let Some(found) = found else {
-                return Err(usage(format!(
-                    "{place}: job `{}`: there is no program `{}`{}; check the name, or give its path, as in command = \
-                     [\"./tool\"]",
-                    job.name,
-                    words[0],
-                    if words[0].contains('/') { "" } else { " in PATH" }
-                )));
+                let is_all = place == COMMAND_LINE;
+                let name = &words[0];
+                let file = cwd.as_deref().unwrap_or(Path::new("")).join(name);
+                if name.contains('/') && file.is_file() {
+                    let why = format!("{place}: job `{}`: {name} is not executable (chmod +x {name})", job.name);
+                    return Err(no_program(126, is_all, why));
+                }
+                let within = if name.contains('/') { "" } else { " in PATH" };
+                let why = format!(
+                    "{place}: job `{}`: there is no program `{name}`{within}; check the name, or give its path, as in \
+                     command = [\"./tool\"]",
+                    job.name
+                );
+                return Err(no_program(127, is_all, why));
             };
             (found, words.iter().map(OsString::from).collect())
         }
