@@ -7,7 +7,7 @@ use crate::admission::Admission;
 use crate::listed::one_of_each;
 use crate::placement::{Placement, Purpose};
 use crate::task::TaskId;
-use crate::units::{Nanos, Rate};
+use crate::units::{Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
 
 /// One task's change.
@@ -66,12 +66,12 @@ pub enum WaitReason {
     },
     /// A task is being measured in low contention, and this one would disturb it.
     Heavy {
-        /// Its accesses to the last-level cache.
-        llc: Rate,
+        /// Its accesses to the last-level cache; absent where they can't be counted.
+        llc: Reading<Rate>,
         /// The most that counts as light.
         llc_limit: Rate,
-        /// Its reads from memory.
-        mm: Rate,
+        /// Its reads from memory; absent where they can't be counted.
+        mm: Reading<Rate>,
         /// The most that counts as light.
         mm_limit: Rate,
     },
@@ -106,7 +106,12 @@ one_of_each! {
         Order { ahead: 1 },
         Fitness { bandwidth: Rate(41_200), wanted: Rate(3_540) },
         Ahead { progress_milli: 12_345, max_progress_milli: 12_900 },
-        Heavy { llc: Rate(30_100), llc_limit: Rate(19_000), mm: Rate(1_000), mm_limit: Rate(3_500) },
+        Heavy {
+            llc: Reading::Value(Rate(30_100)),
+            llc_limit: Rate(19_000),
+            mm: Reading::Value(Rate(1_000)),
+            mm_limit: Rate(3_500),
+        },
         Unmeasured,
         Gang { needs: 4, free: 1 },
         Affinity,

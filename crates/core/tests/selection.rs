@@ -1,5 +1,6 @@
 //! Selection and allocation against their definitions, written down as plainly as possible.
 
+mod memory;
 mod random;
 
 use cosched_core::*;
@@ -240,5 +241,43 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
             assert_eq!(core(of(true, here)), core(2 + of(false, coming)), "{} {here:?} {coming:?}", entry.name);
             assert_eq!(core(of(false, here)), core(2 + of(true, coming)), "{} {here:?} {coming:?}", entry.name);
         }
+    }
+}
+
+/// Where nothing can be counted, no decision shows a number that nobody saw.
+#[test]
+fn without_counters_no_bandwidth_is_told() {
+    for (name, settings) in [("bandwidth", vec![]), ("perf-fair", vec![("estimation_share_max", "0")])] {
+        let mut world =
+            memory::Memory::new(Machine::uniform("two", 2, 1), (0..6).map(|_| memory::Work::ms(900)).collect());
+        for capability in
+            [Capability::Ipc, Capability::Counter(Counter::MmReads), Capability::Counter(Counter::LlcAccesses)]
+        {
+            world.capabilities.missing.insert(capability, Absence::NoCounters);
+        }
+        let mut told = Told::default();
+        let specs = world.specs();
+        memory::run_specs(&mut world, specs, name, &settings, &RunConfig::default(), &mut told);
+        assert!(told.decisions > 5 && told.waits > 5, "{name}");
+        assert_eq!((told.bases, told.bandwidths), (0, 0), "{name}");
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    decisions: usize,
+    waits: usize,
+    bases: usize,
+    bandwidths: usize,
+}
+
+impl Recorder for Told {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        let decision = record.decision;
+        self.decisions += 1;
+        self.waits += decision.waits.len();
+        self.bases += usize::from(decision.basis.target.is_some() || decision.basis.predicted.is_some());
+        let is_bandwidth = |wait: &&Wait| matches!(wait.reason, WaitReason::Fitness { .. } | WaitReason::Heavy { .. });
+        self.bandwidths += decision.waits.iter().filter(is_bandwidth).count();
     }
 }

@@ -1,7 +1,7 @@
 //! Reasons to wait and triggers of decisions as sentences, with their numbers and units.
 
 use crate::text::count;
-use cosched_core::{Rate, TaskId, Trigger, WaitReason};
+use cosched_core::{Rate, Reading, TaskId, Trigger, WaitReason};
 
 /// The code of a reason to wait, as in the series and in events.
 pub fn wait_code(reason: &WaitReason) -> &'static str {
@@ -39,14 +39,18 @@ pub fn wait_text(reason: &WaitReason) -> String {
             progress_milli as f64 / 1e3,
             max_progress_milli as f64 / 1e3
         ),
-        WaitReason::Heavy { llc, llc_limit, mm, mm_limit } => format!(
-            "A job is being measured in low contention, and this one would disturb it: {} last-level cache accesses/us \
-             (limit {}) and {} memory transactions/us (limit {}).",
-            per_us(llc),
-            per_us(llc_limit),
-            per_us(mm),
-            per_us(mm_limit)
-        ),
+        WaitReason::Heavy { llc, llc_limit, mm, mm_limit } => {
+            let part = |rate: Reading<Rate>, what: &str, limit| {
+                let rate = rate.value()?;
+                Some(format!("{} {what}/us (limit {})", per_us(rate), per_us(limit)))
+            };
+            let parts = [part(llc, "last-level cache accesses", llc_limit), part(mm, "memory transactions", mm_limit)];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            format!(
+                "A job is being measured in low contention, and this one would disturb it: {}.",
+                parts.join(" and ")
+            )
+        }
         WaitReason::Unmeasured => {
             "A job is being measured in low contention, and this one has not been measured yet.".to_owned()
         }

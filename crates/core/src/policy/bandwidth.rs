@@ -73,7 +73,7 @@ impl Policy for Bandwidth {
         let basis = fit.basis();
         round.finish(end, basis, |ix, ahead| {
             let task = &snap.tasks[ix as usize];
-            if task.overdue { WaitReason::Order { ahead } } else { fit.reason(task) }
+            if task.overdue { WaitReason::Order { ahead } } else { fit.reason(task, ahead) }
         })
     }
 

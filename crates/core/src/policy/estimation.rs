@@ -78,7 +78,7 @@ pub(super) struct EstimationState {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weight {
     Light,
-    Heavy { llc: Rate, mm: Rate },
+    Heavy { llc: Reading<Rate>, mm: Reading<Rate> },
     Unknown,
 }
 
@@ -99,8 +99,9 @@ impl Estimation {
             // One event that can't be counted says nothing against the task; both together would.
             (Reading::Absent(_), Reading::Absent(_)) => Weight::Unknown,
             (llc, mm) => {
-                let (llc, mm) = (llc.value().unwrap_or_default(), mm.value().unwrap_or_default());
-                if llc <= self.light_llc && mm <= self.light_mm { Weight::Light } else { Weight::Heavy { llc, mm } }
+                let within = |rate: Reading<Rate>, most: Rate| rate.value().is_none_or(|rate| rate <= most);
+                let is_light = within(llc, self.light_llc) && within(mm, self.light_mm);
+                if is_light { Weight::Light } else { Weight::Heavy { llc, mm } }
             }
         }
     }

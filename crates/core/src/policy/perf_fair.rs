@@ -118,7 +118,7 @@ pub(super) fn select(
         if must_run(task) {
             WaitReason::Order { ahead }
         } else if selectable(ix) {
-            fit.reason(task)
+            fit.reason(task, ahead)
         } else {
             WaitReason::Ahead { progress_milli: milli(progress(task)), max_progress_milli: milli(max) }
         }

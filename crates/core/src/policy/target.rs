@@ -29,6 +29,8 @@ pub(super) struct Fit {
     remain: i128,
     /// Bandwidth that was wanted per CPU when the last CPU was filled.
     wanted: Rate,
+    /// Whether any mean is known. If not, all tasks are alike, and no number means anything.
+    is_known: bool,
 }
 
 impl Fit {
@@ -47,7 +49,7 @@ impl Fit {
         }
         let mean = if cpus == 0 { 0 } else { sum / cpus };
         let wanted = if cpus == 0 { 0 } else { sum * round.snap.machine.cpus.len() as i128 / cpus };
-        let mut fit = Fit { mean: mean as u64, target: wanted, remain: wanted, wanted: Rate(0) };
+        let mut fit = Fit { mean: mean as u64, target: wanted, remain: wanted, wanted: Rate(0), is_known: cpus > 0 };
         for task in round.snap.tasks.iter().filter(|task| task.stays(round.full)) {
             fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
         }
@@ -95,9 +97,14 @@ impl Fit {
         }
     }
 
-    /// Why a task that was not the fittest waits.
-    pub(super) fn reason(&self, task: &TaskView) -> WaitReason {
-        WaitReason::Fitness { bandwidth: Rate(self.bandwidth(task)), wanted: self.wanted }
+    /// Why a task that was not the fittest waits, with so many before it. A task that was not measured was taken for
+    /// one like the others, and is not told a bandwidth that nobody saw.
+    pub(super) fn reason(&self, task: &TaskView, ahead: u32) -> WaitReason {
+        if self.is_known && task.estimates.mm_reads.is_value() {
+            WaitReason::Fitness { bandwidth: Rate(self.bandwidth(task)), wanted: self.wanted }
+        } else {
+            WaitReason::Order { ahead }
+        }
     }
 
     /// The bandwidth left to give, for each of `left` free CPUs.
@@ -106,8 +113,11 @@ impl Fit {
         Rate(u64::try_from(per_cpu).unwrap_or(u64::MAX))
     }
 
-    /// The numbers behind the decision.
+    /// The numbers behind the decision; none where nothing is known.
     pub(super) fn basis(&self) -> Basis {
+        if !self.is_known {
+            return Basis::default();
+        }
         let rate = |value: i128| Some(Rate(u64::try_from(value.max(0)).unwrap_or(u64::MAX)));
         Basis { target: rate(self.target), predicted: rate(self.target - self.remain), measures: None }
     }
