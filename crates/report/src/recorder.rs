@@ -21,6 +21,13 @@ pub enum Notice<'a> {
         /// How far the run is.
         progress: &'a LiveProgress,
     },
+    /// A job failed, and is started again.
+    Retried {
+        /// The task's result in the attempt that failed; `runs` is the attempt's number.
+        result: &'a TaskResult,
+        /// The job's command, log files and solo time.
+        info: Option<&'a JobInfo>,
+    },
     /// A job ended.
     Ended {
         /// The task's result.
@@ -141,6 +148,16 @@ impl<'a> FileRecorder<'a> {
         problems.into_iter().flatten().for_each(|problem| self.tell(problem));
     }
 
+    /// Writes a line of the job log.
+    fn log_job(&mut self, result: &TaskResult) {
+        let Some(joblog) = &mut self.joblog else { return };
+        let (seq, command) = match self.jobs.get(result.spec.id.0 as usize) {
+            Some(info) => (info.seq, info.command_or_name()),
+            None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
+        };
+        joblog.ended(&Entry::of(result, seq, command, self.run_start));
+    }
+
     fn job(&self, task: TaskId) -> Option<&JobInfo> {
         self.jobs.get(task.0 as usize)
     }
@@ -169,6 +186,15 @@ impl Recorder for FileRecorder<'_> {
         self.check_files();
     }
 
+    fn retried(&mut self, _now: Nanos, result: &TaskResult) {
+        self.log_job(result);
+        let info = self.jobs.get(result.spec.id.0 as usize);
+        if let Some(listener) = &mut self.listener {
+            listener(Notice::Retried { result, info });
+        }
+        self.check_files();
+    }
+
     fn decided(&mut self, record: DecisionRecord<'_>) {
         if let Some(series) = &mut self.series {
             series.decided(&record);
@@ -184,14 +210,8 @@ impl Recorder for FileRecorder<'_> {
         if let Some(series) = &mut self.series {
             series.ended(now, result);
         }
+        self.log_job(result);
         let info = self.jobs.get(result.spec.id.0 as usize);
-        if let Some(joblog) = &mut self.joblog {
-            let (seq, command) = match info {
-                Some(info) => (info.seq, info.command_or_name()),
-                None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
-            };
-            joblog.ended(&Entry::of(result, seq, command, self.run_start));
-        }
         if let Some(listener) = &mut self.listener {
             listener(Notice::Ended { result, info, progress: self.tracker.progress() });
         }

@@ -5,7 +5,7 @@ mod table;
 
 use crate::info::{BackendKind, EnergySource};
 use crate::record::Record;
-use crate::text::{count, grouped, plain, seconds, unbroken, wrap};
+use crate::text::{count, grouped, visible, seconds, unbroken, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_core::signal_name;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
 
 fn heading(record: &Record, page: &mut Page) {
     if record.backend == BackendKind::Sim {
-        let machine = plain(&record.machine);
+        let machine = visible(&record.machine);
         page.paragraph(
             &format!("SIMULATED on {machine}: every figure below is of the simulated machine"),
             Style::Title,
@@ -206,15 +206,15 @@ fn setting(record: &Record, page: &mut Page) {
     page.paragraph(
         &format!(
             "policy {}, quantum {quantum}, seed {}, on {} ({simulated}{cpus}, {cores})",
-            plain(&record.policy),
+            visible(&record.policy),
             record.seed,
-            plain(&record.machine)
+            visible(&record.machine)
         ),
         Style::Plain,
     );
     let with: Vec<String> = [("counters", &record.counters), ("freezing", &record.freezing)]
         .iter()
-        .filter_map(|(name, what)| what.as_ref().map(|what| format!("{name}: {}", plain(what))))
+        .filter_map(|(name, what)| what.as_ref().map(|what| format!("{name}: {}", visible(what))))
         .collect();
     if !with.is_empty() {
         page.paragraph(&with.join("; "), Style::Plain);
@@ -256,7 +256,7 @@ fn setting(record: &Record, page: &mut Page) {
         page.paragraph(&format!("the policy made {faults} that could not be carried out"), Style::Bad);
     }
     for warning in &record.warnings {
-        page.paragraph(&format!("warning: {}", plain(&warning.text)), Style::Bad);
+        page.paragraph(&format!("warning: {}", visible(&warning.text)), Style::Bad);
     }
 }
 

@@ -1,7 +1,8 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
-use super::args::{Format, RunArgs};
+use super::args::{Format, RunArgs, Show};
 use super::files::Files;
+use super::order::InOrder;
 use super::platform::Platform;
 use super::screen::Screen;
 use super::show::Shower;
@@ -53,14 +54,17 @@ impl<P: Platform> Batch<'_, P> {
         let Setting { args, platform, screen } = setting;
         let view = platform.view();
         let Batch { config, specs, files, .. } = self;
-        let shower = args.output.output.map(|how| {
-            let named = specs.iter().zip(&self.jobs);
-            let logs = named.filter_map(|(spec, job)| {
+        let tagged = args.output.tag || args.output.output == Some(Show::Tag);
+        let shower = args.output.show().map(|how| {
+            let named = specs.iter().zip(&self.infos).zip(&self.jobs);
+            let logs = named.filter_map(|((spec, info), job)| {
                 let (out, err) = P::files(job)?;
-                Some((spec.name.clone(), out, err))
+                let label = info.tag.as_ref().filter(|_| args.output.tag).unwrap_or(&spec.name);
+                Some((label.clone(), out, err))
             });
-            RefCell::new(Shower::new(how, args.output.format == Format::Json, logs))
+            RefCell::new(Shower::new(how, tagged, args.output.format == Format::Json, logs))
         });
+        let order = args.output.keep_order.then(|| RefCell::new(InOrder::new(specs.len())));
         let started_at = (!view.is_simulated()).then(SystemTime::now);
         let mut backend = platform.backend(args, self.jobs, screen)?;
         let mut info = RunInfo {
@@ -101,12 +105,20 @@ impl<P: Platform> Batch<'_, P> {
                     shower.borrow_mut().started(task.id.0 as usize);
                 }
                 if args.output.verbose {
-                    screen.say(&format!("{mark}started {}", task.name));
+                    let what = infos.get(task.id.0 as usize).map_or_else(|| task.name.clone(), JobInfo::what);
+                    screen.say(&format!("{mark}started {what}"));
                 }
             }
+            Notice::Retried { result, info } => {
+                let what = info.map_or_else(|| result.spec.name.clone(), JobInfo::what);
+                let exit = result.exit.as_ref().map(ToString::to_string).unwrap_or_default();
+                screen.say(&format!("{mark}{what}: {exit} in attempt {}; it is started again", result.runs));
+            }
             Notice::Ended { result, info, progress } => {
+                let ix = result.spec.id.0 as usize;
+                let due = order.as_ref().map_or(ix..ix + 1, |order| order.borrow_mut().ended(ix));
                 if let Some(shower) = &shower {
-                    shower.borrow_mut().ended(result.spec.id.0 as usize, || screen.clear());
+                    due.for_each(|ix| shower.borrow_mut().ended(ix, || screen.clear()));
                 }
                 let failed = result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
                 if failed || args.output.verbose || !screen.is_terminal() {
@@ -127,6 +139,10 @@ impl<P: Platform> Batch<'_, P> {
         let cpu_before = own_cpu_time();
         let result = cosched_core::run(&mut backend, policy, &mut recorder, specs.to_vec(), config);
         let warnings = recorder.into_warnings();
+        if let (Some(shower), Some(order)) = (&shower, &order) {
+            let rest = order.borrow_mut().rest();
+            rest.into_iter().for_each(|ix| shower.borrow_mut().ended(ix, || screen.clear()));
+        }
         let cpu_used = own_cpu_time() - cpu_before;
         drop(backend);
         screen.clear();
@@ -178,7 +194,7 @@ fn last_error(info: Option<&JobInfo>) -> Option<String> {
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
     let short: String = line.chars().take(200).collect();
-    Some(format!("    {short}"))
+    Some(format!("    {}", cosched_report::visible(&short)))
 }
 
 /// CPU time of this process, without its children.

@@ -3,8 +3,9 @@
 use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
+use super::throttle::Throttled;
 use crate::exit::{incapable, usage};
-use crate::input::{Command, Job};
+use crate::input::{Command, Job, told};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capability, Counter, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
@@ -14,7 +15,7 @@ use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program};
 use cosched_report::{BackendKind, EnergySource, RunWarning};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -103,7 +104,7 @@ fn emulated(
 
 impl Platform for HostPlatform {
     type Job = HostJob;
-    type Backend = Host;
+    type Backend = Throttled<Host>;
 
     const SOLO_BY_DEFAULT: bool = false;
 
@@ -142,9 +143,10 @@ impl Platform for HostPlatform {
         job.input.command.as_ref().map_or_else(String::new, Command::line)
     }
 
-    fn backend(&self, args: &RunArgs, jobs: Vec<HostJob>, screen: &Screen) -> anyhow::Result<Host> {
+    fn backend(&self, args: &RunArgs, jobs: Vec<HostJob>, screen: &Screen) -> anyhow::Result<Throttled<Host>> {
         let tell = screen.clone();
-        Ok(Host::new(HostConfig {
+        let most = args.limits.load.map(|load| load.on(self.view.machine.cpus.len()));
+        let host = Host::new(HostConfig {
             root: Root::default(),
             machine: (*self.view.machine).clone(),
             jobs,
@@ -154,7 +156,8 @@ impl Platform for HostPlatform {
             max_pause: args.limits.max_pause,
             small: self.small.clone(),
             notice: Box::new(move |notice| tell.warn(warning(notice))),
-        })?)
+        })?;
+        Ok(Throttled::new(host, most))
     }
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
@@ -186,7 +189,7 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     env.extend(input.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
     let cwd = input.cwd.as_deref().map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
     if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
-        return Err(usage(format!("{place}: job `{}`: cwd {} is not a folder", job.name, cwd.display())));
+        return Err(usage(format!("{place}: job `{}`: cwd {} is not a folder", job.name, told(cwd.as_os_str()))));
     }
     let stdin = input.stdin.as_deref().map(|file| match &cwd {
         Some(cwd) => cwd.join(file),
@@ -195,26 +198,26 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     if let Some(file) = &stdin
         && let Err(error) = std::fs::File::open(file)
     {
-        return Err(usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, file.display())));
+        return Err(usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, told(file.as_os_str()))));
     }
     let (path, args) = match command {
-        Command::Shell(line) => (PathBuf::from("/bin/sh"), ["sh", "-c", line].map(OsString::from).to_vec()),
+        Command::Shell(line) => (PathBuf::from("/bin/sh"), line.words()),
         Command::Argv(words) => {
             let search = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-            let found = match words[0].as_str() {
-                "cosched" => std::env::current_exe().ok(),
-                name => find_program(OsStr::new(name), cwd.as_deref(), search),
+            let found = match words[0].as_os_str() {
+                name if name == "cosched" => std::env::current_exe().ok(),
+                name => find_program(name, cwd.as_deref(), search),
             };
             let Some(found) = found else {
                 return Err(usage(format!(
                     "{place}: job `{}`: there is no program `{}`{}; check the name, or give its path, as in command = \
                      [\"./tool\"]",
                     job.name,
-                    words[0],
-                    if words[0].contains('/') { "" } else { " in PATH" }
+                    told(&words[0]),
+                    if words[0].as_encoded_bytes().contains(&b'/') { "" } else { " in PATH" }
                 )));
             };
-            (found, words.iter().map(OsString::from).collect())
+            (found, words.clone())
         }
     };
     let stdout = logs.join(format!("{}.out", job.name));

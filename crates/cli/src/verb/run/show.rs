@@ -8,6 +8,8 @@ use std::path::PathBuf;
 /// Follows the output of all jobs.
 pub(crate) struct Shower {
     how: Show,
+    /// Each line has the job's label before it.
+    tagged: bool,
     /// The run record goes to standard output, so the jobs' output goes to standard error.
     to_stderr: bool,
     jobs: Vec<Followed>,
@@ -28,10 +30,16 @@ struct Stream {
 }
 
 impl Shower {
-    pub(crate) fn new(how: Show, to_stderr: bool, jobs: impl Iterator<Item = (String, PathBuf, PathBuf)>) -> Shower {
+    /// Follows jobs, given with their labels and files.
+    pub(crate) fn new(
+        how: Show,
+        tagged: bool,
+        to_stderr: bool,
+        jobs: impl Iterator<Item = (String, PathBuf, PathBuf)>,
+    ) -> Shower {
         let stream = |path| Stream { path, file: None, position: 0, partial: Vec::new() };
         let followed = |(name, out, err)| Followed { name, streams: [stream(out), stream(err)], live: false };
-        Shower { how, to_stderr, jobs: jobs.map(followed).collect() }
+        Shower { how, tagged, to_stderr, jobs: jobs.map(followed).collect() }
     }
 
     /// A job was started: from now on its output is shown.
@@ -71,10 +79,7 @@ impl Shower {
                 continue;
             }
             clear();
-            let text = match self.how {
-                Show::Tag => tag(&job.name, &bytes),
-                Show::Group | Show::Live => bytes,
-            };
+            let text = if self.tagged { tag(&job.name, &bytes) } else { bytes };
             // A closed pipe is no error: the files have all output.
             let _ = if number == 0 && !self.to_stderr {
                 std::io::stdout().write_all(&text).and_then(|()| std::io::stdout().flush())
