@@ -103,11 +103,12 @@ impl JobInfo {
         }
     }
 
-    /// Its name and its command, for messages: in one line, not too long, and with nothing that a terminal obeys.
+    /// Its name and its command, for messages: in one line, not too long, and with nothing that a terminal obeys. The
+    /// name alone tells enough of a job that can be simulated: it is called after its program.
     pub fn what(&self) -> String {
         let name = visible(&self.name);
         match &self.command {
-            Some(command) if *command != self.name => format!("{name} ({})", clip(&visible(command), LONGEST_COMMAND)),
+            Some(command) if *command != self.name && self.program.is_none() => format!("{name} ({})", clip(&visible(command), LONGEST_COMMAND)),
             _ => name,
         }
     }

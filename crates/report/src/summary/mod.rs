@@ -17,11 +17,13 @@ pub struct SummaryOptions {
     pub width: usize,
     /// Whether to use terminal colours.
     pub colour: bool,
+    /// Jobs that failed were started again (`--retries`).
+    pub retried: bool,
 }
 
 impl Default for SummaryOptions {
     fn default() -> SummaryOptions {
-        SummaryOptions { width: 80, colour: false }
+        SummaryOptions { width: 80, colour: false, retried: false }
     }
 }
 
@@ -124,12 +126,12 @@ fn heading(record: &Record, page: &mut Page) {
     let again: Vec<u64> = record.jobs.iter().map(|job| u64::from(job.runs)).filter(|&runs| runs > 1).collect();
     if !again.is_empty() {
         let (jobs, runs) = (count(again.len() as u64, "job"), grouped(again.iter().sum()));
-        page.paragraph(
-            &format!(
-                "{jobs} ran {runs} times, started again until the last had ended once; below is the first run of each"
-            ),
-            Style::Plain,
-        );
+        let why = if page.options.retried {
+            "since they failed; below is the last attempt of each"
+        } else {
+            "started again until the last had ended once; below is the first run of each"
+        };
+        page.paragraph(&format!("{jobs} ran {runs} times, {why}"), Style::Plain);
     }
 }
 
@@ -279,7 +281,7 @@ mod tests {
     }
 
     fn plain_summary(record: &Record, width: usize) -> String {
-        summary(record, &SummaryOptions { width, colour: false })
+        summary(record, &SummaryOptions { width, ..SummaryOptions::default() })
     }
 
     /// A record with `jobs` jobs, `copies` of each kind.
@@ -380,7 +382,7 @@ mod tests {
     #[test]
     fn colour_only_when_asked_for() {
         assert!(!plain_summary(&host(), 80).contains('\u{1b}'));
-        let coloured = summary(&host(), &SummaryOptions { width: 80, colour: true });
+        let coloured = summary(&host(), &SummaryOptions { colour: true, ..SummaryOptions::default() });
         assert!(coloured.contains("\u{1b}[31mcheck"));
         let stripped = coloured.replace("\u{1b}[31m", "").replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
         assert_eq!(stripped, plain_summary(&host(), 80));
@@ -392,6 +394,15 @@ mod tests {
         record.jobs[0].name = "\u{1b}]0;title\u{7}".to_owned();
         record.policy = "\u{1b}[2J".to_owned();
         assert!(!plain_summary(&record, 80).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn attempts_are_told_from_runs_that_keep_the_load() {
+        let mut record = host();
+        record.jobs[0].runs = 3;
+        let options = |retried| SummaryOptions { width: 200, retried, ..SummaryOptions::default() };
+        assert!(summary(&record, &options(true)).contains("1 job ran 3 times, since they failed; below is the last"));
+        assert!(summary(&record, &options(false)).contains("1 job ran 3 times, started again until the last"));
     }
 
     #[test]
