@@ -14,7 +14,8 @@ const fn foreign(names: &'static [&'static str], advice: &'static str) -> Foreig
 const ONE_MACHINE: &str = "jobs run on this machine only; there is no equivalent";
 const NO_PIPE: &str = "input is not divided among jobs; divide it into files first, as in `split -n l/8 big part.`, and run \
                        `cosched run sort {} ::: part.*`";
-const PROGRESS: &str = "the progress line, with the time left, is shown on a terminal without asking; leave the option out";
+const PROGRESS: &str =
+    "the progress line, with the time left, is shown on a terminal without asking; leave the option out";
 const SEVERAL: &str = "the number of values of a job is given by -n N, as in `cosched run -n 100 rm ::: *.o`";
 const LIVE: &str = "give --output live, which shows whole lines as they come";
 const NO_SQL: &str = "there are no databases; --joblog FILE keeps a log, and --format json or --record FILE a record";
@@ -29,12 +30,30 @@ const DOCTOR: &str = "`cosched doctor` shows the machine";
 
 /// All of them, from the manual of GNU parallel 20221122.
 const FOREIGN: &[Foreign] = &[
-    foreign(&["--pipe", "--spreadstdin", "--pipepart", "--pipe-part", "--block", "--block-size", "--blocktimeout"], NO_PIPE),
-    foreign(&["--recstart", "--recend", "--regexp", "--remove-rec-sep", "--removerecsep", "--rrs", "--groupby"], NO_PIPE),
-    foreign(&["--cat", "--fifo", "--tee", "--round-robin", "--round", "--roundrobin", "--bin", "--shard", "--lines"], NO_PIPE),
-    foreign(&["--sshlogin", "-S", "--sshloginfile", "--slf", "--ssh", "--sshdelay", "--controlmaster", "-M"], ONE_MACHINE),
-    foreign(&["--transfer", "--transferfile", "--tf", "--return", "--cleanup", "--basefile", "--bf", "--trc"], ONE_MACHINE),
-    foreign(&["--onall", "--nonall", "--filter-hosts", "--hostgroups", "--hgrp", "--tollef", "--instance"], ONE_MACHINE),
+    foreign(
+        &["--pipe", "--spreadstdin", "--pipepart", "--pipe-part", "--block", "--block-size", "--blocktimeout"],
+        NO_PIPE,
+    ),
+    foreign(
+        &["--recstart", "--recend", "--regexp", "--remove-rec-sep", "--removerecsep", "--rrs", "--groupby"],
+        NO_PIPE,
+    ),
+    foreign(
+        &["--cat", "--fifo", "--tee", "--round-robin", "--round", "--roundrobin", "--bin", "--shard", "--lines"],
+        NO_PIPE,
+    ),
+    foreign(
+        &["--sshlogin", "-S", "--sshloginfile", "--slf", "--ssh", "--sshdelay", "--controlmaster", "-M"],
+        ONE_MACHINE,
+    ),
+    foreign(
+        &["--transfer", "--transferfile", "--tf", "--return", "--cleanup", "--basefile", "--bf", "--trc"],
+        ONE_MACHINE,
+    ),
+    foreign(
+        &["--onall", "--nonall", "--filter-hosts", "--hostgroups", "--hgrp", "--tollef", "--instance"],
+        ONE_MACHINE,
+    ),
     foreign(&["--bar", "--eta", "--progress", "--latest-line", "--ll"], PROGRESS),
     foreign(&["-X", "-m", "--xargs", "-s", "--max-chars"], SEVERAL),
     foreign(&["-L", "-l", "--max-lines"], SEVERAL),
@@ -57,14 +76,32 @@ const FOREIGN: &[Foreign] = &[
     ),
     foreign(&["-E", "--arg-sep", "--arg-file-sep"], "the words are always `:::`, `:::+`, `::::` and `::::+`"),
     foreign(&["--csv"], "give --colsep ,; a comma between quotes divides there, too"),
-    foreign(&["--header"], "there are no named columns; leave the first line out, as in `tail -n +2 table | cosched run ...`"),
-    foreign(&["--skip-first-line"], "leave the first line out beforehand, as in `tail -n +2 list | cosched run gzip {}`"),
-    foreign(&["--trim"], "values stay as they are; trim them beforehand, as in `sed 's/^ *//; s/ *$//' list | cosched run ...`"),
-    foreign(&["--shuf"], "there is no random order; shuffle the values beforehand, as in `shuf list | cosched run gzip {}`"),
+    foreign(
+        &["--header"],
+        "there are no named columns; leave the first line out, as in `tail -n +2 table | cosched run ...`",
+    ),
+    foreign(
+        &["--skip-first-line"],
+        "leave the first line out beforehand, as in `tail -n +2 list | cosched run gzip {}`",
+    ),
+    foreign(
+        &["--trim"],
+        "values stay as they are; trim them beforehand, as in `sed 's/^ *//; s/ *$//' list | cosched run ...`",
+    ),
+    foreign(
+        &["--shuf"],
+        "there is no random order; shuffle the values beforehand, as in `shuf list | cosched run gzip {}`",
+    ),
     foreign(&["--filter"], "choose the values beforehand, as in `grep -v x list | cosched run gzip {}`"),
-    foreign(&["--quote"], "nothing needs more quotes: several words are started without a shell, and values are always one piece"),
+    foreign(
+        &["--quote"],
+        "nothing needs more quotes: several words are started without a shell, and values are always one piece",
+    ),
     foreign(&["--shellquote", "--shell-quote"], "--dry-run --quiet prints the commands, with quotes"),
-    foreign(&["--tagstring", "--tag-string", "--ctag", "--ctagstring"], "give --tag, which puts the values before each line"),
+    foreign(
+        &["--tagstring", "--tag-string", "--ctag", "--ctagstring"],
+        "give --tag, which puts the values before each line",
+    ),
     foreign(&["--color", "--colour", "--color-failed", "--cf"], "output is shown as it is; leave the option out"),
     foreign(&["--joblog-append"], "give --joblog FILE --resume, which continues a log"),
     foreign(
@@ -94,7 +131,10 @@ const FOREIGN: &[Foreign] = &[
         "--cpus LIST names the CPUs to use, as in --cpus 0-3",
     ),
     foreign(&["-J", "--plain"], "there are no files of options; --profile FILE is a machine profile"),
-    foreign(&["--shebang", "--hashbang", "--shebang-wrap", "--embed"], "there is no equivalent; put the call into a script"),
+    foreign(
+        &["--shebang", "--hashbang", "--shebang-wrap", "--embed"],
+        "there is no equivalent; put the call into a script",
+    ),
     foreign(&["-t"], "give --verbose, which reports each job's start and end"),
     foreign(&["--exit", "-x", "--stdin", "-T"], "there is no equivalent; leave the option out"),
 ];
@@ -102,7 +142,10 @@ const FOREIGN: &[Foreign] = &[
 /// The error for an option of `cosched run` that is one of GNU parallel's; `None` if it is not.
 pub(crate) fn advice(option: &str) -> Option<String> {
     let found = FOREIGN.iter().find(|foreign| foreign.names.contains(&option))?;
-    Some(format!("{option} is an option of GNU parallel, not of cosched: {}; docs/parallel.md compares both", found.advice))
+    Some(format!(
+        "{option} is an option of GNU parallel, not of cosched: {}; docs/parallel.md compares both",
+        found.advice
+    ))
 }
 
 /// The names of all of these options.

@@ -165,7 +165,14 @@ mod tests {
             let found = advice(words).unwrap_or_else(|| panic!("{words}"));
             assert!(found.contains(part), "{found}");
         }
-        for words in ["cosched run gzip --pipe -X", "cosched run -- --bar", "cosched run -qk -j2 x -m", "cosched run --polcy", "cosched --bar", "cosched run -h"] {
+        for words in [
+            "cosched run gzip --pipe -X",
+            "cosched run -- --bar",
+            "cosched run -qk -j2 x -m",
+            "cosched run --polcy",
+            "cosched --bar",
+            "cosched run -h",
+        ] {
             assert_eq!(advice(words), None, "{words}");
         }
         // The table names nothing that cosched has itself.

@@ -162,6 +162,22 @@ fn what_users_type_does_not_control_the_terminal() {
 }
 
 #[test]
+fn names_in_a_snapshot_do_not_control_the_terminal() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, rest) = page.split_once("```event\n").expect("the example");
+    let (question, _) = rest.split_once("```").expect("the end of the example");
+    let folder = tempfile::tempdir().expect("a folder");
+    // In JSON the escape character is written so.
+    let hostile = question.replace("\"name\": \"", "\"name\": \"\\u001b[2J");
+    assert!(hostile.len() > question.len());
+    std::fs::write(folder.path().join("s"), hostile).expect("a file");
+    let output = cosched(folder.path(), &["decide", "s", "--policy", "fair"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("\\x1b[2J") && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
 fn a_mix_of_nothing_but_brackets_is_refused() {
     let text = "[".repeat(1 << 22);
     check(&[("mix.toml", &text)], &["run", "mix.toml"], 2, &["mix.toml:1", "nested too deeply", "[[job]]"]);

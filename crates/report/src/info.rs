@@ -108,7 +108,9 @@ impl JobInfo {
     pub fn what(&self) -> String {
         let name = visible(&self.name);
         match &self.command {
-            Some(command) if *command != self.name && self.program.is_none() => format!("{name} ({})", clip(&visible(command), LONGEST_COMMAND)),
+            Some(command) if *command != self.name && self.program.is_none() => {
+                format!("{name} ({})", clip(&visible(command), LONGEST_COMMAND))
+            }
             _ => name,
         }
     }

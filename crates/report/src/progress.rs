@@ -1,7 +1,7 @@
 //! The progress of a run: counts, time left, and the line that shows them.
 
 use crate::info::JobInfo;
-use crate::text::{clock, visible, seconds};
+use crate::text::{clock, seconds, visible};
 use cosched_core::{Nanos, Snapshot, TaskId, TaskResult, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 

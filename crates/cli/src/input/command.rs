@@ -70,8 +70,8 @@ impl ShellLine {
 
 /// Words that mean something else than a program's name at the beginning of a command.
 const RESERVED: &[&str] = &[
-    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
-    "select", "then", "time", "until", "while",
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "in", "select", "then", "time", "until", "while",
 ];
 
 /// Whether the shell would read this word, as the first of a command, as its own and not as a program's name.

@@ -103,7 +103,8 @@ fn check_names(inputs: &[JobInput]) -> anyhow::Result<()> {
 
 /// For each job the name that it was given, or one that is made of what it does.
 fn bases(inputs: &[JobInput]) -> Vec<String> {
-    let short: Vec<String> = inputs.iter().map(|input| input.name.clone().unwrap_or_else(|| short_name(input))).collect();
+    let short: Vec<String> =
+        inputs.iter().map(|input| input.name.clone().unwrap_or_else(|| short_name(input))).collect();
     let mut users: HashMap<&str, u32> = HashMap::new();
     for name in &short {
         *users.entry(name).or_default() += 1;
@@ -137,7 +138,8 @@ fn last_part(path: &str) -> &str {
 }
 
 /// Words of the shell that say nothing about what a line does.
-const GRAMMAR: &[&str] = &["!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until", "while", "exec"];
+const GRAMMAR: &[&str] =
+    &["!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until", "while", "exec"];
 
 /// The words of a command that tell what it does, its program first: without variables that are set for it, without the
 /// shell's grammar, and without the shell itself.
@@ -256,7 +258,10 @@ mod tests {
         assert_eq!(of_lines(&["/bin/gzip a", "gzip b", "xz c"]), ["gzip-a", "gzip-b", "xz"]);
         assert_eq!(of_lines(&["A=1 ./run.sh", "(:)", "..."]), ["run.sh", "job-1", "job-2"]);
         assert_eq!(of_lines(&["for i in 1 2; do sort $i; done", "while read x; do wc; done"]), ["sort", "read"]);
-        assert_eq!(of_lines(&["cd sub && make check", "time make", "if test -e x; then ls; fi"]), ["make-check", "make", "test"]);
+        assert_eq!(
+            of_lines(&["cd sub && make check", "time make", "if test -e x; then ls; fi"]),
+            ["make-check", "make", "test"]
+        );
         assert_eq!(of_lines(&["echo a", "echo a"]), ["echo-a-1", "echo-a-2"]);
         let shell = Command::Argv(["/bin/sh", "-c", "wc -l < x"].map(OsString::from).to_vec());
         assert_eq!(names(vec![JobInput::command(shell, String::new())]), ["wc"]);
@@ -269,7 +274,10 @@ mod tests {
     fn jobs_with_values_are_called_after_them() {
         assert_eq!(of_values(&[&["a.txt"], &["d/b.txt"]]), ["a.txt", "d-b.txt"]);
         assert_eq!(of_values(&[&["a", "1"], &["a", "2"], &["a", "2"]]), ["a-1", "a-2-1", "a-2-2"]);
-        assert_eq!(of_values(&[&["$(touch x)"], &["-n"], &["../x"], &[""], &["ü"]]), ["touch-x", "n", "x", "gzip-1", "gzip-2"]);
+        assert_eq!(
+            of_values(&[&["$(touch x)"], &["-n"], &["../x"], &[""], &["ü"]]),
+            ["touch-x", "n", "x", "gzip-1", "gzip-2"]
+        );
         let long = format!("{}/the-file.txt", "folder/".repeat(30));
         let found = of_values(&[&[&long]]);
         assert!(found[0].len() <= LONGEST && found[0].ends_with("folder-the-file.txt"), "{found:?}");

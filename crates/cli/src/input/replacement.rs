@@ -93,7 +93,11 @@ impl Replacement {
             Replacement::All(part) => row.values.iter().map(|value| part.of(value)).collect(),
             // A row of a table may be shorter than others: what it lacks is empty, as with GNU parallel.
             Replacement::Nth(n, part) => {
-                let ix = if n > 0 { (n as usize).checked_sub(1) } else { row.values.len().checked_sub(n.unsigned_abs() as usize) };
+                let ix = if n > 0 {
+                    (n as usize).checked_sub(1)
+                } else {
+                    row.values.len().checked_sub(n.unsigned_abs() as usize)
+                };
                 vec![ix.and_then(|ix| row.values.get(ix)).map(|value| part.of(value)).unwrap_or_default()]
             }
             Replacement::Number => vec![row.number.to_string().into()],
@@ -176,7 +180,10 @@ mod tests {
         let values = ["d/a.b", "z/q.x"];
         assert_eq!(filled("{}", &values).unwrap(), "d/a.b|z/q.x");
         assert_eq!(filled("{/.}", &values).unwrap(), "a|q");
-        assert_eq!(["{-1}", "{1/.}", "{2//}", "{#}"].map(|text| filled(text, &values).unwrap()), ["z/q.x", "a", "z", "7"]);
+        assert_eq!(
+            ["{-1}", "{1/.}", "{2//}", "{#}"].map(|text| filled(text, &values).unwrap()),
+            ["z/q.x", "a", "z", "7"]
+        );
         assert_eq!((filled("{3}", &values).unwrap(), filled("{-3}", &values).unwrap()), (String::new(), String::new()));
         for other in ["{print}", "{0}", "{a.}", "{1,2}", "{1..}", "{", "{x"] {
             assert_eq!(Replacement::at(other.as_bytes()).unwrap(), None, "{other}");

@@ -139,7 +139,10 @@ impl Lexer<'_> {
         }
         self.end_word();
         if self.in_double() && self.has_places() {
-            return Err(usage(format!("the line for the shell has a double quote without its partner: {}", self.shown())));
+            return Err(usage(format!(
+                "the line for the shell has a double quote without its partner: {}",
+                self.shown()
+            )));
         }
         Ok(())
     }
@@ -301,7 +304,11 @@ impl Lexer<'_> {
             }
             let end = self.closing(self.at + 1, b'{', b'}');
             let inside = self.at + 2..end;
-            self.refuse_inside(inside.clone(), "inside ${...}", "set a variable first, as in `v={}; echo \"${v%.txt}\"`")?;
+            self.refuse_inside(
+                inside.clone(),
+                "inside ${...}",
+                "set a variable first, as in `v={}; echo \"${v%.txt}\"`",
+            )?;
             if self.line[inside].iter().any(|byte| b"'\"`(".contains(byte)) {
                 self.opaque = Some("after ${...} with quotes or commands in it");
             }

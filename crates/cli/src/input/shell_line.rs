@@ -93,7 +93,9 @@ impl ShellTemplate {
             body.extend(match place.quoting {
                 Quoting::None => join(" ", &|number| format!("\"${{cosched_{number}}}\"")).into_bytes(),
                 Quoting::Double | Quoting::Here => join(" ", &|number| format!("${{cosched_{number}}}")).into_bytes(),
-                Quoting::Single => format!("'\"{}\"'", join(" ", &|number| format!("${{cosched_{number}}}"))).into_bytes(),
+                Quoting::Single => {
+                    format!("'\"{}\"'", join(" ", &|number| format!("${{cosched_{number}}}"))).into_bytes()
+                }
             });
             let text = self.shown(place, &texts);
             shown = shown.and_then(|shown| Some(shown + &text?));

@@ -34,7 +34,10 @@ fn values_stand_in_every_kind_of_quotes() {
     assert_eq!(body("echo {}"), "echo \"${cosched_1}\"");
     assert_eq!(body("echo \"a {} b\""), "echo \"a ${cosched_1} b\"");
     assert_eq!(body("awk '/{}/' f"), "awk '/'\"${cosched_1}\"'/' f");
-    assert_eq!(body("x=\"$(wc -l < {})\"; echo \"$x {}\""), "x=\"$(wc -l < \"${cosched_1}\")\"; echo \"$x ${cosched_1}\"");
+    assert_eq!(
+        body("x=\"$(wc -l < {})\"; echo \"$x {}\""),
+        "x=\"$(wc -l < \"${cosched_1}\")\"; echo \"$x ${cosched_1}\""
+    );
     assert_eq!(body("cat << E\na {}\nE\necho {}"), "cat << E\na ${cosched_1}\nE\necho \"${cosched_1}\"");
     assert_eq!(body("echo a # it's a comment\necho {}"), "echo a # it's a comment\necho \"${cosched_1}\"");
     assert_eq!(body("find {} -exec rm \\{\\} +"), "find \"${cosched_1}\" -exec rm \\{\\} +");
@@ -94,7 +97,9 @@ fn values_go_to_the_end_only_where_they_are_arguments() {
         let template = ShellTemplate::new(line.as_bytes()).unwrap().with_values_at_end();
         template.map(|template| template.line).map_err(|error| error.to_string())
     };
-    for line in ["ls -l | grep x", "A=1 cmd", "(cd x; ls) | wc -l", "echo a > f", "echo done", "for x in a b", "sleep 1 && ls"] {
+    for line in
+        ["ls -l | grep x", "A=1 cmd", "(cd x; ls) | wc -l", "echo a > f", "echo done", "for x in a b", "sleep 1 && ls"]
+    {
         assert_eq!(at_end(line).unwrap(), format!("{line} {{}}").into_bytes());
     }
     for line in [

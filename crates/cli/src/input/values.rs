@@ -53,9 +53,11 @@ impl std::str::FromStr for Separator {
             _ if text.chars().count() == 1 => text,
             _ if !text.is_empty() && !text.contains(|c: char| r"\[](){}*+?|^$.".contains(c)) => text,
             _ => {
-                return Err("expected a character or a plain text, not a pattern, as in --colsep , or --colsep '\\t'; blanks \
+                return Err(
+                    "expected a character or a plain text, not a pattern, as in --colsep , or --colsep '\\t'; blanks \
                             are --colsep '\\s+'"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
         };
         Ok(Separator::Text(plain.as_bytes().to_vec()))
@@ -130,7 +132,11 @@ const MOST_JOBS: usize = 5_000_000;
 ///
 /// # Errors
 /// A file can't be read, or the lists make no sense.
-pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> anyhow::Result<(Vec<Row>, Option<usize>)> {
+pub(crate) fn rows(
+    words: &[OsString],
+    reading: &Reading,
+    from_stdin: bool,
+) -> anyhow::Result<(Vec<Row>, Option<usize>)> {
     let mut lists = Vec::new();
     for file in &reading.files {
         lists.push(List { values: read_values(file, reading)?, linked: false });
@@ -233,7 +239,9 @@ fn read_values(file: &Path, reading: &Reading) -> anyhow::Result<Vec<OsString>> 
     }
     if let Some(at) = bytes.iter().position(|&byte| byte == 0).filter(|_| !reading.zero) {
         let line = bytes[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        return Err(usage(format!("{shown}:{line}: the value holds a zero byte; where zero bytes divide values, give -0")));
+        return Err(usage(format!(
+            "{shown}:{line}: the value holds a zero byte; where zero bytes divide values, give -0"
+        )));
     }
     Ok(kept(bytes.split(|&byte| byte == end).map(os).collect(), reading))
 }

@@ -25,7 +25,9 @@ impl<B: Backend> Loop<'_, B> {
             if self.records[id.0 as usize].spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
                 break;
             }
-            if self.config.delay > Nanos::ZERO && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now)) {
+            if self.config.delay > Nanos::ZERO
+                && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now))
+            {
                 break;
             }
             let any_live = !self.snap.tasks.is_empty();

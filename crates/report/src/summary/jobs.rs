@@ -2,7 +2,7 @@
 
 use super::table::Column;
 use crate::record::{Job, Record};
-use crate::text::{grouped, visible, seconds, unbroken};
+use crate::text::{grouped, seconds, unbroken, visible};
 use cosched_core::ProgressBasis;
 
 /// More rows than this are too many for a person.

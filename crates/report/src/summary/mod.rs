@@ -5,7 +5,7 @@ mod table;
 
 use crate::info::{BackendKind, EnergySource};
 use crate::record::Record;
-use crate::text::{count, grouped, visible, seconds, unbroken, wrap};
+use crate::text::{count, grouped, seconds, unbroken, visible, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_core::signal_name;
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use super::plan::Plan;
 use super::platform::{Platform, View};
 use crate::input::{Command, told};
 use cosched_core::{Actuation, Change, Nanos, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger};
-use cosched_report::{shortfall_text, visible, wait_text};
+use cosched_report::{shortfall_text, visible, visible_lines, wait_text};
 use std::io::Write as _;
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
@@ -28,9 +28,9 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     let view = platform.view();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     if args.output.quiet && args.output.format == Format::Text {
-        // The commands alone, to be read by a shell: nothing in them is a terminal's, since lines have it in quotes.
+        // The commands alone, to be read by a shell. They show control characters in a form that it reads back.
         for (_, job) in &plan.jobs {
-            writeln!(out, "{}", platform.shown(job))?;
+            writeln!(out, "{}", visible_lines(&platform.shown(job)))?;
         }
         return Ok(out.flush()?);
     }
@@ -71,7 +71,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     }
     let machine = &view.machine;
     if view.is_simulated() {
-        writeln!(out, "SIMULATED on {}: no command would be started", machine.name)?;
+        writeln!(out, "SIMULATED on {}: no command would be started", visible(&machine.name))?;
     }
     writeln!(out, "policy    {} - {}", plan.choice.entry.name, plan.choice.entry.gist)?;
     for (name, value) in plan.choice.params.iter() {
@@ -81,7 +81,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     for shortfall in &plan.choice.shortfalls {
         writeln!(out, "without   {}", shortfall_text(shortfall))?;
     }
-    writeln!(out, "machine   {}, CPUs {}", machine.name, machine.all_cpus())?;
+    writeln!(out, "machine   {}, CPUs {}", visible(&machine.name), machine.all_cpus())?;
     writeln!(out, "freezing  {}", view.freezing)?;
     if plan.config.actuation == Actuation::Plans {
         writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;

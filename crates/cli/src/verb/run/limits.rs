@@ -32,9 +32,11 @@ impl FromStr for JobLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<JobLimit, String> {
-        let bad = |_| "expected a number of jobs, 0 for all, +N or -N for more or fewer than CPUs, or a share of the CPUs, \
+        let bad = |_| {
+            "expected a number of jobs, 0 for all, +N or -N for more or fewer than CPUs, or a share of the CPUs, \
                        as in 8, +2, -1 or 50%"
-            .to_owned();
+                .to_owned()
+        };
         if let Some(share) = text.strip_suffix('%') {
             return match share.parse::<u32>().map_err(bad)? {
                 share @ 1..=1_000_000 => Ok(JobLimit::Percent(share)),

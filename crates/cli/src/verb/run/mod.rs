@@ -129,7 +129,9 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         )));
     }
     if args.output.keep_order && args.output.show() != Some(Show::Group) {
-        return Err(usage("--keep-order shows each job's output in one piece; use it with --output group, or without --output"));
+        return Err(usage(
+            "--keep-order shows each job's output in one piece; use it with --output group, or without --output",
+        ));
     }
     Ok(())
 }
