@@ -2,7 +2,7 @@
 
 use super::command::Command;
 use super::job::JobInput;
-use super::mix_bounds::too_deep;
+use super::mix_bounds::too_much;
 use super::names::is_name;
 use crate::exit::usage;
 use cosched_core::Restart;
@@ -105,8 +105,8 @@ pub(crate) struct Mix {
 /// # Errors
 /// What is wrong, with file, line and key, and what to write instead.
 pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
-    if let Some(line) = too_deep(text) {
-        return Err(usage(format!("{file}:{line}: the brackets are nested too deeply; {EXAMPLE}")));
+    if let Some((line, problem)) = too_much(text) {
+        return Err(usage(format!("{file}:{line}: {problem}; {EXAMPLE}")));
     }
     let lines = Lines::of(text);
     let at = |span: Range<usize>| format!("{file}:{}", lines.number(span.start));

@@ -1,13 +1,16 @@
-//! Refuses mix files that are nested so deeply that reading them would take much memory.
+//! Refuses mix files that would take much memory to read: those that are nested deeply, or hold very many values.
 
 /// The deepest nesting of brackets that is read. A mix file needs two levels: `[[job]]`, or a list of words.
 const DEEPEST: usize = 8;
 
-/// The line, from 1, on which a TOML text is nested too deeply. It looks at brackets outside of texts and comments only;
+/// The most values, tables and lists together. Half a million jobs with a name and a command of two words have as many.
+const MOST_VALUES: usize = 4_000_000;
+
+/// What is too much in a TOML text, with the line, from 1. It looks at what stands outside of texts and comments only;
 /// everything else is left to the reader of TOML.
-pub(crate) fn too_deep(text: &str) -> Option<usize> {
+pub(crate) fn too_much(text: &str) -> Option<(usize, String)> {
     let bytes = text.as_bytes();
-    let (mut at, mut line, mut depth) = (0, 1, 0usize);
+    let (mut at, mut line, mut depth, mut values) = (0, 1, 0usize, 0usize);
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'\n' => line += 1,
@@ -21,10 +24,15 @@ pub(crate) fn too_deep(text: &str) -> Option<usize> {
                 at = end;
                 continue;
             }
-            b'[' | b'{' => {
-                depth += 1;
+            b'[' | b'{' | b',' | b'=' => {
+                values += 1;
+                depth += usize::from(byte == b'[' || byte == b'{');
                 if depth > DEEPEST {
-                    return Some(line);
+                    return Some((line, "the brackets are nested too deeply".to_owned()));
+                }
+                if values > MOST_VALUES {
+                    let problem = format!("there are more than {MOST_VALUES} values; divide the file into several");
+                    return Some((line, problem));
                 }
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
@@ -58,13 +66,23 @@ fn end_of_text(bytes: &[u8], at: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn line(text: &str) -> Option<usize> {
+        too_much(text).map(|(line, _)| line)
+    }
+
     #[test]
     fn brackets_are_counted_where_they_nest() {
-        assert_eq!(too_deep("[[job]]\ncommand = [\"a\", \"[[[[[[[[[[\", '[[[[[[[[[[[']\n".repeat(50).as_str()), None);
-        assert_eq!(too_deep("x = \"\"\"\n[[[[[[[[[[\"\"\"\n# [[[[[[[[[[[\ny = \"\\\"[[[[[[[[[\"\n"), None);
-        assert_eq!(too_deep("\n\n[[[[[[[[["), Some(3));
-        assert_eq!(too_deep("x = \"\"\"\n\n\"\"\"\ny = {a={a={a={a={a={a={a={a={a=1"), Some(4));
-        assert_eq!(too_deep(&"[".repeat(1 << 20)), Some(1));
-        assert_eq!((too_deep("\""), too_deep("'''"), too_deep("\"\\")), (None, None, None));
+        assert_eq!(line(&"[[job]]\ncommand = [\"a\", \"[[[[[[[[[[\", '[[[[[[[[[[[']\n".repeat(50)), None);
+        assert_eq!(line("x = \"\"\"\n[[[[[[[[[[\"\"\"\n# [[[[[[[[[[[\ny = \"\\\"[[[[[[[[[\"\n"), None);
+        assert_eq!(line("\n\n[[[[[[[[["), Some(3));
+        assert_eq!(line("x = \"\"\"\n\n\"\"\"\ny = {a={a={a={a={a={a={a={a={a=1"), Some(4));
+        assert_eq!(line(&"[".repeat(1 << 20)), Some(1));
+        assert_eq!((line("\""), line("'''"), line("\"\\")), (None, None, None));
+    }
+
+    #[test]
+    fn values_are_counted() {
+        assert_eq!(line(&"[[job]]\nname = \"a\"\ncommand = [\"a\", \"b\"]\n".repeat(500_000)), None);
+        assert_eq!(line(&format!("a = [\n{}]", "[],".repeat(MOST_VALUES / 2))), Some(2));
     }
 }

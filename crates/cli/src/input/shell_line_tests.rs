@@ -249,6 +249,24 @@ fn every_hostile_value_arrives_as_it_is_in_every_kind_of_place() {
     }
 }
 
+/// What a here-document prints is the value as it is, whatever its lines look like.
+#[test]
+fn every_hostile_value_arrives_in_a_here_document() {
+    for value in HOSTILE {
+        let template = ShellTemplate::new(b"cat << E\nx {} y\nE\n").unwrap();
+        let command = template.fill(&row(&[value])).unwrap();
+        let Command::Shell(script) = &command else { unreachable!("a line stays a line") };
+        let mut words = script.words();
+        words[0] = "/bin/sh".into();
+        let wanted = [&b"x "[..], value, b" y\n"].concat();
+        assert_eq!(output_of(&words), wanted, "{}", value.escape_ascii());
+        if !command.line().contains("$'") {
+            let pasted = ["/bin/sh", "-c", &command.line()].map(OsString::from);
+            assert_eq!(output_of(&pasted), wanted, "{}", command.line());
+        }
+    }
+}
+
 mod random {
     use super::*;
     use proptest::prelude::*;

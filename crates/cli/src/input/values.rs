@@ -151,7 +151,7 @@ pub(crate) fn rows(
         let length = rest[at + 1..].iter().take_while(|word| separator(word).is_none()).count();
         let section = &rest[at + 1..at + 1 + length];
         let word = told(&rest[at]);
-        if section.is_empty() && !(reading.skip_empty && !in_files) {
+        if section.is_empty() && (in_files || !reading.skip_empty) {
             let what = if in_files { "file" } else { "value" };
             let example = if in_files { "gzip -k {} :::: names.txt" } else { "gzip -k {} ::: a.txt b.txt" };
             return Err(usage(format!("there is no {what} after `{word}`; as in `cosched run {example}`")));
