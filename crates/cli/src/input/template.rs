@@ -44,7 +44,8 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     if from_stdin && std::io::stdin().is_terminal() {
         return Err(usage(
             "the command wants values, and none are given; give them after `:::`, as in `cosched run gzip -k {} ::: a.txt`, \
-             or on standard input, as in `ls | cosched run gzip -k {}`",
+             or on standard input, as in `ls | cosched run gzip -k {}`; a command that needs {} as it is can stand in a file, as in \
+             `cosched run -f commands.txt`",
         ));
     }
     let (rows, columns) = rows(words, reading, from_stdin)?;
@@ -52,7 +53,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
         let source = if from_stdin { "standard input holds" } else { "the lists hold" };
         return Err(usage(format!(
             "{source} no value; give values after `:::`, as in `cosched run gzip -k {{}} ::: a.txt`; with -r it is no error \
-             to have none"
+             to have none; a command that needs {{}} as it is can stand in a file, as in `cosched run -f commands.txt`"
         )));
     }
     let template = template.or_at_end()?;

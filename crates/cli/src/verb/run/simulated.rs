@@ -81,7 +81,9 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--event", !policy.events.is_empty(), "the machine's file says what can be counted"),
         ("--mem-keep", args.limits.mem_keep.is_some(), "no memory is taken"),
         ("--load", args.limits.load.is_some(), "the load of the simulated machine is the jobs' own"),
-        ("--output", args.output.show().is_some(), "simulated jobs write nothing"),
+        ("--output", args.output.output.is_some(), "simulated jobs write nothing"),
+        ("--tag", args.output.tag, "simulated jobs write nothing"),
+        ("--keep-order", args.output.keep_order, "simulated jobs write nothing"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];
     let on = &policy.on;
