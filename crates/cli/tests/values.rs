@@ -148,7 +148,7 @@ fn values_commands_and_files_are_bytes() {
     let again = run(&folder, &words);
     assert!(again.status.success() && err(&again).contains("succeeded before"), "{}", err(&again));
     assert!(!folder.path().join("ok").exists());
-    let values = run_with_input(&folder, &["-0", "-q", "--output", "group", "printf", "%s."], b"\xfe\0x\ny\0");
+    let values = run_with_input(&folder, &["-0", "-q", "-k", "printf", "%s."], b"\xfe\0x\ny\0");
     assert_eq!(values.stdout, b"\xfe.x\ny.");
     let env = command(&folder, &["-q", "--output", "group", "printf %s \"$V\""])
         .env("V", OsStr::from_bytes(b"\xfd"))
