@@ -5,8 +5,8 @@ use crate::sys::{self, SignalMask};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Signals that end a run.
-pub(crate) const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// Signals that end a run. SIGPIPE means that nobody reads its output any more.
+pub(crate) const ENDING: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE];
 
 /// The signals that end a run, held back until they are asked for. Dropping it lets them act again.
 pub struct Interrupts {

@@ -6,6 +6,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 mod cgroup;
+mod console;
 pub mod counters;
 pub mod emulate;
 pub mod energy;
@@ -26,6 +27,7 @@ pub mod traffic;
 mod tree;
 
 pub use cgroup::{GroupError, freezer_problem};
+pub use console::become_console;
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
 pub use interrupts::Interrupts;
 pub use spawn::{Program, find_program};

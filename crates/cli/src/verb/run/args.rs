@@ -210,12 +210,16 @@ pub(crate) struct OutputArgs {
     pub(crate) output: Option<Show>,
 
     /// Show each line of output with the job's value before it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub(crate) tag: bool,
 
     /// Show the jobs' output in the order of the jobs, each job's in one piece
     #[arg(short, long)]
     pub(crate) keep_order: bool,
+
+    /// Cut what a job writes to a file beyond this size, as in 100M; it is not shown either, and how much it was is said
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_LOG_LIMIT")]
+    pub(crate) log_limit: Option<u64>,
 
     /// What standard output is for: a summary for people, or the run record
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
@@ -293,6 +297,17 @@ pub(crate) enum Show {
     Live,
 }
 
+impl Show {
+    /// The word for it on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Show::Group => "group",
+            Show::Tag => "tag",
+            Show::Live => "live",
+        }
+    }
+}
+
 /// What standard output is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -306,8 +321,8 @@ impl OutputArgs {
     /// How the jobs' output is shown; `None` if it is not.
     pub(crate) fn show(&self) -> Option<Show> {
         match self.output {
-            None if self.keep_order => Some(Show::Group),
             None if self.tag => Some(Show::Tag),
+            None if self.keep_order => Some(Show::Group),
             how => how,
         }
     }
@@ -331,6 +346,9 @@ impl RunArgs {
         }
         if habit("mem_keep") {
             self.limits.mem_keep = None;
+        }
+        if habit("log_limit") {
+            self.output.log_limit = None;
         }
     }
 }

@@ -1,21 +1,20 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
-use super::args::{Format, RunArgs, Show};
+use super::args::{Format, RunArgs};
+use super::console::Showing;
 use super::files::Files;
-use super::order::InOrder;
 use super::platform::Platform;
 use super::screen::Screen;
-use super::show::Shower;
 use cosched_core::{
     Absence, Backend as _, Capabilities, Capability, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
     TaskSpec, find_policy,
 };
 use cosched_report::{
-    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader,
-    SeriesWriter, ended_line, progress_line,
+    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, RunWarning,
+    SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
-use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 /// What all batches of one command share.
@@ -54,17 +53,16 @@ impl<P: Platform> Batch<'_, P> {
         let Setting { args, platform, screen } = setting;
         let view = platform.view();
         let Batch { config, specs, files, .. } = self;
-        let tagged = args.output.tag || args.output.output == Some(Show::Tag);
-        let shower = args.output.show().map(|how| {
-            let named = specs.iter().zip(&self.infos).zip(&self.jobs);
-            let logs = named.filter_map(|((spec, info), job)| {
-                let (out, err) = P::files(job)?;
-                let label = info.tag.as_ref().filter(|_| args.output.tag).unwrap_or(&spec.name);
-                Some((label.clone(), out, err))
+        let job_files: Vec<Option<(PathBuf, PathBuf)>> = self.jobs.iter().map(P::files).collect();
+        // A simulation has no jobs that would suffer from a terminal that stands still.
+        if !view.is_simulated() {
+            screen.use_console(&Showing {
+                output: args.output.show(),
+                keep_order: args.output.keep_order,
+                to_stderr: args.output.format == Format::Json,
+                log_limit: args.output.log_limit,
             });
-            RefCell::new(Shower::new(how, tagged, args.output.format == Format::Json, logs))
-        });
-        let order = args.output.keep_order.then(|| RefCell::new(InOrder::new(specs.len())));
+        }
         let started_at = (!view.is_simulated()).then(SystemTime::now);
         let mut backend = platform.backend(args, self.jobs, screen)?;
         let mut info = RunInfo {
@@ -101,8 +99,10 @@ impl<P: Platform> Batch<'_, P> {
         let mark = if view.is_simulated() { "[simulated] " } else { "" };
         let mut recorder = recorder.with_listener(|notice| match notice {
             Notice::Started { task, .. } => {
-                if let Some(shower) = &shower {
-                    shower.borrow_mut().started(task.id.0 as usize);
+                if let Some((out, err)) = &job_files[task.id.0 as usize] {
+                    let tag = infos.get(task.id.0 as usize).and_then(|info| info.tag.as_ref());
+                    let tag = tag.filter(|_| args.output.tag).unwrap_or(&task.name);
+                    screen.started(task.id.0, tag, [out, err]);
                 }
                 if args.output.verbose {
                     let what = infos.get(task.id.0 as usize).map_or_else(|| task.name.clone(), JobInfo::what);
@@ -115,23 +115,16 @@ impl<P: Platform> Batch<'_, P> {
                 screen.say(&format!("{mark}{what}: {exit} in attempt {}; it is started again", result.runs));
             }
             Notice::Ended { result, info, progress } => {
-                let ix = result.spec.id.0 as usize;
-                let due = order.as_ref().map_or(ix..ix + 1, |order| order.borrow_mut().ended(ix));
-                if let Some(shower) = &shower {
-                    due.for_each(|ix| shower.borrow_mut().ended(ix, || screen.clear()));
-                }
                 let failed = result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+                screen.ended(result.spec.id.0, failed);
                 if failed || args.output.verbose || !screen.is_terminal() {
                     screen.say(&ended_line(progress, result, info));
                 }
-                if failed && let Some(text) = last_error(infos.get(result.spec.id.0 as usize)) {
-                    screen.say(&text);
+                if failed {
+                    screen.last_error(result.spec.id.0);
                 }
             }
             Notice::Progress(progress) => {
-                if let Some(shower) = &shower {
-                    shower.borrow_mut().poll(|| screen.clear());
-                }
                 screen.progress(|width| line(progress, began, width));
             }
             Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
@@ -139,13 +132,13 @@ impl<P: Platform> Batch<'_, P> {
         let cpu_before = own_cpu_time();
         let result = cosched_core::run(&mut backend, policy, &mut recorder, specs.to_vec(), config);
         let warnings = recorder.into_warnings();
-        if let (Some(shower), Some(order)) = (&shower, &order) {
-            let rest = order.borrow_mut().rest();
-            rest.into_iter().for_each(|ix| shower.borrow_mut().ended(ix, || screen.clear()));
-        }
         let cpu_used = own_cpu_time() - cpu_before;
         drop(backend);
-        screen.clear();
+        for cut in screen.leave_console() {
+            let job = specs[cut.job as usize].name.clone();
+            let file = if cut.file == 0 { "out" } else { "err" };
+            screen.warn(RunWarning::LogCut { file: format!("{job}.{file}"), bytes: cut.bytes });
+        }
         let result = match result {
             Ok(result) => result,
             Err(RunError::Backend(error)) => return Err(P::failure(error)),
@@ -186,15 +179,6 @@ fn worth_telling(capabilities: &Capabilities, policy: &str, params: &Params, ene
         reported || needs.iter().any(|need| need.capability == capability)
     });
     told
-}
-
-/// The last line that a failed job wrote to its error output.
-fn last_error(info: Option<&JobInfo>) -> Option<String> {
-    let text = std::fs::read(info?.log_stderr.as_ref()?).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    let short: String = line.chars().take(200).collect();
-    Some(format!("    {}", cosched_report::visible(&short)))
 }
 
 /// CPU time of this process, without its children.

@@ -6,8 +6,8 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`limits`]: limits in GNU parallel's forms; [`args`]: the command line; [`screen`]: the terminal; [`order`] and
-//!   [`show`]: the jobs' output on it; [`throttle`]: no further starts while the machine is busy;
+//! - [`limits`]: limits in GNU parallel's forms; [`args`]: the command line; [`terminal`], [`console`] and [`screen`]: what
+//!   is shown, the jobs' output too; [`throttle`]: no further starts while the machine is busy;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
@@ -17,23 +17,24 @@
 mod answer;
 mod args;
 mod batch;
+mod console;
 mod execute;
 mod explain;
 mod files;
 mod host;
 mod interruptible;
 mod limits;
-mod order;
 mod plan;
 mod platform;
 mod policy;
 mod screen;
-mod show;
 mod simulated;
 mod solo;
+mod terminal;
 mod throttle;
 
 pub(crate) use args::{Format, RunArgs, name_value};
+pub(crate) use console::{ConsoleArgs, main as console};
 
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};
@@ -128,7 +129,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
             "-a, -0, --colsep, -n and -r are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
         )));
     }
-    if args.output.keep_order && args.output.show() != Some(Show::Group) {
+    if args.output.keep_order && !args.output.tag && args.output.show() != Some(Show::Group) {
         return Err(usage(
             "--keep-order shows each job's output in one piece; use it with --output group, or without --output",
         ));

@@ -84,6 +84,7 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--output", args.output.output.is_some(), "simulated jobs write nothing"),
         ("--tag", args.output.tag, "simulated jobs write nothing"),
         ("--keep-order", args.output.keep_order, "simulated jobs write nothing"),
+        ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];
     let on = &policy.on;
