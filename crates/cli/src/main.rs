@@ -3,6 +3,7 @@
 
 mod exit;
 mod input;
+mod parallel;
 mod size;
 mod verb;
 mod words;
@@ -37,7 +38,12 @@ enum Verb {
 
 fn main() -> ExitCode {
     let mut cli = Cli::command();
-    let words = words::mark_command(&cli, std::env::args_os().collect());
+    let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    if let Some(advice) = words::foreign_option(&cli, &words) {
+        eprintln!("cosched: {advice}");
+        return Exit::Usage.into();
+    }
+    let words = words::mark_command(&cli, words);
     let parsed = cli.try_get_matches_from_mut(words).and_then(|matches| {
         let mut parsed = Cli::from_arg_matches(&matches)?;
         if let (Verb::Run(args), Some(matches)) = (&mut parsed.verb, matches.subcommand_matches("run")) {
@@ -48,7 +54,13 @@ fn main() -> ExitCode {
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            let _ = error.print();
+            let text = error.render().to_string();
+            if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
+                // What the user typed must not control the terminal.
+                eprint!("{}", cosched_report::visible_lines(&text));
+            } else {
+                let _ = error.print();
+            }
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Success.into() };
         }
     };
@@ -72,7 +84,7 @@ fn main() -> ExitCode {
         if is_pipe {
             return Exit::Success.into();
         }
-        eprintln!("cosched: {error:#}");
+        eprintln!("cosched: {}", cosched_report::visible_lines(&format!("{error:#}")));
         error.downcast_ref::<Failure>().map_or(Exit::Failure, |failure| failure.exit).into()
     })
 }

@@ -4,7 +4,8 @@
 //! the first word that is neither an option nor an option's value, everything belongs to the job, its options too. A
 //! mix file (`*.toml`) is no command, and options may follow it.
 
-use clap::{ArgAction, Command};
+use crate::parallel;
+use clap::{Arg, ArgAction, Command};
 use std::ffi::{OsStr, OsString};
 
 /// Puts `--` in front of the command of `cosched run`, if there is one and the user did not.
@@ -35,6 +36,62 @@ pub(crate) fn mark_command(cli: &Command, words: Vec<OsString>) -> Vec<OsString>
     words
 }
 
+/// What to do instead, if an option of `cosched run` is one of GNU parallel's that cosched does not have.
+pub(crate) fn foreign_option(cli: &Command, words: &[OsString]) -> Option<String> {
+    let at = words.iter().skip(1).position(|word| !starts_with_dash(word)).map(|pos| pos + 1)?;
+    let run = cli.find_subcommand("run").filter(|_| words[at] == "run")?;
+    let mut next = at + 1;
+    while let Some(word) = words.get(next).filter(|word| *word != "--") {
+        if !starts_with_dash(word) {
+            if !word.to_string_lossy().ends_with(".toml") {
+                return None;
+            }
+            next += 1;
+            continue;
+        }
+        let text = word.to_string_lossy();
+        let advice = match text.strip_prefix("--") {
+            Some(long) => {
+                let name = long.split('=').next().unwrap_or_default();
+                let known = run.get_arguments().any(|arg| has_long(arg, name)) || name == "help";
+                (!known).then(|| parallel::advice(&format!("--{name}")))
+            }
+            None => unknown_short(run, &text).map(|letter| parallel::advice(&format!("-{letter}"))),
+        };
+        if let Some(advice) = advice.flatten() {
+            return Some(advice);
+        }
+        next += if takes_next(run, word) { 2 } else { 1 };
+    }
+    None
+}
+
+/// The first letter of `-abc` that is no option of the command.
+fn unknown_short(run: &Command, word: &str) -> Option<char> {
+    for letter in word.chars().skip(1) {
+        match run.get_arguments().find(|arg| has_short(arg, letter)) {
+            // The rest of the word is its value.
+            Some(arg) if takes_value(arg) => return None,
+            Some(_) => {}
+            None if letter == 'h' => {}
+            None => return Some(letter),
+        }
+    }
+    None
+}
+
+fn takes_value(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
+}
+
+fn has_long(arg: &Arg, name: &str) -> bool {
+    arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+}
+
+fn has_short(arg: &Arg, letter: char) -> bool {
+    arg.get_short() == Some(letter) || arg.get_all_short_aliases().is_some_and(|aliases| aliases.contains(&letter))
+}
+
 fn starts_with_dash(word: &OsStr) -> bool {
     word.len() > 1 && word.as_encoded_bytes().starts_with(b"-")
 }
@@ -42,19 +99,16 @@ fn starts_with_dash(word: &OsStr) -> bool {
 /// Whether the option's value is the next word.
 fn takes_next(run: &Command, word: &OsStr) -> bool {
     let text = word.to_string_lossy();
-    let takes_value = |arg: &clap::Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     if let Some(long) = text.strip_prefix("--") {
         if long.contains('=') {
             return false;
         }
-        let names =
-            |arg: &&clap::Arg| arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|a| a.contains(&long));
-        return run.get_arguments().find(names).is_some_and(takes_value);
+        return run.get_arguments().find(|arg| has_long(arg, long)).is_some_and(takes_value);
     }
     // Among short options in one word, the first that takes a value takes the rest of the word, or the next word.
     let letters: Vec<char> = text.chars().skip(1).collect();
     for (ix, letter) in letters.iter().enumerate() {
-        if run.get_arguments().find(|arg| arg.get_short() == Some(*letter)).is_some_and(takes_value) {
+        if run.get_arguments().find(|arg| has_short(arg, *letter)).is_some_and(takes_value) {
             return ix + 1 == letters.len();
         }
     }
@@ -82,8 +136,53 @@ mod tests {
         check("cosched run --dry-run mix.toml -q", "cosched run --dry-run mix.toml -q");
         check("cosched run -f - --policy fair", "cosched run -f - --policy fair");
         check("cosched run -- x.toml -k", "cosched run -- x.toml -k");
+        check("cosched run -j -2 -P3 -N 2 x", "cosched run -j -2 -P3 -N 2 -- x");
+        check("cosched run -k --max-procs 3 -a f x", "cosched run -k --max-procs 3 -a f -- x");
         check("cosched run", "cosched run");
         check("cosched workload chase", "cosched workload chase");
         check("cosched --help", "cosched --help");
+    }
+
+    /// Every option that GNU parallel has and cosched has not is an error with advice, wherever it stands before the
+    /// command; after the command it belongs to that.
+    #[test]
+    fn options_of_gnu_parallel_are_recognised() {
+        let cli = Command::new("cosched").subcommand(RunArgs::augment_args(Command::new("run")));
+        let advice = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            foreign_option(&cli, &words)
+        };
+        for (words, part) in [
+            ("cosched run --pipe cat", "--pipe"),
+            ("cosched run -j 2 -S host cat ::: a", "-S"),
+            ("cosched run --sshlogin=host cat", "--sshlogin"),
+            ("cosched run -kX echo", "-X"),
+            ("cosched run --policy fair --bar echo", "progress line"),
+            ("cosched run mix.toml --eta", "progress line"),
+            ("cosched run --memfree 1G x", "--mem-keep"),
+            ("cosched run -u x", "--output live"),
+        ] {
+            let found = advice(words).unwrap_or_else(|| panic!("{words}"));
+            assert!(found.contains(part), "{found}");
+        }
+        for words in [
+            "cosched run gzip --pipe -X",
+            "cosched run -- --bar",
+            "cosched run -qk -j2 x -m",
+            "cosched run --polcy",
+            "cosched --bar",
+            "cosched run -h",
+        ] {
+            assert_eq!(advice(words), None, "{words}");
+        }
+        // The table names nothing that cosched has itself.
+        let run = cli.find_subcommand("run").unwrap();
+        for name in parallel::names() {
+            let known = match name.strip_prefix("--") {
+                Some(long) => run.get_arguments().any(|arg| has_long(arg, long)),
+                None => run.get_arguments().any(|arg| has_short(arg, name.chars().nth(1).unwrap())),
+            };
+            assert!(!known, "{name} is an option of cosched");
+        }
     }
 }

@@ -75,7 +75,18 @@ fn options_of_run() {
         (&["--emulate-small", "1"], &["--emulate-small", "CPUS:SHARE", "2-3:0.25"]),
         (&["--event", "nonsense"], &["--event nonsense", "`mm=0x4844`"]),
         (&["--event", "foo=0x12"], &["--event foo=0x12", "`instructions`", "as in"]),
-        (&["--jobs", "0"], &["--jobs", "1.."]),
+        (&["--jobs", "x"], &["--jobs", "0 for all", "+N", "50%"]),
+        (&["--load", "0"], &["--load", "as in 4 or 80%"]),
+        (&["--timeout", "0%"], &["--timeout", "as in 200%"]),
+        (&["--retries", "0"], &["--retries", "1.."]),
+        (&["--delay", "x"], &["--delay", "as in 90s"]),
+        (&["--colsep", "[,;]"], &["--colsep", "not a pattern", "'\\t'"]),
+        (&["-n", "0"], &["--max-args", "1.."]),
+        (&["--keep-order", "--output", "live"], &["--keep-order", "--output group"]),
+        (&["--bar"], &["--bar is an option of GNU parallel", "progress line", "docs/parallel.md"]),
+        (&["-S", "host"], &["-S is an option of GNU parallel", "this machine only"]),
+        (&["--pipe"], &["--pipe is an option of GNU parallel", "split -n"]),
+        (&["-kX"], &["-X is an option of GNU parallel", "-n N"]),
         (&["--mem-keep", "lots"], &["--mem-keep", "'lots'", "64K"]),
         (&["--polcy", "fair"], &["--polcy", "--policy"]),
         (&["--resume"], &["--joblog"]),
@@ -119,7 +130,57 @@ fn sources_of_jobs() {
     check(&[("l", "# no job\n\n")], &["run", "-f", "l"], 2, &["no job"]);
     check(&[("l", "touch m\n")], &["run", "-f", "l", "touch", "m"], 2, &["only one of them"]);
     check(&[], &["run", "touch", ":::"], 2, &["`cosched run gzip -k {} ::: a.txt b.txt`"]);
-    check(&[], &["run", ":::", "m"], 2, &["before `:::`"]);
+    check(&[], &["run", ":::", "m"], 2, &["before `:::`", "-f commands.txt"]);
+    check(&[], &["run", "touch", "::::", "nowhere"], 2, &["nowhere", "can't be read"]);
+    check(&[], &["run", "touch", ":::+", "m"], 2, &["`:::+` links a list to the one before it"]);
+    check(&[], &["run", "touch", "{}"], 2, &["standard input holds no value", ":::", "-r"]);
+    check(&[], &["run", "touch", "m{%}", ":::", "a"], 2, &["{%} has no meaning here", "COSCHED_JOB"]);
+    check(&[], &["run", "touch", "m{2}", ":::", "a"], 2, &["{2} is the value of list 2", "one list"]);
+    check(&[], &["run", "echo `touch {}`", ":::", "m"], 2, &["column 13", "between backquotes", "$(...)"]);
+    check(&[], &["run", "sh", "-c", "echo {}", ":::", "$(touch m)"], 2, &["read as code", "sh -c 'echo \"$1\"' sh {}"]);
+    check(&[("l", "touch m\n")], &["run", "-n", "2", "-f", "l"], 2, &["takes no values", "as in `cosched run -a"]);
+}
+
+#[test]
+fn what_users_type_does_not_control_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for words in [
+        &["run", "--x\u{1b}[2J"][..],
+        &["run", "no\u{1b}[2Jsuch", "x"],
+        &["run", "a\u{1b}[2J.toml"],
+        &["run", "-f", "a\u{1b}[2J"],
+        &["run", "sh", "-c", "{}", ":::", "\u{1b}[2J"],
+        &["decide", "a\u{1b}[2J"],
+        &["run", "--policy", "\u{1b}[2J", "true"],
+    ] {
+        let output = cosched(folder.path(), words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(!output.stderr.contains(&0x1b), "{words:?}: {:?}", String::from_utf8_lossy(&output.stderr));
+    }
+    let dry = cosched(folder.path(), &["run", "--dry-run", "echo", "\u{1b}[2J"]);
+    assert!(dry.status.success() && !dry.stdout.contains(&0x1b), "{:?}", String::from_utf8_lossy(&dry.stdout));
+}
+
+#[test]
+fn names_in_a_snapshot_do_not_control_the_terminal() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, rest) = page.split_once("```event\n").expect("the example");
+    let (question, _) = rest.split_once("```").expect("the end of the example");
+    let folder = tempfile::tempdir().expect("a folder");
+    // In JSON the escape character is written so.
+    let hostile = question.replace("\"name\": \"", "\"name\": \"\\u001b[2J");
+    assert!(hostile.len() > question.len());
+    std::fs::write(folder.path().join("s"), hostile).expect("a file");
+    let output = cosched(folder.path(), &["decide", "s", "--policy", "fair"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("\\x1b[2J") && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn a_mix_of_nothing_but_brackets_is_refused() {
+    let text = "[".repeat(1 << 22);
+    check(&[("mix.toml", &text)], &["run", "mix.toml"], 2, &["mix.toml:1", "nested too deeply", "[[job]]"]);
 }
 
 #[test]

@@ -42,7 +42,8 @@ pub use residency::Residency;
 pub use rng::{Rng, RngState};
 pub use run::{
     Actuation, Backend, DecisionRecord, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
-    NullRecorder, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, Warning, run,
+    NullRecorder, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, TimeLimit,
+    Warning, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};

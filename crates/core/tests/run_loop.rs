@@ -247,7 +247,11 @@ fn a_timeout_counts_placed_time_only_and_kills_the_deaf() {
     let mut deaf = Work::ms(60_000);
     deaf.ignores_term = true;
     let mut world = world(1, vec![deaf, Work::ms(900), Work::ms(900)]);
-    let config = RunConfig { timeout: Some(Nanos::from_ms(1_000)), grace: Nanos::from_ms(700), ..RunConfig::default() };
+    let config = RunConfig {
+        timeout: Some(TimeLimit::Fixed(Nanos::from_ms(1_000))),
+        grace: Nanos::from_ms(700),
+        ..RunConfig::default()
+    };
     let result = run_policy(&mut world, "round-robin", &[], &config);
     assert!(result.tasks[0].timed_out);
     assert_eq!(result.tasks[0].exit, Some(Exit::Signal { signal: 9, oom: false }));

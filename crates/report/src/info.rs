@@ -1,5 +1,6 @@
 //! What is known about a run beside its result: its setup, and the sources of its figures.
 
+use crate::text::{clip, visible};
 use crate::warning::RunWarning;
 use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,9 @@ pub struct Solo {
     pub source: SoloSource,
 }
 
+/// A longer command is cut off in messages.
+const LONGEST_COMMAND: usize = 120;
+
 /// What is known about one job beside its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobInfo {
@@ -74,6 +78,8 @@ pub struct JobInfo {
     pub program: Option<String>,
     /// Its command as a shell would take it, if it has one. `--resume` identifies jobs by it.
     pub command: Option<String>,
+    /// Its values in one line, or its name: what stands before its output with `--tag`.
+    pub tag: Option<String>,
     /// Its solo time; if `None`, the time in the task's own solo profile is used.
     pub solo: Option<Solo>,
     /// The file that its standard output went to.
@@ -90,9 +96,22 @@ impl JobInfo {
             seq: u64::from(spec.id.0) + 1,
             program: None,
             command: None,
+            tag: None,
             solo: None,
             log: None,
             log_stderr: None,
+        }
+    }
+
+    /// Its name and its command, for messages: in one line, not too long, and with nothing that a terminal obeys. The
+    /// name alone tells enough of a job that can be simulated: it is called after its program.
+    pub fn what(&self) -> String {
+        let name = visible(&self.name);
+        match &self.command {
+            Some(command) if *command != self.name && self.program.is_none() => {
+                format!("{name} ({})", clip(&visible(command), LONGEST_COMMAND))
+            }
+            _ => name,
         }
     }
 
@@ -131,4 +150,22 @@ pub struct RunInfo {
     pub energy_source: EnergySource,
     /// What the user was warned of.
     pub warnings: Vec<RunWarning>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_told_with_their_command() {
+        let info = |name: &str, command: Option<&str>| JobInfo {
+            name: name.to_owned(),
+            command: command.map(str::to_owned),
+            ..JobInfo::of(&TaskSpec::new(0, name))
+        };
+        assert_eq!(info("a.txt", Some("gzip a.txt")).what(), "a.txt (gzip a.txt)");
+        assert_eq!((info("mcf", None).what(), info("true", Some("true")).what()), ("mcf".into(), "true".into()));
+        assert_eq!(info("x", Some("echo '\u{1b}[2J\n'")).what(), r"x (echo '\x1b[2J\n')");
+        assert_eq!(info("x", Some(&"y".repeat(1_000))).what().chars().count(), 4 + LONGEST_COMMAND);
+    }
 }

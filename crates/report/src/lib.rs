@@ -46,5 +46,5 @@ pub use series::{
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use summary::{SummaryOptions, summary};
-pub use text::plain;
+pub use text::{visible, visible_bytes, visible_lines};
 pub use warning::{RunFile, RunWarning, shortfall_text};

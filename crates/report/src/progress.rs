@@ -1,7 +1,7 @@
 //! The progress of a run: counts, time left, and the line that shows them.
 
 use crate::info::JobInfo;
-use crate::text::{clock, plain, seconds};
+use crate::text::{clock, seconds, visible};
 use cosched_core::{Nanos, Snapshot, TaskId, TaskResult, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,21 +59,21 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
 
 /// One line about a job that ended, for output on which no progress line can be drawn.
 pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&JobInfo>) -> String {
-    let name = info.map_or(result.spec.name.as_str(), |info| &info.name);
+    let what = info.map_or_else(|| visible(&result.spec.name), JobInfo::what);
     let exit = result.exit.as_ref().map_or_else(|| "ended".to_owned(), ToString::to_string);
     let time = match (result.started, result.finished) {
         (Some(started), Some(finished)) => format!(" after {}", seconds((finished - started).as_s())),
         _ => String::new(),
     };
+    let attempts = if result.runs > 1 { format!(" (attempt {})", result.runs) } else { String::new() };
     let timed_out = if result.timed_out { " (ran out of its time)" } else { "" };
     let simulated = if progress.simulated { "[simulated] " } else { "" };
     let digits = progress.total.to_string().len();
     format!(
-        "{simulated}[{:digits$}/{}] {}: {}{time}{timed_out}",
+        "{simulated}[{:digits$}/{}] {what}: {}{time}{timed_out}{attempts}",
         progress.done,
         progress.total,
-        plain(name),
-        plain(&exit)
+        visible(&exit)
     )
 }
 
@@ -246,12 +246,18 @@ mod tests {
     #[test]
     fn a_line_per_ended_job() {
         let mut result = finished(0, "mcf\u{1b}[2J", 12.5, 10.0);
-        assert_eq!(ended_line(&progress(), &result, None), "[12/24] mcf?[2J: exit 0 after 12.5 s");
+        assert_eq!(ended_line(&progress(), &result, None), "[12/24] mcf\\x1b[2J: exit 0 after 12.5 s");
+        let spec = cosched_core::TaskSpec::new(0, "a.txt");
+        let info = JobInfo { command: Some("gzip a.txt".to_owned()), ..JobInfo::of(&spec) };
+        result.runs = 3;
+        let told = "[12/24] a.txt (gzip a.txt): exit 0 after 12.5 s (attempt 3)";
+        assert_eq!(ended_line(&progress(), &result, Some(&info)), told);
+        result.runs = 1;
         (result.timed_out, result.exit) = (true, Some(Exit::Signal { signal: 15, oom: false }));
         let sim = LiveProgress { simulated: true, done: 3, ..progress() };
         assert_eq!(
             ended_line(&sim, &result, None),
-            "[simulated] [ 3/24] mcf?[2J: SIGTERM after 12.5 s (ran out of its time)"
+            "[simulated] [ 3/24] mcf\\x1b[2J: SIGTERM after 12.5 s (ran out of its time)"
         );
     }
 

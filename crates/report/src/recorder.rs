@@ -21,6 +21,13 @@ pub enum Notice<'a> {
         /// How far the run is.
         progress: &'a LiveProgress,
     },
+    /// A job failed, and is started again.
+    Retried {
+        /// The task's result in the attempt that failed; `runs` is the attempt's number.
+        result: &'a TaskResult,
+        /// The job's command, log files and solo time.
+        info: Option<&'a JobInfo>,
+    },
     /// A job ended.
     Ended {
         /// The task's result.
@@ -141,6 +148,16 @@ impl<'a> FileRecorder<'a> {
         problems.into_iter().flatten().for_each(|problem| self.tell(problem));
     }
 
+    /// Writes a line of the job log.
+    fn log_job(&mut self, result: &TaskResult) {
+        let Some(joblog) = &mut self.joblog else { return };
+        let (seq, command) = match self.jobs.get(result.spec.id.0 as usize) {
+            Some(info) => (info.seq, info.command_or_name()),
+            None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
+        };
+        joblog.ended(&Entry::of(result, seq, command, self.run_start));
+    }
+
     fn job(&self, task: TaskId) -> Option<&JobInfo> {
         self.jobs.get(task.0 as usize)
     }
@@ -169,6 +186,15 @@ impl Recorder for FileRecorder<'_> {
         self.check_files();
     }
 
+    fn retried(&mut self, _now: Nanos, result: &TaskResult) {
+        self.log_job(result);
+        let info = self.jobs.get(result.spec.id.0 as usize);
+        if let Some(listener) = &mut self.listener {
+            listener(Notice::Retried { result, info });
+        }
+        self.check_files();
+    }
+
     fn decided(&mut self, record: DecisionRecord<'_>) {
         if let Some(series) = &mut self.series {
             series.decided(&record);
@@ -184,14 +210,8 @@ impl Recorder for FileRecorder<'_> {
         if let Some(series) = &mut self.series {
             series.ended(now, result);
         }
+        self.log_job(result);
         let info = self.jobs.get(result.spec.id.0 as usize);
-        if let Some(joblog) = &mut self.joblog {
-            let (seq, command) = match info {
-                Some(info) => (info.seq, info.command_or_name()),
-                None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
-            };
-            joblog.ended(&Entry::of(result, seq, command, self.run_start));
-        }
         if let Some(listener) = &mut self.listener {
             listener(Notice::Ended { result, info, progress: self.tracker.progress() });
         }
@@ -286,6 +306,9 @@ mod tests {
                 .with_listener(|notice| {
                     told.push(match notice {
                         Notice::Started { task, .. } => format!("started {}", task.name),
+                        Notice::Retried { result, info } => {
+                            format!("{} failed in attempt {}", info.unwrap().name, result.runs)
+                        }
                         Notice::Ended { progress, info, .. } => {
                             format!("{}/{} {}", progress.done, progress.total, info.unwrap().command_or_name())
                         }
@@ -314,6 +337,32 @@ mod tests {
         let commands: Vec<&str> = log.entries.iter().map(|entry| entry.command.as_str()).collect();
         assert_eq!(commands, ["./mcf-1 --input 'a b'", "./mcf-2 --input 'a b'"]);
         assert_eq!((log.entries[0].seq, log.entries[0].start_s), (1, 1_700_000_000.25));
+    }
+
+    #[test]
+    fn each_attempt_is_logged_and_told() {
+        let mut result = result();
+        let (info, tasks) = (info(&result), specs(&result));
+        let (mut joblog, mut told) = (Vec::new(), Vec::new());
+        let mut recorder = FileRecorder::new(&info, &tasks)
+            .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true))
+            .with_listener(|notice| {
+                if let Notice::Retried { result, info } = notice {
+                    told.push((info.unwrap().name.clone(), result.runs));
+                }
+            });
+        let task = &mut result.tasks[0];
+        (task.exit, task.runs) = (Some(cosched_core::Exit::Code(3)), 1);
+        recorder.retried(Nanos::from_s(1.0), task);
+        (task.exit, task.runs) = (Some(cosched_core::Exit::Code(0)), 2);
+        recorder.ended(Nanos::from_s(2.0), task);
+        assert_eq!(recorder.progress().done, 1);
+        drop(recorder);
+        assert_eq!(told, [("mcf-1".to_owned(), 1)]);
+        let log = read_joblog(joblog.as_slice(), "j").unwrap();
+        let lines: Vec<(u64, i32)> = log.entries.iter().map(|entry| (entry.seq, entry.exit)).collect();
+        assert_eq!(lines, [(1, 3), (1, 0)]);
+        assert_eq!(log.succeeded().left(), 1);
     }
 
     #[test]

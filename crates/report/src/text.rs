@@ -47,9 +47,46 @@ pub(crate) fn clock(s: f64) -> String {
     }
 }
 
-/// The text without control characters: an escape sequence in a name must not control the terminal.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+/// The text with its control characters made visible, as in `\x1b`: an escape sequence in a name must not control the
+/// terminal, and a character that turns the direction of writing must not hide what is there.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\\n"),
+            '\t' => shown.push_str("\\t"),
+            '\r' => shown.push_str("\\r"),
+            c if c.is_ascii_control() => shown.push_str(&format!("\\x{:02x}", c as u32)),
+            c if c.is_control() || is_direction(c) => shown.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Bytes as text: as [`visible`], and bytes that are no UTF-8 as in `\xff`.
+pub fn visible_bytes(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(&visible(chunk.valid()));
+        chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+    }
+    shown
+}
+
+/// Text of several lines: as [`visible`], but its line ends and tabs stay.
+pub fn visible_lines(text: &str) -> String {
+    let odd = |c: &char| (c.is_control() || is_direction(*c)) && *c != '\n' && *c != '\t';
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if odd(&c) { shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// Whether the character changes the direction in which the text is shown, or hides itself.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The text in at most `width` characters; if it was cut off, the last one is an ellipsis.
@@ -103,7 +140,9 @@ mod tests {
         check(307.2, "5 min 07 s");
         check(7_500.0, "2 h 05 min");
         assert_eq!((clock(425.9).as_str(), clock(3_723.0).as_str()), ("7:05", "1:02:03"));
-        assert_eq!(plain("a\u{1b}[31mb\n"), "a?[31mb?");
+        assert_eq!(visible("a\u{1b}[31mb\n\u{9b}2J\u{202e}ü"), r"a\x1b[31mb\n\u{9b}2J\u{202e}ü");
+        assert_eq!(visible_bytes(b"a\xff\x07\xc3\xbc"), "a\\xff\\x07ü");
+        assert_eq!(visible_lines("a\n\tb\u{1b}c\r"), "a\n\tb\\x1bc\\r");
         assert_eq!(
             (clip("abcdef", 4).as_str(), clip("abcd", 4).as_str(), clip("ab", 0).as_str()),
             ("abc…", "abcd", "")

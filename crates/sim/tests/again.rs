@@ -38,6 +38,31 @@ fn what_ends_begins_anew_with_all_its_work() {
     }
 }
 
+/// A simulated job fails only by its time limit. Each attempt does the same work from the beginning.
+#[test]
+fn what_runs_out_of_its_time_is_attempted_again() {
+    let machine = machine(2, 1);
+    let config = config(&machine, vec![job(&compute(), 1_000), job(&compute(), 200), job(&compute(), 200)]);
+    let timeout = Some(TimeLimit::Fixed(Nanos::from_ms(500)));
+    for entry in POLICIES.iter().filter(|entry| ["linux", "fifo", "round-robin", "fair"].contains(&entry.name)) {
+        for actuation in [Actuation::Decisions, Actuation::Plans] {
+            let params = config.machine.params_for(entry).unwrap();
+            let delay = Nanos::from_ms(50);
+            let settings = RunConfig { attempts: 3, timeout, delay, actuation, ..RunConfig::default() };
+            let go = || {
+                let mut sim = Sim::new(config.clone()).unwrap();
+                run(&mut sim, &mut *(entry.build)(&params), &mut NullRecorder, specs(&config), &settings).unwrap()
+            };
+            let result = go();
+            let runs: Vec<u32> = result.tasks.iter().map(|task| task.runs).collect();
+            assert_eq!((runs, result.ended_by), (vec![3, 1, 1], EndedBy::Completion), "{}", entry.name);
+            assert!(result.tasks[0].timed_out && result.tasks[1].exit == Some(Exit::Code(0)));
+            assert!(result.tasks[0].ran <= Nanos::from_ms(510), "its last attempt alone: {:?}", result.tasks[0].ran);
+            assert_eq!(go().tasks, result.tasks);
+        }
+    }
+}
+
 #[test]
 fn traces_are_of_the_solo_runs() {
     let phases = |mut program: ProgramSpec| {

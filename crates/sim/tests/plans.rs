@@ -200,7 +200,7 @@ fn a_timeout_counts_the_time_with_a_cpu() {
         let entry = find_policy("round-robin").unwrap();
         let mut policy = (entry.build)(&config.machine.params_for(entry).unwrap());
         let settings = RunConfig {
-            timeout: Some(Nanos::from_ms(timeout_ms)),
+            timeout: Some(TimeLimit::Fixed(Nanos::from_ms(timeout_ms))),
             actuation: Actuation::Plans,
             ..RunConfig::default()
         };

@@ -1,14 +1,25 @@
 //! A list of commands, one on a line, as `parallel` and `xargs` take it.
 
-use super::{Command, JobInput};
+use super::command::{Command, os};
+use super::job::JobInput;
+use crate::exit::usage;
 
-/// Each line is a command for the shell; empty lines and lines that begin with `#` are skipped.
-pub(crate) fn parse(text: &str, file: &str) -> Vec<JobInput> {
-    let lines = text.lines().enumerate().map(|(ix, line)| (ix + 1, line.trim()));
-    lines
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-        .map(|(number, line)| JobInput::command(Command::Shell(line.to_owned()), format!("{file}:{number}")))
-        .collect()
+/// Each line is a command for the shell; empty lines and lines that begin with `#` are skipped. A command is bytes, as
+/// file names are.
+///
+/// # Errors
+/// A line holds a zero byte, which no command can.
+pub(crate) fn parse(bytes: &[u8], file: &str) -> anyhow::Result<Vec<JobInput>> {
+    let lines = bytes.split(|&byte| byte == b'\n').enumerate().map(|(ix, line)| (ix + 1, line.trim_ascii()));
+    let job = |(number, line): (usize, &[u8])| {
+        if line.contains(&0) {
+            return Err(usage(format!(
+                "{file}:{number}: the command holds a zero byte; a list has one command on each line"
+            )));
+        }
+        Ok(JobInput::command(Command::shell(os(line)), format!("{file}:{number}")))
+    };
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#")).map(job).collect()
 }
 
 #[cfg(test)]
@@ -17,9 +28,16 @@ mod tests {
 
     #[test]
     fn lines_keep_their_numbers() {
-        let jobs = parse("# list\n\n  gzip -k a  \nxz b\n", "jobs.txt");
+        let jobs = parse(b"# list\n\n  gzip -k a  \nxz b\n", "jobs.txt").unwrap();
         assert_eq!(jobs.len(), 2);
-        assert_eq!(jobs[0].command, Some(Command::Shell("gzip -k a".to_owned())));
+        assert_eq!(jobs[0].command, Some(Command::shell("gzip -k a")));
         assert_eq!(jobs[1].place, "jobs.txt:4");
+    }
+
+    #[test]
+    fn commands_are_bytes() {
+        let jobs = parse(b"cat \xff\r\n", "jobs.txt").unwrap();
+        assert_eq!(jobs[0].command, Some(Command::shell(os(b"cat \xff"))));
+        assert!(parse(b"a\nb\0c\n", "jobs.txt").unwrap_err().to_string().starts_with("jobs.txt:2: "));
     }
 }

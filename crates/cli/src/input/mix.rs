@@ -1,10 +1,14 @@
 //! The mix file: jobs in TOML, the same for this machine and for a simulated one. Documented in docs/mix-file.md.
 
-use super::{Command, JobInput, is_name};
+use super::command::Command;
+use super::job::JobInput;
+use super::mix_bounds::too_much;
+use super::names::is_name;
 use crate::exit::usage;
 use cosched_core::Restart;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 use toml::Spanned;
@@ -71,8 +75,21 @@ const EXAMPLE: &str = "a job looks like this:
     command = [\"gzip\", \"-k\", \"a.txt\"]
     copies = 2";
 
-fn line_of(text: &str, at: usize) -> usize {
-    text[..at.min(text.len())].matches('\n').count() + 1
+/// The lines of a text, to find the number of a line without reading the text again for each job.
+struct Lines {
+    /// Where each line ends.
+    ends: Vec<usize>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        Lines { ends: text.match_indices('\n').map(|(at, _)| at).collect() }
+    }
+
+    /// The number, from 1, of the line with the byte `at`.
+    fn number(&self, at: usize) -> usize {
+        self.ends.partition_point(|&end| end < at) + 1
+    }
 }
 
 /// The content of a mix file.
@@ -88,7 +105,11 @@ pub(crate) struct Mix {
 /// # Errors
 /// What is wrong, with file, line and key, and what to write instead.
 pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
-    let at = |span: Range<usize>| format!("{file}:{}", line_of(text, span.start));
+    if let Some((line, problem)) = too_much(text) {
+        return Err(usage(format!("{file}:{line}: {problem}; {EXAMPLE}")));
+    }
+    let lines = Lines::of(text);
+    let at = |span: Range<usize>| format!("{file}:{}", lines.number(span.start));
     let parsed: File = toml::from_str(text).map_err(|error| {
         let place = error.span().map_or_else(|| file.to_owned(), &at);
         usage(format!("{place}: {}; {EXAMPLE}", error.message().trim().replace('\n', "; ")))
@@ -132,18 +153,16 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
         Some(words) => {
             let span = words.span();
             let command = match words.into_inner() {
-                Words::Line(line) => Command::Shell(line),
-                Words::Argv(words) => Command::Argv(words),
+                Words::Line(line) if line.trim().is_empty() => None,
+                Words::Argv(words) if words.first().is_none_or(String::is_empty) => None,
+                Words::Line(line) => Some(Command::shell(line)),
+                Words::Argv(words) => Some(Command::Argv(words.into_iter().map(OsString::from).collect())),
             };
-            let empty = match &command {
-                Command::Shell(line) => line.trim().is_empty(),
-                Command::Argv(words) => words.first().is_none_or(String::is_empty),
-            };
-            if empty {
+            if command.is_none() {
                 let example = "command = [\"gzip\", \"-k\", \"a.txt\"]";
                 return Err(usage(format!("{}: command is empty; expected, as in {example}", at(span))));
             }
-            Some(command)
+            command
         }
     };
     if command.is_none() && entry.program.is_none() {
@@ -186,6 +205,7 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
     Ok(JobInput {
         name: entry.name.map(Spanned::into_inner),
         command,
+        values: Vec::new(),
         program: entry.program,
         copies: whole(entry.copies, "copies", 1, 100_000)?.unwrap_or(1) as u32,
         env: entry.env,
@@ -215,7 +235,7 @@ mod tests {
         assert_eq!(jobs[0].copies, 4);
         assert_eq!(jobs[0].start_s, 1.5);
         assert_eq!(jobs[0].place, "mix.toml:3");
-        assert_eq!(jobs[1].command, Some(Command::Shell("sort < a".to_owned())));
+        assert_eq!(jobs[1].command, Some(Command::shell("sort < a")));
     }
 
     #[test]
@@ -263,6 +283,7 @@ mod tests {
         check("schema = \"cosched.mix/9\"\n[[job]]\ncommand = \"x\"\n", &["mix.toml:1", "cosched.mix/1"]);
         check("", &["mix.toml", "[[job]]"]);
         check("[[job]]\ncommand = \"x\n", &["mix.toml:2"]);
+        check("\nx = [[[[[[[[[[[[", &["mix.toml:2", "nested too deeply", "[[job]]"]);
         check("jobs = 1\n", &["mix.toml:1", "`jobs`"]);
         check("restart = \"always\"\n[[job]]\ncommand = \"x\"\n", &["mix.toml:1", "`always`", "`until-last`"]);
     }

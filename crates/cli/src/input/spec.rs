@@ -1,7 +1,7 @@
 //! Simulated machines and programs: by the name of one that is built in, or from a file.
 
 use super::near::did_you_mean;
-use super::read_spec;
+use super::read::read_spec;
 use crate::exit::usage;
 use clap::builder::{PossibleValue, TypedValueParser};
 use cosched_sim::{

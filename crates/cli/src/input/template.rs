@@ -1,100 +1,224 @@
-//! A command with `{}` and the values to put there: `gzip -k {} ::: a b c`.
+//! A command with replacement strings and the values to put there: `gzip -k {} ::: a b c`.
 
-use super::{Command, JobInput, quote};
+use super::code_word::CodeWords;
+use super::command::{Command, os, told};
+use super::job::JobInput;
+use super::replacement::{Replacement, Row};
+use super::shell_line::{ShellTemplate, check_code};
+use super::values::{self, Reading, rows};
 use crate::exit::usage;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 
-/// One command, or one for each value after `:::`.
+/// One command, or one for each row of values.
 ///
-/// A single word with characters that a shell would interpret (blanks, redirections, pipes) is a line for the shell;
-/// values are quoted when they are put into it. Several words are started without a shell. Without `{}` the value goes
-/// to the end. Several `:::` give every combination; `{1}` is a value of the first list, `{2}` of the second.
-pub(crate) fn parse(words: &[String]) -> anyhow::Result<Vec<JobInput>> {
-    let mut parts = words.split(|word| word == ":::");
-    let template = parts.next().unwrap_or_default();
-    let sources: Vec<&[String]> = parts.collect();
-    if template.is_empty() {
-        return Err(usage("there is no command before `:::`; as in `cosched run gzip -k {} ::: a.txt b.txt`"));
-    }
+/// A single word with characters that a shell would interpret (blanks, redirections, pipes) is a line for the shell.
+/// Several words are started without a shell. Without a replacement string the values go to the end.
+///
+/// Without `:::`, `::::` and `-a`, values come from standard input if the command has a replacement string or an option
+/// is given that makes sense only with values. Otherwise the command is a single job, and standard input is not read.
+///
+/// # Errors
+/// There is no command or no value, a file can't be read, or a value can't be put where it should go.
+pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec<JobInput>> {
     let place = super::COMMAND_LINE.to_owned();
-    if sources.is_empty() {
-        let command = match template {
-            [line] if is_shell_line(line) => Command::Shell(line.clone()),
+    let command = values::template(words);
+    if command.is_empty() {
+        return Err(usage(format!(
+            "there is no command before `{}`; as in `cosched run gzip -k {{}} ::: a.txt b.txt`; for values that are whole \
+             commands give a list of them, as in `cosched run -f commands.txt`",
+            words.first().map_or_else(|| ":::".to_owned(), |word| told(word))
+        )));
+    }
+    let has_lists = command.len() < words.len() || !reading.files.is_empty();
+    let template = Template::new(command)?;
+    let from_stdin = !has_lists && (template.has_replacement() || reading.wants_values());
+    if !has_lists && !from_stdin {
+        let command = match command {
+            [line] if is_shell_line(line) => Command::shell(line.clone()),
             words => Command::Argv(words.to_vec()),
         };
         return Ok(vec![JobInput::command(command, place)]);
     }
-    let mut combinations: Vec<Vec<&str>> = vec![Vec::new()];
-    for source in &sources {
-        if source.is_empty() {
-            return Err(usage("there is no value after `:::`; as in `cosched run gzip -k {} ::: a.txt b.txt`"));
-        }
-        let mut longer = Vec::new();
-        for value in *source {
-            longer.extend(combinations.iter().map(|done| [&done[..], &[value.as_str()]].concat()));
-        }
-        combinations = longer;
+    if from_stdin && std::io::stdin().is_terminal() {
+        return Err(usage(
+            "the command wants values, and none are given; give them after `:::`, as in `cosched run gzip -k {} ::: a.txt`, \
+             or on standard input, as in `ls | cosched run gzip -k {}`; a command that needs {} as it is can stand in a file, as in \
+             `cosched run -f commands.txt`",
+        ));
     }
-    let command = |values: &Vec<&str>| match template {
-        [line] if is_shell_line(line) => {
-            let quoted: Vec<String> = values.iter().map(|value| quote(value)).collect();
-            let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
-            Command::Shell(match fill(line, &quoted) {
-                Some(filled) => filled,
-                None => format!("{line} {}", quoted.join(" ")),
-            })
+    let (rows, columns) = rows(words, reading, from_stdin)?;
+    if rows.is_empty() && !reading.skip_empty {
+        let source = if from_stdin { "standard input holds" } else { "the lists hold" };
+        return Err(usage(format!(
+            "{source} no value; give values after `:::`, as in `cosched run gzip -k {{}} ::: a.txt`; with -r it is no error \
+             to have none; a command that needs {{}} as it is can stand in a file, as in `cosched run -f commands.txt`"
+        )));
+    }
+    let template = template.or_at_end()?;
+    template.check_positions(columns)?;
+    let job = |row: Row| {
+        let command = template.fill(&row)?;
+        Ok(JobInput { values: row.values, ..JobInput::command(command, place.clone()) })
+    };
+    rows.into_iter().map(job).collect()
+}
+
+fn is_shell_line(word: &OsStr) -> bool {
+    word.as_bytes().iter().any(|byte| byte.is_ascii_whitespace() || b"|&;<>()$`\\\"'*?[]#~=%!".contains(byte))
+}
+
+/// A command with replacement strings.
+enum Template {
+    Shell(ShellTemplate),
+    Words(Vec<Word>),
+}
+
+/// A word of a command.
+struct Word {
+    parts: Vec<Part>,
+    /// The program reads it as code.
+    is_code: bool,
+}
+
+enum Part {
+    Text(OsString),
+    Replacement(Replacement),
+}
+
+impl Template {
+    fn new(words: &[OsString]) -> anyhow::Result<Template> {
+        if let [line] = words
+            && is_shell_line(&without_replacements(line)?)
+        {
+            return Ok(Template::Shell(ShellTemplate::new(line.as_bytes())?));
         }
-        words => {
-            let mut used = false;
-            let mut argv: Vec<String> = Vec::new();
-            for word in words {
-                match fill(word, values) {
-                    Some(filled) => {
-                        used = true;
-                        argv.push(filled);
+        let mut code = CodeWords::default();
+        let word = |word: &OsString| {
+            let is_code = code.is_code();
+            code.word(word.as_bytes());
+            Ok(Word { parts: parts(word.as_bytes())?, is_code })
+        };
+        Ok(Template::Words(words.iter().map(word).collect::<anyhow::Result<_>>()?))
+    }
+
+    fn replacements(&self) -> Vec<Replacement> {
+        match self {
+            Template::Shell(line) => line.replacements().collect(),
+            Template::Words(words) => {
+                let parts = words.iter().flat_map(|word| &word.parts);
+                parts.filter_map(|part| if let Part::Replacement(what) = part { Some(*what) } else { None }).collect()
+            }
+        }
+    }
+
+    fn has_replacement(&self) -> bool {
+        !self.replacements().is_empty()
+    }
+
+    /// The same command with the values at its end, if it has no replacement string.
+    fn or_at_end(self) -> anyhow::Result<Template> {
+        if self.has_replacement() {
+            return Ok(self);
+        }
+        let all = Replacement::All(super::replacement::Part::Whole);
+        match self {
+            Template::Shell(line) => Ok(Template::Shell(line.with_values_at_end()?)),
+            Template::Words(mut words) => {
+                let mut code = CodeWords::default();
+                words.iter().for_each(|word| {
+                    word.parts.iter().for_each(|part| {
+                        if let Part::Text(text) = part {
+                            code.word(text.as_bytes());
+                        }
+                    });
+                });
+                words.push(Word { parts: vec![Part::Replacement(all)], is_code: code.is_code() });
+                Ok(Template::Words(words))
+            }
+        }
+    }
+
+    /// Checks that `{3}` has a third list, where the number of lists is known.
+    fn check_positions(&self, columns: Option<usize>) -> anyhow::Result<()> {
+        let Some(columns) = columns else { return Ok(()) };
+        let beyond = |what: &Replacement| match what {
+            Replacement::Nth(n, _) if n.unsigned_abs() as usize > columns => Some(*n),
+            _ => None,
+        };
+        match self.replacements().iter().find_map(beyond) {
+            None => Ok(()),
+            Some(n) => Err(usage(format!(
+                "{{{n}}} is the value of list {}, and there {}; {{1}} is the first, and for braces that are meant as they \
+                 are write a line for the shell with \\{{, as in 'grep -E a\\{{{n}}} file'",
+                n.unsigned_abs(),
+                if columns == 1 { "is one list".to_owned() } else { format!("are {columns} lists") }
+            ))),
+        }
+    }
+
+    fn fill(&self, row: &Row) -> anyhow::Result<Command> {
+        let words = match self {
+            Template::Shell(line) => return line.fill(row),
+            Template::Words(words) => words,
+        };
+        let mut argv: Vec<OsString> = Vec::new();
+        for word in words {
+            let mut present = OsString::new();
+            for part in &word.parts {
+                match part {
+                    Part::Text(text) => present.push(text),
+                    Part::Replacement(what) => {
+                        // Several values are several words.
+                        for (ix, value) in what.of(row).into_iter().enumerate() {
+                            if word.is_code {
+                                check_code(value.as_bytes())?;
+                            }
+                            if ix > 0 {
+                                argv.push(std::mem::take(&mut present));
+                            }
+                            present.push(value);
+                        }
                     }
-                    None => argv.push(word.clone()),
                 }
             }
-            if !used {
-                argv.extend(values.iter().map(|value| (*value).to_owned()));
-            }
-            Command::Argv(argv)
+            argv.push(present);
         }
-    };
-    Ok(combinations.iter().map(|values| JobInput::command(command(values), place.clone())).collect())
+        Ok(Command::Argv(argv))
+    }
 }
 
-fn is_shell_line(word: &str) -> bool {
-    word.contains(|c: char| c.is_whitespace() || "|&;<>()$`\\\"'*?[]#~=%!".contains(c))
-}
-
-/// Replaces `{}` and `{N}` by the values; `None` if the text has neither.
-fn fill(text: &str, values: &[&str]) -> Option<String> {
-    let mut result = String::new();
-    let mut rest = text;
-    let mut used = false;
-    while let Some(start) = rest.find('{') {
-        let Some(length) = rest[start..].find('}') else { break };
-        let inside = &rest[start + 1..start + length];
-        let value = match inside {
-            "" => Some(values.join(" ")),
-            number => number.parse::<usize>().ok().and_then(|n| values.get(n.checked_sub(1)?)).map(|&v| v.to_owned()),
-        };
-        result.push_str(&rest[..start]);
-        match value {
-            Some(value) => {
-                used = true;
-                result.push_str(&value);
-                rest = &rest[start + length + 1..];
+/// A word, taken apart.
+fn parts(word: &[u8]) -> anyhow::Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    let (mut at, mut copied) = (0, 0);
+    while at < word.len() {
+        match Replacement::at(&word[at..])? {
+            Some((what, length)) => {
+                if copied < at {
+                    parts.push(Part::Text(os(&word[copied..at])));
+                }
+                parts.push(Part::Replacement(what));
+                at += length;
+                copied = at;
             }
-            None => {
-                result.push('{');
-                rest = &rest[start + 1..];
-            }
+            None => at += 1,
         }
     }
-    result.push_str(rest);
-    used.then_some(result)
+    if copied < word.len() || word.is_empty() {
+        parts.push(Part::Text(os(&word[copied..])));
+    }
+    Ok(parts)
+}
+
+/// The word without its replacement strings: `{#}` alone makes no line for the shell, although the shell knows `#`.
+fn without_replacements(word: &OsString) -> anyhow::Result<OsString> {
+    let texts = parts(word.as_bytes())?.into_iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        Part::Replacement(_) => None,
+    });
+    Ok(texts.collect())
 }
 
 #[cfg(test)]
@@ -102,8 +226,17 @@ mod tests {
     use super::*;
 
     fn lines(words: &str) -> Vec<String> {
-        let words: Vec<String> = words.split('~').map(str::to_owned).collect();
-        parse(&words).unwrap().into_iter().map(|job| job.command.unwrap().line()).collect()
+        lines_with(words, &Reading::default())
+    }
+
+    fn lines_with(words: &str, reading: &Reading) -> Vec<String> {
+        let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
+        parse(&words, reading).unwrap().into_iter().map(|job| job.command.unwrap().line()).collect()
+    }
+
+    fn error(words: &str) -> String {
+        let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
+        parse(&words, &Reading::default()).unwrap_err().to_string()
     }
 
     #[test]
@@ -112,17 +245,66 @@ mod tests {
         assert_eq!(lines("gzip~-k~:::~a"), ["gzip -k a"]);
         assert_eq!(lines("cp~{}~{}.bak~:::~a"), ["cp a a.bak"]);
         assert_eq!(lines("sort {} > {}.out~:::~a~b c"), ["sort a > a.out", "sort 'b c' > 'b c'.out"]);
-        assert_eq!(lines("x~{2}-{1}~:::~a~b~:::~1~2"), ["x 1-a", "x 1-b", "x 2-a", "x 2-b"]);
+        assert_eq!(lines("x~{2}-{1}~:::~a~b~:::~1~2"), ["x 1-a", "x 2-a", "x 1-b", "x 2-b"]);
         assert_eq!(lines("awk~{print}~:::~f"), ["awk '{print}' f"]);
         assert_eq!(lines("true"), ["true"]);
         assert_eq!(lines("sleep 1; true"), ["sleep 1; true"]);
+        assert_eq!(lines("grep x file~:::~a b"), ["grep x file 'a b'"]);
+    }
+
+    #[test]
+    fn parts_of_values_and_numbers() {
+        assert_eq!(lines("cc~-o~{/.}~{}~:::~d/a.c~b.c"), ["cc -o a d/a.c", "cc -o b b.c"]);
+        assert_eq!(lines("mv~{1}~{2//}/{1/}.{#}~:::~d/a~:::~e/b"), ["mv d/a e/a.1"]);
+        assert_eq!(lines("echo~{#}~:::~a~b"), ["echo 1", "echo 2"]);
+        assert_eq!(lines("{}~:::~a"), ["a"]);
+        assert_eq!(lines("{/}~x~:::~d/a"), ["a x"]);
+        assert_eq!(lines("{//}~:::~d/a"), ["d"]);
+    }
+
+    #[test]
+    fn several_values_are_several_words() {
+        assert_eq!(lines("echo~{}~:::~a b~:::~c"), ["echo 'a b' c"]);
+        assert_eq!(lines("echo {}~:::~a b~:::~c"), ["echo 'a b' 'c'"]);
+        let two = Reading { per_job: Some(2), ..Reading::default() };
+        assert_eq!(lines_with("echo~x{}y~:::~a~b~c", &two), ["echo xa by", "echo xcy"]);
+        assert_eq!(lines_with("cp~{2}~{1}~:::~a~b~c", &two), ["cp b a", "cp '' c"]);
     }
 
     #[test]
     fn missing_parts_are_told() {
         for words in [":::~a", "x~:::", "x~:::~a~:::"] {
-            let words: Vec<String> = words.split('~').map(str::to_owned).collect();
-            assert!(parse(&words).unwrap_err().to_string().contains("cosched run"));
+            assert!(error(words).contains("cosched run"));
         }
+        assert!(error("x~{3}~:::~a").starts_with("{3} is the value of list 3, and there is one list"));
+        assert!(error("x~{-2}~:::~a").starts_with("{-2} is the value of list 2"));
+        assert!(error("echo hi;~:::~reboot").contains("no argument can stand at its end"));
+    }
+
+    /// A value is an argument. Where an argument is code, only values that are no code of their own are put.
+    #[test]
+    fn values_do_not_become_code() {
+        assert_eq!(lines("sh~-c~sleep {}~:::~1"), ["sh -c 'sleep 1'"]);
+        assert_eq!(lines("sh -c \"sleep {}\"~:::~1"), ["sh -c \"sleep 1\""]);
+        for words in [
+            "sh~-c~echo {}~:::~$(touch x)",
+            "bash~-lc~:::~a;b",
+            "sh -c \"echo {}\"~:::~$(touch x)",
+            "sudo sh -c 'echo {}'~:::~a b",
+            "eval echo {}~:::~`x`",
+            "ssh~host~ls~{}~:::~a;b",
+            "bash -c~:::~a b",
+        ] {
+            let error = error(words);
+            assert!(error.contains("would be read as code") && error.contains("sh -c 'echo \"$1\"' sh {}"), "{error}");
+        }
+        assert_eq!(lines("sh~-c~echo \"$1\"~sh~{}~:::~$(touch x)"), ["sh -c 'echo \"$1\"' sh '$(touch x)'"]);
+    }
+
+    #[test]
+    fn values_are_bytes() {
+        let words: Vec<OsString> = ["cat", "{}", ":::"].iter().map(OsString::from).chain([os(b"\xff")]).collect();
+        let jobs = parse(&words, &Reading::default()).unwrap();
+        assert_eq!(jobs[0].command.as_ref().unwrap().line(), r"cat $'\377'");
     }
 }

@@ -4,7 +4,7 @@ use super::run::{Format, name_value};
 use crate::exit::usage;
 use clap::Args;
 use cosched_core::{Change, Decision, POLICIES, Params, Rng, Snapshot, TaskId, check, find_policy};
-use cosched_report::{BackendKind, Event, read_event, trigger_text, wait_text};
+use cosched_report::{BackendKind, Event, read_event, trigger_text, visible, visible_lines, wait_text};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
@@ -80,7 +80,11 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
         }
-        Format::Text => out.write_all(text(entry.name, &event, &decision, fault.as_deref()).as_bytes())?,
+        Format::Text => {
+            // Names come from a file that anybody may have written.
+            let text = text(entry.name, &event, &decision, fault.as_deref());
+            out.write_all(visible_lines(&text).as_bytes())?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -91,12 +95,12 @@ fn plain(value: &serde_json::Value) -> String {
 
 fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -> String {
     let snapshot: &Snapshot = &event.snapshot;
-    let name = |id: TaskId| snapshot.task(id).map_or_else(|| id.to_string(), |task| task.name.to_string());
+    let name = |id: TaskId| snapshot.task(id).map_or_else(|| id.to_string(), |task| visible(&task.name));
     let mut out = String::new();
     let triggers: Vec<String> = snapshot.triggers.iter().map(|trigger| trigger_text(trigger, name)).collect();
     if event.backend == Some(BackendKind::Sim) {
         let machine = &snapshot.machine.name;
-        let _ = writeln!(out, "SIMULATED on {}: the snapshot is of a simulated machine", machine.escape_default());
+        let _ = writeln!(out, "SIMULATED on {}: the snapshot is of a simulated machine", visible(machine));
     }
     let _ = writeln!(out, "{policy} at {:.3} s, because {}", snapshot.now.as_s(), triggers.join(", "));
     if let Some(task) = decision.basis.measures {

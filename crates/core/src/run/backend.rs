@@ -113,7 +113,7 @@ pub trait Backend {
     /// `wait` reports nothing. A plan does not delay the end.
     fn kill(&mut self, task: TaskId, how: Kill);
 
-    /// Makes a task that has ended well ready to be started again: its next placement starts it from its beginning, and
+    /// Makes a task that has ended ready to be started again: its next placement starts it from its beginning, and
     /// its usage counts from zero again. Returns whether it can; a backend that can't start a task twice returns
     /// `false`.
     fn restart(&mut self, task: TaskId) -> bool;

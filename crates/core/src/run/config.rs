@@ -16,7 +16,13 @@ pub struct RunConfig {
     /// When to give up early.
     pub halt: Halt,
     /// A task that has been placed for longer than this is ended.
-    pub timeout: Option<Nanos>,
+    pub timeout: Option<TimeLimit>,
+    /// Time between the starts of two tasks.
+    #[serde(default)]
+    pub delay: Nanos,
+    /// How often a task that fails is started in all, at least 1. Its result is that of its last attempt.
+    #[serde(default = "one")]
+    pub attempts: u32,
     /// Time from SIGTERM to SIGKILL.
     pub grace: Nanos,
     /// Seed of the run's generator.
@@ -31,6 +37,40 @@ pub struct RunConfig {
     /// [`Capability::Traffic`](crate::Capability::Traffic).
     #[serde(default)]
     pub traffic: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How long a task may be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeLimit {
+    /// So long.
+    Fixed(Nanos),
+    /// So many per cent of the median of the times for which the tasks were placed that ended well; there is no limit
+    /// until [`TimeLimit::LEAST_KNOWN`] have.
+    PercentOfMedian(u32),
+}
+
+impl TimeLimit {
+    /// The number of times that a median is taken of, at least (as in GNU parallel).
+    pub const LEAST_KNOWN: usize = 3;
+
+    /// The limit after tasks that took these times, given in rising order; `None` if there is none yet.
+    pub fn after(self, times: &[Nanos]) -> Option<Nanos> {
+        match self {
+            TimeLimit::Fixed(time) => Some(time),
+            TimeLimit::PercentOfMedian(_) if times.len() < TimeLimit::LEAST_KNOWN => None,
+            TimeLimit::PercentOfMedian(share) => {
+                let (low, high) = (times[(times.len() - 1) / 2].0, times[times.len() / 2].0);
+                let median = low + (high - low) / 2;
+                let limit = u128::from(median) * u128::from(share) / 100;
+                Some(Nanos(u64::try_from(limit).unwrap_or(u64::MAX)))
+            }
+        }
+    }
 }
 
 /// How decisions are carried out.
@@ -65,6 +105,8 @@ impl Default for RunConfig {
             max_pause: Nanos::from_ms(30_000),
             halt: Halt::default(),
             timeout: None,
+            delay: Nanos::ZERO,
+            attempts: 1,
             grace: Nanos::from_ms(5_000),
             seed: 1,
             restart: Restart::Never,
@@ -104,10 +146,14 @@ pub enum HaltOn {
     Failures(u32),
     /// This many jobs have succeeded.
     Successes(u32),
+    /// This many jobs have ended, well or not.
+    Ended(u32),
     /// This share of all jobs has failed, in per cent.
     FailedPercent(u32),
     /// This share of all jobs has succeeded, in per cent.
     SucceededPercent(u32),
+    /// This share of all jobs has ended, well or not, in per cent.
+    EndedPercent(u32),
 }
 
 impl Default for HaltOn {
@@ -123,6 +169,8 @@ impl Halt {
         let reached = match self.on {
             HaltOn::Failures(n) => failed >= n,
             HaltOn::Successes(n) => succeeded >= n,
+            HaltOn::Ended(n) => failed + succeeded >= n,
+            HaltOn::EndedPercent(p) => failed + succeeded > 0 && percent(failed + succeeded) >= u64::from(p),
             HaltOn::FailedPercent(p) => failed > 0 && percent(failed) >= u64::from(p),
             HaltOn::SucceededPercent(p) => succeeded > 0 && percent(succeeded) >= u64::from(p),
         };
@@ -133,7 +181,7 @@ impl Halt {
 /// A halt rule that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a halt rule; expected `never`, or `now` or `soon` with `fail=N`, `success=N`, `fail=N%` or `success=N%`, as in `soon,fail=1`"
+    "`{text}` is not a halt rule; expected `never`, or `now` or `soon` with `fail=N`, `success=N`, `done=N` or one of these with `N%`, as in `soon,fail=1`"
 )]
 pub struct HaltParseError {
     /// The text that was given.
@@ -169,6 +217,8 @@ impl FromStr for Halt {
             ("fail", true) => HaltOn::FailedPercent(number),
             ("success", false) => HaltOn::Successes(number),
             ("success", true) => HaltOn::SucceededPercent(number),
+            ("done", false) => HaltOn::Ended(number),
+            ("done", true) => HaltOn::EndedPercent(number),
             _ => return Err(bad()),
         };
         Ok(Halt { when, on })
@@ -178,6 +228,19 @@ impl FromStr for Halt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_by_the_median() {
+        let ms = Nanos::from_ms;
+        let double = |times: &[u64]| {
+            let times: Vec<Nanos> = times.iter().map(|&time| ms(time)).collect();
+            TimeLimit::PercentOfMedian(200).after(&times)
+        };
+        assert_eq!((double(&[]), double(&[1, 2])), (None, None));
+        assert_eq!((double(&[1, 2, 9]), double(&[1, 2, 4, 9])), (Some(ms(4)), Some(ms(6))));
+        assert_eq!(TimeLimit::Fixed(ms(5)).after(&[]), Some(ms(5)));
+        assert_eq!(TimeLimit::PercentOfMedian(u32::MAX).after(&[Nanos(u64::MAX); 3]), Some(Nanos(u64::MAX)));
+    }
 
     #[test]
     fn halt_rules() {
@@ -191,7 +254,10 @@ mod tests {
         check("soon,fail=30%", 2, 0, HaltWhen::Never);
         check("soon,fail=30%", 3, 0, HaltWhen::Soon);
         check("now,success=100%", 0, 10, HaltWhen::Now);
-        for text in ["", "now", "later,fail=1", "now,fail=0", "now,fail=101%", "now,done=1", "now,fail"] {
+        check("now,done=3", 1, 1, HaltWhen::Never);
+        check("now,done=3", 1, 2, HaltWhen::Now);
+        check("soon,done=30%", 1, 2, HaltWhen::Soon);
+        for text in ["", "now", "later,fail=1", "now,fail=0", "now,fail=101%", "now,ended=1", "now,fail"] {
             assert!(text.parse::<Halt>().is_err(), "{text}");
         }
     }

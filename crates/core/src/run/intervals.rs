@@ -152,9 +152,10 @@ impl<B: Backend> Loop<'_, B> {
                         if record.started.is_none() {
                             record.started = Some(now);
                             record.runs += 1;
+                            self.last_start = Some(now);
                             match record.first {
-                                None => self.recorder.started(now, &record.spec),
-                                Some(_) => self.recorder.restarted(now, &record.spec, record.runs),
+                                None if record.runs == 1 => self.recorder.started(now, &record.spec),
+                                _ => self.recorder.restarted(now, &record.spec, record.runs),
                             }
                         } else {
                             record.waited_max = record.waited_max.max(now - task.waiting_since);

@@ -1,7 +1,7 @@
 //! How tasks come and go: admission, what happens to them, their end, and their next run.
 
 use super::backend::{Backend, Event};
-use super::config::{HaltWhen, Restart};
+use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
 use super::recorder::{EndedBy, Warning};
 use super::state::{Drain, Loop};
@@ -22,9 +22,13 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         while let Some(&id) = self.pending.front() {
-            let record = &mut self.records[id.0 as usize];
             let dying = |record: &TaskRecord| record.dying.is_some();
-            if record.spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
+            if self.records[id.0 as usize].spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
+                break;
+            }
+            if self.config.delay > Nanos::ZERO
+                && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now))
+            {
                 break;
             }
             let any_live = !self.snap.tasks.is_empty();
@@ -44,13 +48,24 @@ impl<B: Backend> Loop<'_, B> {
             record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
             let view = TaskView {
                 // A task that is started again arrives again; the first time it may have queued since it arrived.
-                arrived: if record.first.is_some() { now } else { record.spec.arrives },
+                arrived: if record.runs > 0 { now } else { record.spec.arrives },
                 ..TaskView::arriving(&record.spec, now, record.estimator.initial(&record.spec.solo))
             };
             let pos = self.snap.tasks.partition_point(|task| task.id < id);
             self.snap.tasks.insert(pos, view);
             triggers.push(Trigger::Arrived(id));
         }
+    }
+
+    /// When the delay after the last start ends; `None` before the first start, and without a delay.
+    pub(super) fn delay_end(&self) -> Option<Nanos> {
+        self.last_start.filter(|_| self.config.delay > Nanos::ZERO).map(|last| last + self.config.delay)
+    }
+
+    /// Whether a task was admitted and has not been started. With a delay there is at most one: of several, the policy
+    /// could start two at once.
+    fn some_task_is_new(&self) -> bool {
+        self.snap.tasks.iter().any(|task| self.records[task.id.0 as usize].started.is_none())
     }
 
     /// Takes in one event.
@@ -151,6 +166,22 @@ impl<B: Backend> Loop<'_, B> {
         record.told_to_end = was_dying && !record.timed_out;
         let ok = exit.ok() && !record.timed_out;
         let is_first = record.first.is_none();
+        if ok && is_first && matches!(self.config.timeout, Some(TimeLimit::PercentOfMedian(_))) {
+            let ran = record.ran;
+            let pos = self.times.partition_point(|&time| time <= ran);
+            self.times.insert(pos, ran);
+        }
+        let record = &mut self.records[id.0 as usize];
+        // A program that could not be started will not be there the next time either.
+        let has_attempts = record.runs < self.config.attempts && !never_ran;
+        if !ok && is_first && has_attempts && !record.told_to_end && self.drain.is_none() && self.backend.restart(id) {
+            record.exit = Some(exit);
+            let result = record.result();
+            self.recorder.retried(now, &result);
+            self.leave_scheduling(id, was_dying, triggers);
+            self.queue_again(now, id);
+            return;
+        }
         if !is_first {
             // The result of a later run does not count, but the user should know that no other run follows.
             if !ok && !was_dying {
@@ -169,13 +200,7 @@ impl<B: Backend> Loop<'_, B> {
                 record.first = Some(Box::new(result));
             }
         }
-        if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
-            self.snap.tasks.remove(pos);
-            triggers.push(Trigger::Ended(id));
-        } else if was_dying {
-            // It took no part in scheduling any more, but its CPUs are free only now.
-            triggers.push(Trigger::Ended(id));
-        }
+        self.leave_scheduling(id, was_dying, triggers);
         if self.config.restart == Restart::UntilLast && self.drain.is_none() {
             self.restart(now, id, ok);
         }
@@ -211,9 +236,24 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.warn(now, &Warning::NotRestarted(id, None));
             return;
         }
+        self.queue_again(now, id);
+    }
+
+    /// Takes a task that has ended out of scheduling.
+    fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
+        if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
+            self.snap.tasks.remove(pos);
+            triggers.push(Trigger::Ended(id));
+        } else if was_dying {
+            // It took no part in scheduling any more, but its CPUs are free only now.
+            triggers.push(Trigger::Ended(id));
+        }
+    }
+
+    /// Lets a task begin anew, behind the tasks that have arrived and before those that have not.
+    fn queue_again(&mut self, now: Nanos, id: TaskId) {
         let Loop { records, pending, config, .. } = self;
         records[id.0 as usize].begin_anew(config.quantum);
-        // Behind the tasks that have arrived, and before those that have not.
         let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
         pending.insert(pos, id);
     }

@@ -67,6 +67,8 @@ pub fn run<B: Backend>(
         overhead: Overhead::default(),
         policy_faults: 0,
         room_retry: None,
+        last_start: None,
+        times: Vec::new(),
         energy_j: None,
         displaced: Vec::new(),
         planning: by_plans.then(Planning::default),
@@ -237,7 +239,11 @@ impl<B: Backend> Loop<'_, B> {
             if arrives > self.snap.now {
                 at(arrives);
             }
+            if let Some(end) = self.delay_end().filter(|&end| end > self.snap.now) {
+                at(end);
+            }
         }
+        let time_limit = self.time_limit();
         if let Some(retry) = self.room_retry {
             at(retry);
         }
@@ -248,8 +254,8 @@ impl<B: Backend> Loop<'_, B> {
                     if let Some(end) = running.lease_end {
                         at(end);
                     }
-                    if let (Some(timeout), Some(interval)) = (self.config.timeout, &record.interval) {
-                        at(interval.since + (timeout - record.ran));
+                    if let (Some(limit), Some(interval)) = (time_limit, &record.interval) {
+                        at(interval.since + (limit - record.ran));
                     }
                 }
                 None if record.started.is_some() && !record.told_overdue && !task.asleep => {

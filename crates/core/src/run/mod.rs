@@ -14,7 +14,7 @@ mod state;
 mod task_record;
 
 pub use backend::{Backend, Event, Kill};
-pub use config::{Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig};
+pub use config::{Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig, TimeLimit};
 pub use error::RunError;
 pub use histogram::Histogram;
 pub use main_loop::run;

@@ -64,6 +64,9 @@ pub trait Recorder {
     /// A task that had ended was started again; `run` counts from 1, so it is at least 2. The end of such a run is not
     /// reported.
     fn restarted(&mut self, _now: Nanos, _task: &TaskSpec, _run: u32) {}
+    /// A task failed and will be started again, since it has attempts left; `result` tells of the attempt that failed,
+    /// and `result.runs` counts it. The next start is reported by `restarted`.
+    fn retried(&mut self, _now: Nanos, _result: &TaskResult) {}
     /// A decision was made and checked, and is about to be applied.
     fn decided(&mut self, _record: DecisionRecord<'_>) {}
     /// A task ended, for the first time.
@@ -113,7 +116,8 @@ pub struct TaskResult {
     pub progress: Reading<f64>,
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
-    /// How many times it was started: more than once only under [`UntilLast`](super::Restart::UntilLast).
+    /// How many times it was started: more than once only under [`UntilLast`](super::Restart::UntilLast) and where it
+    /// has several [`attempts`](super::RunConfig::attempts).
     pub runs: u32,
 }
 

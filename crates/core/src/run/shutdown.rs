@@ -20,14 +20,19 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
+    /// The time for which a task may be placed, as far as that is known.
+    pub(super) fn time_limit(&self) -> Option<Nanos> {
+        self.config.timeout.and_then(|limit| limit.after(&self.times))
+    }
+
     /// Ends tasks that have used up their time limit, and kills tasks that were asked to end and have not.
     pub(super) fn enforce_limits(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
-        if let Some(timeout) = self.config.timeout {
+        if let Some(limit) = self.time_limit() {
             let over = |task: &&TaskView| {
                 let record = &self.records[task.id.0 as usize];
                 // A job that may fill in is not placed: what it ran is counted when its interval ends.
                 let placed = record.interval.as_ref().filter(|_| task.running.is_some());
-                record.ran + placed.map_or(Nanos::ZERO, |interval| now - interval.since) >= timeout
+                record.ran + placed.map_or(Nanos::ZERO, |interval| now - interval.since) >= limit
             };
             let over: Vec<TaskId> = self.snap.tasks.iter().filter(over).map(|task| task.id).collect();
             for id in over {

@@ -35,6 +35,10 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) overhead: Overhead,
     pub(super) policy_faults: u64,
     pub(super) room_retry: Option<Nanos>,
+    /// When a task was started last.
+    pub(super) last_start: Option<Nanos>,
+    /// The times for which the tasks that ended well were placed, in rising order, if the time limit goes by them.
+    pub(super) times: Vec<Nanos>,
     /// Energy up to the moment when every task had ended once; `None` until then, and where tasks are not started
     /// again.
     pub(super) energy_j: Option<Reading<f64>>,

@@ -2,7 +2,7 @@
 
 use super::table::Column;
 use crate::record::{Job, Record};
-use crate::text::{grouped, plain, seconds, unbroken};
+use crate::text::{grouped, seconds, unbroken, visible};
 use cosched_core::ProgressBasis;
 
 /// More rows than this are too many for a person.
@@ -39,7 +39,7 @@ fn failed(job: &Job) -> bool {
 fn exit_cell(job: &Job) -> String {
     let text = match (job.exit, &job.exit_text) {
         (Some(code), Some(text)) if *text == format!("exit {code}") => code.to_string(),
-        (_, Some(text)) => plain(text),
+        (_, Some(text)) => visible(text),
         (_, None) => job.absent.why("exit").unwrap_or(NONE).to_owned(),
     };
     if job.timed_out { format!("{text}, timed out") } else { text }
@@ -57,7 +57,7 @@ fn one_by_one(record: &Record) -> Jobs {
     let jobs = &record.jobs;
     let cells = |show: &dyn Fn(&Job) -> String| jobs.iter().map(show).collect::<Vec<_>>();
     let mut columns = vec![
-        column("JOB", false, 0, cells(&|job| plain(&job.name))),
+        column("JOB", false, 0, cells(&|job| visible(&job.name))),
         column("EXIT", false, 0, cells(&exit_cell)),
         column("TIME", true, 0, cells(&|job| or_none(time(job), seconds))),
         column("CPU", true, 3, cells(&|job| or_none(job.cpu_s, seconds))),
@@ -132,7 +132,7 @@ fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
     let mut index = std::collections::BTreeMap::new();
     for job in jobs {
         let ix = *index.entry(base(&job.name)).or_insert_with(|| {
-            groups.push(Group { name: plain(base(&job.name)), jobs: Vec::new() });
+            groups.push(Group { name: visible(base(&job.name)), jobs: Vec::new() });
             groups.len() - 1
         });
         groups[ix].jobs.push(job);
@@ -157,7 +157,7 @@ fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
     }
     for group in &mut groups {
         if let [only] = group.jobs[..] {
-            group.name = plain(&only.name);
+            group.name = visible(&only.name);
         }
     }
     groups
@@ -197,7 +197,7 @@ pub(super) fn failures(record: &Record) -> Option<String> {
         return None;
     }
     let named: Vec<String> =
-        all.iter().take(MOST).map(|job| unbroken(&format!("{} ({})", plain(&job.name), exit_text(job)))).collect();
+        all.iter().take(MOST).map(|job| unbroken(&format!("{} ({})", visible(&job.name), exit_text(job)))).collect();
     let more = match all.len().saturating_sub(MOST) {
         0 => String::new(),
         n => format!(" and {} more", grouped(n as u64)),
@@ -206,7 +206,7 @@ pub(super) fn failures(record: &Record) -> Option<String> {
 }
 
 fn exit_text(job: &Job) -> String {
-    plain(job.exit_text.as_deref().unwrap_or("ended"))
+    visible(job.exit_text.as_deref().unwrap_or("ended"))
 }
 
 #[cfg(test)]

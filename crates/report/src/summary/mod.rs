@@ -5,7 +5,7 @@ mod table;
 
 use crate::info::{BackendKind, EnergySource};
 use crate::record::Record;
-use crate::text::{count, grouped, plain, seconds, unbroken, wrap};
+use crate::text::{count, grouped, seconds, unbroken, visible, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_core::signal_name;
 use std::collections::BTreeMap;
@@ -17,11 +17,13 @@ pub struct SummaryOptions {
     pub width: usize,
     /// Whether to use terminal colours.
     pub colour: bool,
+    /// Jobs that failed were started again (`--retries`).
+    pub retried: bool,
 }
 
 impl Default for SummaryOptions {
     fn default() -> SummaryOptions {
-        SummaryOptions { width: 80, colour: false }
+        SummaryOptions { width: 80, colour: false, retried: false }
     }
 }
 
@@ -91,7 +93,7 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
 
 fn heading(record: &Record, page: &mut Page) {
     if record.backend == BackendKind::Sim {
-        let machine = plain(&record.machine);
+        let machine = visible(&record.machine);
         page.paragraph(
             &format!("SIMULATED on {machine}: every figure below is of the simulated machine"),
             Style::Title,
@@ -124,12 +126,12 @@ fn heading(record: &Record, page: &mut Page) {
     let again: Vec<u64> = record.jobs.iter().map(|job| u64::from(job.runs)).filter(|&runs| runs > 1).collect();
     if !again.is_empty() {
         let (jobs, runs) = (count(again.len() as u64, "job"), grouped(again.iter().sum()));
-        page.paragraph(
-            &format!(
-                "{jobs} ran {runs} times, started again until the last had ended once; below is the first run of each"
-            ),
-            Style::Plain,
-        );
+        let why = if page.options.retried {
+            "since they failed; below is the last attempt of each"
+        } else {
+            "started again until the last had ended once; below is the first run of each"
+        };
+        page.paragraph(&format!("{jobs} ran {runs} times, {why}"), Style::Plain);
     }
 }
 
@@ -206,15 +208,15 @@ fn setting(record: &Record, page: &mut Page) {
     page.paragraph(
         &format!(
             "policy {}, quantum {quantum}, seed {}, on {} ({simulated}{cpus}, {cores})",
-            plain(&record.policy),
+            visible(&record.policy),
             record.seed,
-            plain(&record.machine)
+            visible(&record.machine)
         ),
         Style::Plain,
     );
     let with: Vec<String> = [("counters", &record.counters), ("freezing", &record.freezing)]
         .iter()
-        .filter_map(|(name, what)| what.as_ref().map(|what| format!("{name}: {}", plain(what))))
+        .filter_map(|(name, what)| what.as_ref().map(|what| format!("{name}: {}", visible(what))))
         .collect();
     if !with.is_empty() {
         page.paragraph(&with.join("; "), Style::Plain);
@@ -256,7 +258,7 @@ fn setting(record: &Record, page: &mut Page) {
         page.paragraph(&format!("the policy made {faults} that could not be carried out"), Style::Bad);
     }
     for warning in &record.warnings {
-        page.paragraph(&format!("warning: {}", plain(&warning.text)), Style::Bad);
+        page.paragraph(&format!("warning: {}", visible(&warning.text)), Style::Bad);
     }
 }
 
@@ -279,7 +281,7 @@ mod tests {
     }
 
     fn plain_summary(record: &Record, width: usize) -> String {
-        summary(record, &SummaryOptions { width, colour: false })
+        summary(record, &SummaryOptions { width, ..SummaryOptions::default() })
     }
 
     /// A record with `jobs` jobs, `copies` of each kind.
@@ -380,7 +382,7 @@ mod tests {
     #[test]
     fn colour_only_when_asked_for() {
         assert!(!plain_summary(&host(), 80).contains('\u{1b}'));
-        let coloured = summary(&host(), &SummaryOptions { width: 80, colour: true });
+        let coloured = summary(&host(), &SummaryOptions { colour: true, ..SummaryOptions::default() });
         assert!(coloured.contains("\u{1b}[31mcheck"));
         let stripped = coloured.replace("\u{1b}[31m", "").replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
         assert_eq!(stripped, plain_summary(&host(), 80));
@@ -392,6 +394,15 @@ mod tests {
         record.jobs[0].name = "\u{1b}]0;title\u{7}".to_owned();
         record.policy = "\u{1b}[2J".to_owned();
         assert!(!plain_summary(&record, 80).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn attempts_are_told_from_runs_that_keep_the_load() {
+        let mut record = host();
+        record.jobs[0].runs = 3;
+        let options = |retried| SummaryOptions { width: 200, retried, ..SummaryOptions::default() };
+        assert!(summary(&record, &options(true)).contains("1 job ran 3 times, since they failed; below is the last"));
+        assert!(summary(&record, &options(false)).contains("1 job ran 3 times, started again until the last"));
     }
 
     #[test]

@@ -17,11 +17,15 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
         return Ok(());
     }
     // With --output the jobs' output goes to standard output, so the summary goes to standard error.
-    let to_stderr = args.output.output.is_some();
+    let to_stderr = args.output.show().is_some();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_terminal = if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
     let width = if to_stderr { width_of(std::io::stderr()) } else { width_of(std::io::stdout()) };
-    let options = SummaryOptions { width: if is_terminal { width } else { 100 }, colour: is_terminal && !no_colour };
+    let options = SummaryOptions {
+        width: if is_terminal { width } else { 100 },
+        colour: is_terminal && !no_colour,
+        retried: args.limits.retries > 1,
+    };
     let text = summary(record, &options);
     if to_stderr {
         std::io::stderr().write_all(text.as_bytes())?;

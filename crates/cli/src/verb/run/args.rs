@@ -1,11 +1,14 @@
 //! The command line of `cosched run`.
 
+use super::limits::{JobLimit, LoadLimit, duration, time_limit};
 use crate::exit;
 use crate::input::spec::MachineNames;
+use crate::input::{Reading, Separator};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use cosched_core::{Actuation, CpuSet, Halt, Nanos};
+use cosched_core::{Actuation, CpuSet, Halt, Nanos, TimeLimit};
 use cosched_linux::emulate::SmallCores;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Run a batch of jobs under a policy
@@ -17,6 +20,7 @@ use std::path::PathBuf;
 ///   cosched run -f commands.txt --policy bandwidth
 ///   cosched run -- make -C project test
 ///   cosched run gzip -k {} ::: *.txt
+///   ls | cosched run gzip -k {}
 ///   cosched run mix.toml --on xeon-e5645
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, after_help = exit::TABLE)]
@@ -24,13 +28,16 @@ pub(crate) struct RunArgs {
     /// Mix file (TOML); see docs/mix-file.md
     pub(crate) mix: Option<PathBuf>,
 
-    /// A command and its arguments; with `::: A B C` one job for each value
+    /// A command and its arguments; with `::: A B C`, or values on standard input, one job for each value
     #[arg(last = true, value_name = "CMD")]
-    pub(crate) command: Vec<String>,
+    pub(crate) command: Vec<OsString>,
 
     /// Take a command for the shell from each line of FILE; `-` is standard input
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) values: ValueArgs,
 
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
@@ -53,6 +60,45 @@ pub(crate) struct RunArgs {
     /// Start nothing; print what would be done, and why
     #[arg(long, visible_alias = "explain")]
     pub(crate) dry_run: bool,
+}
+
+/// Where the values of a command come from.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Values")]
+pub(crate) struct ValueArgs {
+    /// Take values from FILE, one a line; `-` is standard input; can be given several times
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) arg_file: Vec<PathBuf>,
+
+    /// Values in files and on standard input end with a zero byte, as `find -print0` writes them
+    #[arg(short = '0', long)]
+    pub(crate) null: bool,
+
+    /// Divide each value into columns {1}, {2} and so on, at this text; '\\s+' stands for blanks
+    #[arg(short = 'C', long, value_name = "SEP", allow_hyphen_values = true)]
+    pub(crate) colsep: Option<Separator>,
+
+    /// Put N values into each job
+    #[arg(short = 'n', long, short_alias = 'N', alias = "max-replace-args", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_args: Option<u32>,
+
+    /// Leave out empty values; having no value at all is no error
+    #[arg(short = 'r', long)]
+    pub(crate) no_run_if_empty: bool,
+}
+
+impl ValueArgs {
+    /// The same for the reader of values.
+    pub(crate) fn reading(&self) -> Reading {
+        Reading {
+            files: self.arg_file.clone(),
+            zero: self.null,
+            columns: self.colsep.clone(),
+            per_job: self.max_args.map(|n| n as usize),
+            skip_empty: self.no_run_if_empty,
+        }
+    }
 }
 
 /// The policy, its parameters and the machine.
@@ -110,17 +156,32 @@ pub(crate) struct PolicyArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Jobs that are live at once; the rest wait in a queue [default: number of CPUs for fifo, else four times that]
-    #[arg(short, long, value_name = "N", env = "COSCHED_JOBS", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) jobs: Option<u32>,
+    /// Jobs that are live at once: a number, 0 for all, +N or -N for more or fewer than CPUs, or N% of the CPUs; the rest
+    /// wait in a queue [default: number of CPUs for fifo, else four times that]
+    #[arg(short, long, value_name = "N", env = "COSCHED_JOBS", allow_hyphen_values = true)]
+    #[arg(short_alias = 'P', alias = "max-procs")]
+    pub(crate) jobs: Option<JobLimit>,
 
     /// Start no further job while less memory than this is available, as in 2G
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP")]
     pub(crate) mem_keep: Option<u64>,
 
-    /// End a job that has run for longer than this (time in which it was paused does not count), as in 90s or 2h
+    /// Start no further job while the load average is above this: a number, or N% of the CPUs
+    #[arg(long, value_name = "N")]
+    pub(crate) load: Option<LoadLimit>,
+
+    /// Time between the starts of two jobs
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Nanos>,
+    pub(crate) delay: Option<Nanos>,
+
+    /// End a job that has run for longer than this (time in which it was paused does not count), as in 90s or 2h, or
+    /// 200% for twice the median of the jobs that have ended
+    #[arg(long, value_name = "DURATION", value_parser = time_limit)]
+    pub(crate) timeout: Option<TimeLimit>,
+
+    /// Start a job that fails again, up to N times in all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1)]
+    pub(crate) retries: u32,
 
     /// Time from SIGTERM to SIGKILL
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
@@ -130,7 +191,8 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s", env = "COSCHED_MAX_PAUSE")]
     pub(crate) max_pause: Nanos,
 
-    /// When to give up early: never, or `now` or `soon` with fail=N, success=N, fail=N% or success=N%, as in now,fail=1
+    /// When to give up early: never, or `now` or `soon` with fail=N, success=N, done=N or one of these with N%, as in
+    /// now,fail=1
     #[arg(long, value_name = "RULE", default_value = "never")]
     pub(crate) halt: Halt,
 }
@@ -140,7 +202,7 @@ pub(crate) struct LimitArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Folder for the jobs' output and the run's record [default: cosched-logs/TIME-PID]
-    #[arg(long, value_name = "DIR", env = "COSCHED_LOGS")]
+    #[arg(long, value_name = "DIR", env = "COSCHED_LOGS", visible_alias = "results")]
     pub(crate) logs: Option<PathBuf>,
 
     /// Use the log folder even if others may write to it, who could then change what is written
@@ -150,6 +212,14 @@ pub(crate) struct OutputArgs {
     /// Show the jobs' output: each job's output when it ends, or its lines as they come, with or without its name
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) output: Option<Show>,
+
+    /// Show each line of output with the job's value before it
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) tag: bool,
+
+    /// Show the jobs' output in the order of the jobs, each job's in one piece
+    #[arg(short, long)]
+    pub(crate) keep_order: bool,
 
     /// Cut what a job writes to a file beyond this size, as in 100M; it is not shown either, and how much it was is said
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_LOG_LIMIT")]
@@ -251,6 +321,17 @@ pub(crate) enum Format {
     Json,
 }
 
+impl OutputArgs {
+    /// How the jobs' output is shown; `None` if it is not.
+    pub(crate) fn show(&self) -> Option<Show> {
+        match self.output {
+            None if self.tag => Some(Show::Tag),
+            None if self.keep_order => Some(Show::Group),
+            how => how,
+        }
+    }
+}
+
 impl RunArgs {
     /// Whether the machine is simulated.
     pub(crate) fn is_simulated(&self) -> bool {
@@ -281,31 +362,5 @@ pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
         _ => Err("expected NAME=VALUE, as in quantum_s=0.1".to_owned()),
-    }
-}
-
-/// Reads a duration: `90s`, `5m`, `1h 30m`, or plain seconds.
-fn duration(text: &str) -> Result<Nanos, String> {
-    let expected = "expected a duration above zero, as in 90s, 5m or 1.5";
-    if let Ok(seconds) = text.parse::<f64>() {
-        return if seconds > 0.0 && seconds < 1e9 { Ok(Nanos::from_s(seconds)) } else { Err(expected.to_owned()) };
-    }
-    let parsed = humantime::parse_duration(text).map_err(|_| expected.to_owned())?;
-    let ns = u64::try_from(parsed.as_nanos()).ok().filter(|&ns| ns > 0);
-    ns.map(Nanos).ok_or_else(|| expected.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations() {
-        assert_eq!(duration("90s"), Ok(Nanos::from_ms(90_000)));
-        assert_eq!(duration("1.5"), Ok(Nanos::from_ms(1_500)));
-        assert_eq!(duration("1h 1s"), Ok(Nanos::from_ms(3_601_000)));
-        for text in ["", "0", "-1", "0s", "x", "nan"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
     }
 }

@@ -57,8 +57,8 @@ impl<P: Platform> Batch<'_, P> {
         // A simulation has no jobs that would suffer from a terminal that stands still.
         if !view.is_simulated() {
             screen.use_console(&Showing {
-                output: args.output.output,
-                keep_order: false,
+                output: args.output.show(),
+                keep_order: args.output.keep_order,
                 to_stderr: args.output.format == Format::Json,
                 log_limit: args.output.log_limit,
             });
@@ -94,16 +94,25 @@ impl<P: Platform> Batch<'_, P> {
         if let Some(joblog) = files.joblog {
             recorder = recorder.with_joblog(JobLogWriter::new(Box::new(joblog.into_inner()), false));
         }
+        let infos = info.jobs.clone();
         let began = Instant::now();
         let mark = if view.is_simulated() { "[simulated] " } else { "" };
         let mut recorder = recorder.with_listener(|notice| match notice {
             Notice::Started { task, .. } => {
                 if let Some((out, err)) = &job_files[task.id.0 as usize] {
-                    screen.started(task.id.0, &task.name, [out, err]);
+                    let tag = infos.get(task.id.0 as usize).and_then(|info| info.tag.as_ref());
+                    let tag = tag.filter(|_| args.output.tag).unwrap_or(&task.name);
+                    screen.started(task.id.0, tag, [out, err]);
                 }
                 if args.output.verbose {
-                    screen.say(&format!("{mark}started {}", task.name));
+                    let what = infos.get(task.id.0 as usize).map_or_else(|| task.name.clone(), JobInfo::what);
+                    screen.say(&format!("{mark}started {what}"));
                 }
+            }
+            Notice::Retried { result, info } => {
+                let what = info.map_or_else(|| result.spec.name.clone(), JobInfo::what);
+                let exit = result.exit.as_ref().map(ToString::to_string).unwrap_or_default();
+                screen.say(&format!("{mark}{what}: {exit} in attempt {}; it is started again", result.runs));
             }
             Notice::Ended { result, info, progress } => {
                 let failed = result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);

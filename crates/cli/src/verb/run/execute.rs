@@ -11,7 +11,7 @@ use super::screen::Screen;
 use super::solo;
 use crate::exit::Exit;
 use cosched_core::{Counter, RunResult, TaskResult};
-use cosched_report::{RunWarning, record};
+use cosched_report::{RunWarning, record, visible};
 
 /// Runs a plan to its end, reports, and returns the exit code.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
@@ -52,7 +52,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {
         // The user asked for this file, and it is incomplete: --quiet does not hide that.
-        lost.iter().for_each(|warning| eprintln!("cosched: {}", warning.text()));
+        lost.iter().for_each(|warning| eprintln!("cosched: {}", visible(&warning.text())));
     }
     Ok(if exit == Exit::Success && !lost.is_empty() { Exit::Failure } else { exit })
 }

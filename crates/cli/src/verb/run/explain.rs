@@ -3,9 +3,9 @@
 use super::args::{Format, RunArgs};
 use super::plan::Plan;
 use super::platform::{Platform, View};
-use crate::input::Command;
+use crate::input::{Command, told};
 use cosched_core::{Actuation, Change, Nanos, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger};
-use cosched_report::{shortfall_text, wait_text};
+use cosched_report::{shortfall_text, visible, visible_lines, wait_text};
 use std::io::Write as _;
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
@@ -26,7 +26,14 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
 /// Prints the plan and the first decision of the policy.
 pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>) -> anyhow::Result<()> {
     let view = platform.view();
-    let mut out = std::io::stdout().lock();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    if args.output.quiet && args.output.format == Format::Text {
+        // The commands alone, to be read by a shell. They show control characters in a form that it reads back.
+        for (_, job) in &plan.jobs {
+            writeln!(out, "{}", visible_lines(&platform.shown(job)))?;
+        }
+        return Ok(out.flush()?);
+    }
     let mut policy = (plan.choice.entry.build)(&plan.choice.params);
     let snapshot = first_snapshot(view, plan);
     let decision = policy.decide(&snapshot, &mut cosched_core::Rng::new(args.policy.seed));
@@ -60,11 +67,11 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             "first_decision": decision,
         });
         writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
-        return Ok(());
+        return Ok(out.flush()?);
     }
     let machine = &view.machine;
     if view.is_simulated() {
-        writeln!(out, "SIMULATED on {}: no command would be started", machine.name)?;
+        writeln!(out, "SIMULATED on {}: no command would be started", visible(&machine.name))?;
     }
     writeln!(out, "policy    {} - {}", plan.choice.entry.name, plan.choice.entry.gist)?;
     for (name, value) in plan.choice.params.iter() {
@@ -74,17 +81,17 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     for shortfall in &plan.choice.shortfalls {
         writeln!(out, "without   {}", shortfall_text(shortfall))?;
     }
-    writeln!(out, "machine   {}, CPUs {}", machine.name, machine.all_cpus())?;
+    writeln!(out, "machine   {}, CPUs {}", visible(&machine.name), machine.all_cpus())?;
     writeln!(out, "freezing  {}", view.freezing)?;
     if plan.config.actuation == Actuation::Plans {
         writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
     }
-    writeln!(out, "logs      {}", plan.logs.display())?;
+    writeln!(out, "logs      {}", told(plan.logs.as_os_str()))?;
     let skipped = if plan.skipped > 0 { format!(", {} done before", plan.skipped) } else { String::new() };
     writeln!(out, "jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs)?;
     let name = |id: TaskId| plan.specs[id.0 as usize].name.as_str();
     for (_, job) in &plan.jobs {
-        writeln!(out, "          {:<20} {}", job.name, platform.shown(job))?;
+        writeln!(out, "          {:<20} {}", job.name, visible(&platform.shown(job)))?;
     }
     writeln!(out, "first")?;
     for change in &decision.changes {
@@ -96,5 +103,5 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "          {:<20} waits: {}", name(wait.task), wait_text(&wait.reason))?;
     }
     writeln!(out, "nothing was started")?;
-    Ok(())
+    Ok(out.flush()?)
 }

@@ -3,8 +3,9 @@
 use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
+use super::throttle::Throttled;
 use crate::exit::{incapable, no_program, usage};
-use crate::input::{COMMAND_LINE, Command, Job};
+use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capability, Counter, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
@@ -14,7 +15,7 @@ use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program};
 use cosched_report::{BackendKind, EnergySource, RunWarning};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -104,7 +105,7 @@ fn emulated(
 
 impl Platform for HostPlatform {
     type Job = HostJob;
-    type Backend = Host;
+    type Backend = Throttled<Host>;
 
     const SOLO_BY_DEFAULT: bool = false;
 
@@ -143,9 +144,10 @@ impl Platform for HostPlatform {
         job.input.command.as_ref().map_or_else(String::new, Command::line)
     }
 
-    fn backend(&self, args: &RunArgs, jobs: Vec<HostJob>, screen: &Screen) -> anyhow::Result<Host> {
+    fn backend(&self, args: &RunArgs, jobs: Vec<HostJob>, screen: &Screen) -> anyhow::Result<Throttled<Host>> {
         let tell = screen.clone();
-        Ok(Host::new(HostConfig {
+        let most = args.limits.load.map(|load| load.on(self.view.machine.cpus.len()));
+        let host = Host::new(HostConfig {
             root: Root::default(),
             machine: (*self.view.machine).clone(),
             jobs,
@@ -155,7 +157,8 @@ impl Platform for HostPlatform {
             max_pause: args.limits.max_pause,
             small: self.small.clone(),
             notice: Box::new(move |notice| tell.warn(warning(notice))),
-        })?)
+        })?;
+        Ok(Throttled::new(host, most))
     }
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
@@ -187,34 +190,35 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
     env.extend(input.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
     let cwd = input.cwd.as_deref().map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
     if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
-        return Err(usage(format!("{place}: job `{}`: cwd {} is not a folder", job.name, cwd.display())));
+        return Err(usage(format!("{place}: job `{}`: cwd {} is not a folder", job.name, told(cwd.as_os_str()))));
     }
     let stdin = input.stdin.as_deref().map(|file| match &cwd {
         Some(cwd) => cwd.join(file),
         None => std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
     });
     let is_pipe = match &stdin {
-        Some(file) => is_pipe(file)
-            .map_err(|error| usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, file.display())))?,
+        Some(file) => is_pipe(file).map_err(|error| {
+            usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, told(file.as_os_str())))
+        })?,
         None => false,
     };
     let (path, args) = match command {
-        Command::Shell(line) => (PathBuf::from("/bin/sh"), ["sh", "-c", line].map(OsString::from).to_vec()),
+        Command::Shell(line) => (PathBuf::from("/bin/sh"), line.words()),
         Command::Argv(words) => {
             let search = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-            let found = match words[0].as_str() {
-                "cosched" => std::env::current_exe().ok(),
-                name => find_program(OsStr::new(name), cwd.as_deref(), search),
+            let found = match words[0].as_os_str() {
+                name if name == "cosched" => std::env::current_exe().ok(),
+                name => find_program(name, cwd.as_deref(), search),
             };
             let Some(found) = found else {
                 let is_all = place == COMMAND_LINE;
-                let name = &words[0];
-                let file = cwd.as_deref().unwrap_or(Path::new("")).join(name);
-                if name.contains('/') && file.is_file() {
+                let name = told(&words[0]);
+                let is_path = words[0].as_encoded_bytes().contains(&b'/');
+                if is_path && cwd.as_deref().unwrap_or(Path::new("")).join(&words[0]).is_file() {
                     let why = format!("{place}: job `{}`: {name} is not executable (chmod +x {name})", job.name);
                     return Err(no_program(126, is_all, why));
                 }
-                let within = if name.contains('/') { "" } else { " in PATH" };
+                let within = if is_path { "" } else { " in PATH" };
                 let why = format!(
                     "{place}: job `{}`: there is no program `{name}`{within}; check the name, or give its path, as in \
                      command = [\"./tool\"]",
@@ -222,7 +226,7 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
                 );
                 return Err(no_program(127, is_all, why));
             };
-            (found, words.iter().map(OsString::from).collect())
+            (found, words.clone())
         }
     };
     // Opening a named pipe waits for its writer. The job may wait for that, the run must not.

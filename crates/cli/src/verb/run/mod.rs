@@ -6,7 +6,8 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`args`]: the command line; [`terminal`], [`console`] and [`screen`]: what is shown, the jobs' output too;
+//! - [`limits`]: limits in GNU parallel's forms; [`args`]: the command line; [`terminal`], [`console`] and [`screen`]: what
+//!   is shown, the jobs' output too; [`throttle`]: no further starts while the machine is busy;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
@@ -23,6 +24,7 @@ mod files;
 mod folder;
 mod host;
 mod interruptible;
+mod limits;
 mod plan;
 mod platform;
 mod policy;
@@ -30,13 +32,14 @@ mod screen;
 mod simulated;
 mod solo;
 mod terminal;
+mod throttle;
 
 pub(crate) use args::{Format, RunArgs, name_value};
 pub(crate) use console::{ConsoleArgs, main as console};
 
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};
-use args::{ActuationArg, Requirement};
+use args::{ActuationArg, Requirement, Show};
 use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::read_joblog;
@@ -46,7 +49,14 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     if args.is_simulated() {
         simulated::check_options(&args)?;
     }
+    check_options(&args)?;
     let (jobs, restart) = collect(&args)?;
+    if jobs.is_empty() {
+        if !args.output.quiet {
+            eprintln!("cosched: there is no value, so there is nothing to run");
+        }
+        return Ok(Exit::Success.into());
+    }
     if args.is_simulated() {
         let platform = simulated::SimPlatform::open(&args, &jobs)?;
         return go(&args, &platform, jobs, restart);
@@ -87,23 +97,45 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
     }
     let mut restart = Restart::Never;
     let inputs = if let Some(mix) = &args.mix {
-        let text = input::read_text(mix).map_err(|error| {
+        let text = input::read_mix(mix).map_err(|error| {
             usage(format!("{error}; give a mix file that is there, as in `cosched run examples/quickstart.toml`"))
         })?;
-        let mix = input::mix::parse(&text, &mix.display().to_string())?;
+        let mix = input::mix::parse(&text, &input::told(mix.as_os_str()))?;
         restart = mix.restart;
         mix.jobs
     } else if let Some(list) = &args.list {
-        let text = input::read_text(list).map_err(|error| {
+        let bytes = input::read_bytes(list).map_err(|error| {
             usage(format!("{error}; give a file with a command on each line, as in `cosched run -f commands.txt`"))
         })?;
-        input::list::parse(&text, &list.display().to_string())
+        input::list::parse(&bytes, &input::told(list.as_os_str()))?
     } else if args.command.is_empty() {
         Vec::new()
     } else {
-        input::template::parse(&args.command)?
+        let inputs = input::template::parse(&args.command, &args.values.reading())?;
+        if inputs.is_empty() {
+            return Ok((Vec::new(), restart));
+        }
+        inputs
     };
     Ok((input::expand(inputs)?, restart))
+}
+
+/// Refuses options that contradict each other, or that nothing would heed.
+fn check_options(args: &RunArgs) -> anyhow::Result<()> {
+    let has_command = !args.command.is_empty();
+    let is_list = args.mix.is_some() || args.list.is_some();
+    if args.values.reading().wants_values() && !has_command {
+        let what = if is_list { "a list of jobs takes no values" } else { "there is no command for the values" };
+        return Err(usage(format!(
+            "-a, -0, --colsep, -n and -r are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
+        )));
+    }
+    if args.output.keep_order && !args.output.tag && args.output.show() != Some(Show::Group) {
+        return Err(usage(
+            "--keep-order shows each job's output in one piece; use it with --output group, or without --output",
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that the machine can do what `--require` and `--actuation` ask for.

@@ -135,10 +135,12 @@ impl<P: Platform> Plan<P> {
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
         let config = RunConfig {
             quantum: Nanos::from_s(choice.params.number("quantum_s")),
-            jobs: args.limits.jobs.map_or(default_jobs, |n| n as usize),
+            jobs: args.limits.jobs.map_or(default_jobs, |limit| limit.on(cpus)),
             max_pause: args.limits.max_pause,
             halt: args.limits.halt,
             timeout: args.limits.timeout,
+            delay: args.limits.delay.unwrap_or_default(),
+            attempts: args.limits.retries,
             grace: args.limits.grace,
             seed: args.policy.seed,
             actuation: args.policy.actuation.into(),
@@ -158,6 +160,7 @@ impl<P: Platform> Plan<P> {
                 seq: *seq,
                 program: job.input.program.clone(),
                 command: job.input.command.as_ref().map(Command::line),
+                tag: Some(job.tag()),
                 log: files.as_ref().map(|(out, _)| text(out)),
                 log_stderr: files.as_ref().map(|(_, err)| text(err)),
                 ..JobInfo::of(spec)

@@ -102,6 +102,7 @@ impl Screen {
             return;
         }
         inner.last = None;
+        let line = &cosched_report::visible_lines(line);
         match &mut inner.to {
             To::Terminal(terminal) => terminal.say(line),
             To::Console(console) => console.say(line),

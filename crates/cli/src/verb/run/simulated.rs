@@ -80,7 +80,10 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--emulate-small", policy.emulate_small.is_some(), "there are machines with small cores"),
         ("--event", !policy.events.is_empty(), "the machine's file says what can be counted"),
         ("--mem-keep", args.limits.mem_keep.is_some(), "no memory is taken"),
+        ("--load", args.limits.load.is_some(), "the load of the simulated machine is the jobs' own"),
         ("--output", args.output.output.is_some(), "simulated jobs write nothing"),
+        ("--tag", args.output.tag, "simulated jobs write nothing"),
+        ("--keep-order", args.output.keep_order, "simulated jobs write nothing"),
         ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];

@@ -74,7 +74,7 @@ impl Output {
 
     /// Whether there are jobs whose lines are shown as they come.
     pub(super) fn is_following(&self) -> bool {
-        self.how != Show::Group && !self.jobs.is_empty()
+        !self.shows_whole_jobs() && !self.jobs.is_empty()
     }
 
     /// Shows what jobs have written since the last call. Lines that are not complete yet are left for later.
@@ -82,7 +82,7 @@ impl Output {
     /// # Errors
     /// The target takes nothing more.
     pub(super) fn follow(&mut self, to: &mut Target<'_>) -> io::Result<()> {
-        if self.how == Show::Group {
+        if self.shows_whole_jobs() {
             return Ok(());
         }
         for job in self.jobs.values_mut() {
@@ -96,7 +96,7 @@ impl Output {
     /// # Errors
     /// The target takes nothing more.
     pub(super) fn ended(&mut self, job: u32, to: &mut Target<'_>) -> io::Result<()> {
-        let has_order = self.keep_order && self.how == Show::Group;
+        let has_order = self.keep_order;
         match self.jobs.get_mut(&job) {
             Some(followed) => followed.ended = true,
             None if has_order => drop(self.never_started.insert(job)),
@@ -123,6 +123,11 @@ impl Output {
     pub(super) fn finish_all(&mut self, to: &mut Target<'_>) -> io::Result<()> {
         let left: Vec<u32> = self.jobs.iter().filter(|(_, job)| job.ended).map(|(number, _)| *number).collect();
         left.into_iter().try_for_each(|job| self.finish(job, to))
+    }
+
+    /// Jobs are shown when they have ended. An order can be kept in no other way.
+    fn shows_whole_jobs(&self) -> bool {
+        self.keep_order || self.how == Show::Group
     }
 
     fn finish(&mut self, job: u32, to: &mut Target<'_>) -> io::Result<()> {
@@ -320,6 +325,21 @@ mod tests {
         shown.write("6.out", b"6\n");
         assert_eq!(shown.shows(|output, to| output.ended(6, to))[0], "");
         assert_eq!(shown.shows(Output::finish_all)[0], "6\n");
+    }
+
+    #[test]
+    fn whole_jobs_in_their_order_can_have_tags() {
+        let mut shown = Shown::new(Show::Tag, true);
+        for job in 0..2 {
+            shown.start(job);
+            shown.write(&format!("{job}.out"), format!("{job}\nx").as_bytes());
+        }
+        assert_eq!(shown.shows(Output::follow)[0], "");
+        assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "");
+        let all = shown.shows(|output, to| output.ended(0, to))[0].clone();
+        let (text, _): (Vec<&str>, Vec<&str>) = all.lines().filter_map(|line| line.split_once('\t')).unzip();
+        assert_eq!(text.len(), 4, "{all}");
+        assert!(text[0] == text[1] && text[2] == text[3] && text[1] != text[2], "{all}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::size::parse_size;
 use crate::verb::run::args::Show;
 use crate::verb::run::terminal::Terminal;
 use clap::Args;
-use cosched_report::plain;
+use cosched_report::visible;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ impl Console {
             Order::LastError { job } => {
                 let line = self.errors.remove(&job).and_then(|path| last_line(&path, MOST_OF_ERROR));
                 if let Some(line) = line {
-                    self.terminal.get_mut().say(&format!("    {}", plain(&line)));
+                    self.terminal.get_mut().say(&format!("    {}", visible(&line)));
                 }
             }
         }

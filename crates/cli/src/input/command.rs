@@ -1,0 +1,190 @@
+//! The command of a job, and how it is written so that a shell reads it in the same way.
+//!
+//! Commands are bytes, as file names are. Where text is needed (records, job logs, the terminal) a command is one line
+//! that can be pasted into a shell: what is plain stays as it is, the rest is quoted. Bytes that are no UTF-8 and
+//! control characters are written as in `$'\033'`, so two commands never have the same line unless they do the same.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// The command of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Command {
+    /// A program with its arguments, started without a shell.
+    Argv(Vec<OsString>),
+    /// A line for `/bin/sh -c`.
+    Shell(ShellLine),
+}
+
+/// A line for `/bin/sh -c`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ShellLine {
+    /// What the shell reads. It refers to `values` and never contains one.
+    pub(crate) script: OsString,
+    /// The shell's positional parameters: values that the script uses.
+    pub(crate) values: Vec<OsString>,
+    /// The line with the values in their places, where there is such a line that means the same.
+    pub(crate) shown: Option<String>,
+}
+
+impl Command {
+    /// A line for the shell that uses no values.
+    pub(crate) fn shell(line: impl Into<OsString>) -> Command {
+        Command::Shell(ShellLine { script: line.into(), values: Vec::new(), shown: None })
+    }
+
+    /// The command as one line that a shell would read in the same way.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Command::Argv(words) => {
+                let quoted = words.iter().enumerate().map(|(ix, word)| match word.as_bytes() {
+                    bytes if ix == 0 && is_special_first(bytes) => quote_always(bytes),
+                    bytes => quote(bytes),
+                });
+                quoted.collect::<Vec<_>>().join(" ")
+            }
+            Command::Shell(ShellLine { shown: Some(shown), .. }) => shown.clone(),
+            Command::Shell(line) => match line.script.to_str().filter(|text| !text.contains(is_hidden)) {
+                Some(text) if line.values.is_empty() => text.to_owned(),
+                _ => {
+                    let words = line.words();
+                    words.iter().map(|word| quote(word.as_bytes())).collect::<Vec<_>>().join(" ")
+                }
+            },
+        }
+    }
+}
+
+impl ShellLine {
+    /// The words with which the shell is called.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = ["sh", "-c"].map(OsString::from).to_vec();
+        words.push(self.script.clone());
+        if !self.values.is_empty() {
+            words.push("sh".into());
+            words.extend(self.values.iter().cloned());
+        }
+        words
+    }
+}
+
+/// Words that mean something else than a program's name at the beginning of a command.
+const RESERVED: &[&str] = &[
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "in", "select", "then", "time", "until", "while",
+];
+
+/// Whether the shell would read this word, as the first of a command, as its own and not as a program's name.
+pub(crate) fn is_special_first(word: &[u8]) -> bool {
+    word.contains(&b'=') || RESERVED.iter().any(|reserved| reserved.as_bytes() == word)
+}
+
+/// Whether a shell takes this byte for itself everywhere.
+pub(crate) fn is_plain_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte)
+}
+
+/// Control characters that a terminal may obey, and that no single quotes should hide. Line ends and tabs can stay.
+fn is_hidden(c: char) -> bool {
+    c.is_control() && c != '\n' && c != '\t'
+}
+
+/// Quotes a word for the shell if it needs it.
+pub(crate) fn quote(word: &[u8]) -> String {
+    match std::str::from_utf8(word) {
+        Ok(text) if !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte)) => text.to_owned(),
+        _ => quote_always(word),
+    }
+}
+
+/// Quotes a word for the shell.
+pub(crate) fn quote_always(word: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(word)
+        && !text.contains(is_hidden)
+    {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let mut quoted = "$'".to_owned();
+    for chunk in word.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => quoted.push_str("\\n"),
+                '\t' => quoted.push_str("\\t"),
+                '\'' | '\\' => quoted.extend(['\\', c]),
+                c if c.is_control() => {
+                    let mut bytes = [0; 4];
+                    c.encode_utf8(&mut bytes).bytes().for_each(|byte| quoted.push_str(&octal(byte)));
+                }
+                c => quoted.push(c),
+            }
+        }
+        chunk.invalid().iter().for_each(|&byte| quoted.push_str(&octal(byte)));
+    }
+    quoted.push('\'');
+    quoted
+}
+
+/// Three digits: with fewer, or in hexadecimal, a digit that follows could be taken for a part of it.
+fn octal(byte: u8) -> String {
+    format!("\\{byte:03o}")
+}
+
+/// Bytes as an owned system string.
+pub(crate) fn os(bytes: &[u8]) -> OsString {
+    OsString::from_vec(bytes.to_vec())
+}
+
+/// The text of a word for messages: control characters and bytes that are no UTF-8 are made visible.
+pub(crate) fn told(word: &OsStr) -> String {
+    cosched_report::visible_bytes(word.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(words: &[&[u8]]) -> Command {
+        Command::Argv(words.iter().map(|word| os(word)).collect())
+    }
+
+    #[test]
+    fn lines_are_quoted_for_the_shell() {
+        let line = argv(&[b"a", b"b c", b"it's", b"", b"x=1", b"*", b"a\nb"]).line();
+        assert_eq!(line, "a 'b c' 'it'\\''s' '' x=1 '*' 'a\nb'");
+        assert_eq!(argv(&[b"x=1", b"a"]).line(), "'x=1' a");
+        assert_eq!(argv(&[b"if", b"if"]).line(), "'if' if");
+    }
+
+    #[test]
+    fn bytes_are_written_so_that_they_can_be_read_back() {
+        assert_eq!(argv(&[b"cat", b"\xff1", b"\x1b[2J'\\\n", "\u{9b}ü".as_bytes()]).line(), {
+            r"cat $'\3771' $'\033[2J\'\\\n' $'\302\233ü'"
+        });
+        assert_eq!(Command::shell("sort < a > b").line(), "sort < a > b");
+        assert_eq!(Command::shell(os(b"cat \xff")).line(), r"sh -c $'cat \377'");
+        assert_eq!(Command::shell("echo \u{1b}").line(), r"sh -c $'echo \033'");
+    }
+
+    /// A shell that knows `$'...'` reads each line as the words that it was made of.
+    #[test]
+    fn a_shell_reads_the_same_words() {
+        let every: Vec<u8> = (1..=255).collect();
+        let words: Vec<Vec<u8>> = vec![
+            b"printf".to_vec(),
+            b"%s\\0".to_vec(),
+            every.clone(),
+            b"-n".to_vec(),
+            b"$(touch x)`touch x`".to_vec(),
+            b"\x0112".to_vec(),
+            Vec::new(),
+        ];
+        let command = Command::Argv(words.iter().map(|word| os(word)).collect());
+        let Ok(output) = std::process::Command::new("bash").args(["-c", &command.line()]).output() else {
+            println!("skipped, because there is no bash");
+            return;
+        };
+        let mut expected = words[2..].join(&0);
+        expected.push(0);
+        assert_eq!(output.stdout, expected);
+    }
+}

@@ -1,0 +1,88 @@
+//! One job, as it was given and as it is run.
+
+use super::command::{Command, told};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// One job as it was given, before its copies are made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JobInput {
+    /// The name that the user gave it.
+    pub(crate) name: Option<String>,
+    /// The command to run on this machine; `None` if it can only be simulated.
+    pub(crate) command: Option<Command>,
+    /// The values that were put into its command; empty if it was given as a whole.
+    pub(crate) values: Vec<OsString>,
+    /// The program profile that it simulates: a built-in name or a path.
+    pub(crate) program: Option<String>,
+    /// Number of copies, at least 1.
+    pub(crate) copies: u32,
+    /// Variables added to the environment.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Its working directory.
+    pub(crate) cwd: Option<PathBuf>,
+    /// The file that it reads as standard input; `None` is `/dev/null`.
+    pub(crate) stdin: Option<PathBuf>,
+    /// When it arrives, in seconds from the start of the run.
+    pub(crate) start_s: f64,
+    /// Hardware threads that it needs at once.
+    pub(crate) cpus: u32,
+    /// Its work in a simulation, in instructions; `None` is the default work.
+    pub(crate) work_instructions: Option<u64>,
+    /// Where it was given, such as file and line; for messages.
+    pub(crate) place: String,
+}
+
+impl JobInput {
+    /// A job that is only a command.
+    pub(crate) fn command(command: Command, place: String) -> JobInput {
+        JobInput {
+            name: None,
+            command: Some(command),
+            values: Vec::new(),
+            program: None,
+            copies: 1,
+            env: BTreeMap::new(),
+            cwd: None,
+            stdin: None,
+            start_s: 0.0,
+            cpus: 1,
+            work_instructions: None,
+            place,
+        }
+    }
+}
+
+/// One job of the run: one of the copies, with a name of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Job {
+    /// Its unique name, which can be part of a file's name.
+    pub(crate) name: String,
+    /// The job as it was given.
+    pub(crate) input: JobInput,
+}
+
+impl Job {
+    /// Its values in one line, or its name if it has none: what `--tag` puts before its output.
+    pub(crate) fn tag(&self) -> String {
+        if self.input.values.is_empty() {
+            return self.name.clone();
+        }
+        self.input.values.iter().map(|value| told(value)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_values() {
+        let input = JobInput::command(Command::shell("x"), String::new());
+        let mut job = Job { name: "x".to_owned(), input };
+        assert_eq!(job.tag(), "x");
+        job.input.values = vec!["a b".into(), "\u{1b}[2J".into()];
+        assert_eq!(job.tag(), r"a b \x1b[2J");
+    }
+}

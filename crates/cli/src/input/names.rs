@@ -1,0 +1,321 @@
+//! The names of jobs: unique, fit for file names, and telling.
+
+use super::command::Command;
+use super::job::{Job, JobInput};
+use crate::exit::usage;
+use std::collections::{HashMap, HashSet};
+
+/// The longest name that is made here; users can give longer ones.
+const LONGEST: usize = 48;
+
+/// Makes the copies and the names.
+///
+/// A job that was not named is called after its values, or after its program; if several jobs run the same program, after
+/// the first words of its command. Jobs that would have the same name, and copies, are called `NAME-1`, `NAME-2` and so
+/// on.
+///
+/// # Errors
+/// There is no job, or two jobs were given the same name.
+pub(crate) fn expand(inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
+    Namer::default().expand(inputs)
+}
+
+/// Names that are taken, and how far the numbers have come.
+#[derive(Default)]
+struct Namer {
+    taken: HashSet<String>,
+    numbers: HashMap<String, u32>,
+    /// Names that were tried, to see that the work grows with the number of jobs and no faster.
+    tried: usize,
+}
+
+impl Namer {
+    fn expand(&mut self, inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
+        check_names(&inputs)?;
+        let bases = bases(&inputs);
+        let mut uses: HashMap<&str, u32> = HashMap::new();
+        for (input, base) in inputs.iter().zip(&bases).filter(|(input, _)| input.name.is_none()) {
+            *uses.entry(base).or_default() += input.copies;
+        }
+        let several: Vec<bool> = inputs
+            .iter()
+            .zip(&bases)
+            .map(|(input, base)| input.copies > 1 || input.name.is_none() && uses[base.as_str()] > 1)
+            .collect();
+        // Names that were given are not numbered, so the others make way for them.
+        for (input, several) in inputs.iter().zip(&several) {
+            if let (Some(name), false) = (&input.name, several) {
+                self.taken.insert(name.clone());
+            }
+        }
+        let mut jobs = Vec::with_capacity(inputs.iter().map(|input| input.copies as usize).sum());
+        for ((input, base), several) in inputs.into_iter().zip(bases).zip(several) {
+            for _ in 1..input.copies {
+                jobs.push(Job { name: self.number(&base), input: input.clone() });
+            }
+            let name = match (&input.name, several) {
+                (Some(name), false) => name.clone(),
+                (None, false) if self.taken.insert(base.clone()) => base,
+                _ => self.number(&base),
+            };
+            jobs.push(Job { name, input });
+        }
+        if jobs.is_empty() {
+            return Err(usage(
+                "there is no job to run; give a mix file, `-f FILE`, or a command, as in `cosched run gzip -k {} ::: *.txt`",
+            ));
+        }
+        Ok(jobs)
+    }
+
+    /// The next name of this form that is free.
+    fn number(&mut self, base: &str) -> String {
+        let number = match self.numbers.get_mut(base) {
+            Some(number) => number,
+            None => self.numbers.entry(base.to_owned()).or_default(),
+        };
+        loop {
+            *number += 1;
+            self.tried += 1;
+            let name = format!("{base}-{number}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}
+
+/// Checks that no two jobs were given the same name.
+fn check_names(inputs: &[JobInput]) -> anyhow::Result<()> {
+    let mut named: HashMap<&str, &str> = HashMap::new();
+    for input in inputs {
+        let Some(name) = &input.name else { continue };
+        if let Some(first) = named.insert(name, &input.place) {
+            return Err(usage(format!(
+                "{}: the name `{name}` is taken by another job ({first}); names must be unique, for several of one \
+                 job write copies = 2",
+                input.place
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// For each job the name that it was given, or one that is made of what it does.
+fn bases(inputs: &[JobInput]) -> Vec<String> {
+    let short: Vec<String> =
+        inputs.iter().map(|input| input.name.clone().unwrap_or_else(|| short_name(input))).collect();
+    let mut users: HashMap<&str, u32> = HashMap::new();
+    for name in &short {
+        *users.entry(name).or_default() += 1;
+    }
+    let base = |(input, name): (&JobInput, &String)| match &input.command {
+        Some(command) if input.name.is_none() && input.values.is_empty() && users[name.as_str()] > 1 => {
+            clean(&words_of(command).join("-"), false).unwrap_or_else(|| name.clone())
+        }
+        _ => name.clone(),
+    };
+    inputs.iter().zip(&short).map(base).collect()
+}
+
+/// The name of a job from its values, or from the program that it runs or simulates.
+fn short_name(input: &JobInput) -> String {
+    let values: Vec<String> = input.values.iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    let of_values = if values.is_empty() { None } else { clean(&values.join("-"), true) };
+    let of_program = || match (&input.command, &input.program) {
+        (Some(command), _) => {
+            let words = words_of(command);
+            words.first().and_then(|word| clean(last_part(word), false))
+        }
+        (None, Some(program)) => clean(last_part(program.strip_suffix(".toml").unwrap_or(program)), false),
+        (None, None) => None,
+    };
+    of_values.or_else(of_program).unwrap_or_else(|| "job".to_owned())
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Words of the shell that say nothing about what a line does.
+const GRAMMAR: &[&str] =
+    &["!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until", "while", "exec"];
+
+/// The words of a command that tell what it does, its program first: without variables that are set for it, without the
+/// shell's grammar, and without the shell itself.
+fn words_of(command: &Command) -> Vec<String> {
+    const MOST: usize = 8;
+    let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
+    let line = match command {
+        Command::Argv(words) => match &words[..] {
+            [shell, option, line, ..] if is_shell(shell) && option == "-c" => text(line),
+            words => {
+                let mut words: Vec<String> = words.iter().take(MOST).map(text).collect();
+                if let Some(first) = words.first_mut() {
+                    *first = last_part(first).to_owned();
+                }
+                return words;
+            }
+        },
+        // With values the name comes from them, so a line that has any is never looked at.
+        Command::Shell(line) => text(&line.script),
+    };
+    let mut words = Vec::new();
+    // `for x in ...` and `cd x &&` come before what the line does.
+    let mut until: Option<&str> = None;
+    let divided = line.chars().flat_map(|c| if ";|&()<>\n".contains(c) { vec![' ', c, ' '] } else { vec![c] });
+    let divided: String = divided.take(2_000).collect();
+    for word in divided.split_whitespace() {
+        let is_divider = word.len() == 1 && ";|&()<>\n".contains(word);
+        if let Some(end) = until {
+            if word == end || end.is_empty() && matches!(word, ";" | "&") {
+                until = None;
+            }
+            continue;
+        }
+        match word {
+            "for" | "case" if words.is_empty() => until = Some(if word == "for" { "do" } else { "in" }),
+            "cd" | "export" | "set" | "ulimit" | "umask" if words.is_empty() => until = Some(""),
+            _ if is_divider || GRAMMAR.contains(&word) || words.is_empty() && word.contains('=') => {}
+            _ => words.push(if words.is_empty() { last_part(word) } else { word }.to_owned()),
+        }
+        if words.len() == MOST {
+            break;
+        }
+    }
+    if words.is_empty() {
+        // Nothing but such words: better than no name at all.
+        words.extend(line.split_whitespace().take(2).map(str::to_owned));
+    }
+    words
+}
+
+fn is_shell(word: &std::ffi::OsString) -> bool {
+    word.to_str().is_some_and(|word| ["sh", "bash", "dash", "ksh", "zsh"].contains(&last_part(word)))
+}
+
+/// The text as a name: other characters become dashes, and of a long text the beginning is left, or the end. `None` if
+/// nothing is left of it.
+fn clean(text: &str, keep_end: bool) -> Option<String> {
+    let mut name = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() || "._+-".contains(c) {
+            name.push(c);
+        } else if !name.ends_with('-') && !c.is_alphanumeric() && !"'\"".contains(c) {
+            name.push('-');
+        }
+    }
+    let cut = name.len().saturating_sub(LONGEST);
+    let name = if keep_end { &name[cut..] } else { &name[..name.len() - cut] };
+    let name = name.trim_start_matches(['.', '-']).trim_end_matches(['-']);
+    let has_substance = name.contains(|c: char| c.is_ascii_alphanumeric());
+    has_substance.then(|| name.to_owned())
+}
+
+/// Whether a user can give this name to a job: it becomes part of a file's name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+    !name.is_empty() && name.len() <= 100 && name.chars().all(fine) && !name.starts_with(['.', '-'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    fn input(command: &str, name: Option<&str>, copies: u32) -> JobInput {
+        JobInput {
+            name: name.map(str::to_owned),
+            copies,
+            ..JobInput::command(Command::shell(command), "mix.toml:3".to_owned())
+        }
+    }
+
+    fn names(inputs: Vec<JobInput>) -> Vec<String> {
+        expand(inputs).unwrap().into_iter().map(|job| job.name).collect()
+    }
+
+    fn of_lines(lines: &[&str]) -> Vec<String> {
+        names(lines.iter().map(|line| input(line, None, 1)).collect())
+    }
+
+    fn of_values(values: &[&[&str]]) -> Vec<String> {
+        let job = |values: &&[&str]| JobInput {
+            values: values.iter().map(OsString::from).collect(),
+            ..input("gzip x", None, 1)
+        };
+        names(values.iter().map(job).collect())
+    }
+
+    #[test]
+    fn copies_are_numbered() {
+        assert_eq!(names(vec![input("x", Some("a"), 1), input("y", Some("b"), 2)]), ["a", "b-1", "b-2"]);
+        assert_eq!(names(vec![input("gzip a", None, 2), input("xz", None, 1)]), ["gzip-1", "gzip-2", "xz"]);
+    }
+
+    #[test]
+    fn jobs_are_called_after_their_program_or_their_first_words() {
+        assert_eq!(of_lines(&["/bin/gzip a", "gzip b", "xz c"]), ["gzip-a", "gzip-b", "xz"]);
+        assert_eq!(of_lines(&["A=1 ./run.sh", "(:)", "..."]), ["run.sh", "job-1", "job-2"]);
+        assert_eq!(of_lines(&["for i in 1 2; do sort $i; done", "while read x; do wc; done"]), ["sort", "read"]);
+        assert_eq!(
+            of_lines(&["cd sub && make check", "time make", "if test -e x; then ls; fi"]),
+            ["make-check", "make", "test"]
+        );
+        assert_eq!(of_lines(&["echo a", "echo a"]), ["echo-a-1", "echo-a-2"]);
+        let shell = Command::Argv(["/bin/sh", "-c", "wc -l < x"].map(OsString::from).to_vec());
+        assert_eq!(names(vec![JobInput::command(shell, String::new())]), ["wc"]);
+        let long = format!("echo {}", "long/".repeat(50));
+        let found = of_lines(&[&long, "echo"]);
+        assert!(found[0].len() <= LONGEST && found[0].starts_with("echo-long-long"), "{found:?}");
+    }
+
+    #[test]
+    fn jobs_with_values_are_called_after_them() {
+        assert_eq!(of_values(&[&["a.txt"], &["d/b.txt"]]), ["a.txt", "d-b.txt"]);
+        assert_eq!(of_values(&[&["a", "1"], &["a", "2"], &["a", "2"]]), ["a-1", "a-2-1", "a-2-2"]);
+        assert_eq!(
+            of_values(&[&["$(touch x)"], &["-n"], &["../x"], &[""], &["ü"]]),
+            ["touch-x", "n", "x", "gzip-1", "gzip-2"]
+        );
+        let long = format!("{}/the-file.txt", "folder/".repeat(30));
+        let found = of_values(&[&[&long]]);
+        assert!(found[0].len() <= LONGEST && found[0].ends_with("folder-the-file.txt"), "{found:?}");
+        assert!(found.iter().all(|name| is_name(name)));
+    }
+
+    #[test]
+    fn jobs_that_are_only_simulated_are_called_after_their_program() {
+        let job = |program: &str| JobInput {
+            command: None,
+            program: Some(program.to_owned()),
+            ..JobInput::command(Command::shell(""), "mix.toml:3".to_owned())
+        };
+        let jobs = expand(["mcf", "../own/mcf-2.toml", "/a b.toml", ".toml"].map(job).to_vec()).unwrap();
+        assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["mcf", "mcf-2", "a-b", "job"]);
+    }
+
+    #[test]
+    fn clashes_are_told_or_avoided() {
+        let error = expand(vec![input("x", Some("a"), 1), input("x", Some("a"), 1)]).unwrap_err().to_string();
+        assert!(error.contains("mix.toml:3") && error.contains("`a`"), "{error}");
+        assert_eq!(names(vec![input("x", Some("a-1"), 1), input("x", Some("a"), 2)]), ["a-1", "a-2", "a-3"]);
+        assert_eq!(names(vec![input("x", Some("a"), 2), input("x", Some("a-1"), 1)]), ["a-2", "a-3", "a-1"]);
+        assert_eq!(names(vec![input("x", None, 1), input("y", Some("x"), 1)]), ["x-1", "x"]);
+        assert!(expand(vec![]).is_err());
+    }
+
+    /// Each job costs at most one name that is taken and one that is free, however many there are and however they
+    /// clash.
+    #[test]
+    fn the_work_grows_with_the_number_of_jobs() {
+        let mut inputs: Vec<JobInput> = (0..200_000).map(|n| input("x", Some(&format!("x-{n}")), 1)).collect();
+        inputs.push(input("x", Some("x"), 100_000));
+        inputs.extend((0..50_000).map(|_| input("x", None, 1)));
+        let mut namer = Namer::default();
+        let jobs = namer.expand(inputs).unwrap();
+        assert_eq!(jobs.len(), 350_000);
+        assert!(namer.tried <= 2 * jobs.len(), "{} names tried", namer.tried);
+        assert_eq!(jobs.iter().map(|job| &job.name).collect::<HashSet<_>>().len(), jobs.len());
+    }
+}

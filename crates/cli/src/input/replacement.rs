@@ -1,0 +1,204 @@
+//! GNU parallel's replacement strings: `{}`, `{.}`, `{2/}`, `{#}` and so on.
+
+use super::command::os;
+use crate::exit::usage;
+use std::ffi::OsString;
+
+/// What stands in a replacement string's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replacement {
+    /// All values of the job, each changed in the same way.
+    All(Part),
+    /// One of its values, counted from 1, or from the end with a negative number.
+    Nth(i32, Part),
+    /// The number of the job, counted from 1.
+    Number,
+}
+
+/// The part of a value that is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it.
+    Whole,
+    /// Without its extension: `{.}`.
+    NoExtension,
+    /// Without its folders: `{/}`.
+    Name,
+    /// Its folder: `{//}`.
+    Folder,
+    /// Without folders and extension: `{/.}`.
+    Stem,
+}
+
+/// The values of one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Its values, those of the first list first.
+    pub(crate) values: Vec<OsString>,
+    /// Its number, from 1.
+    pub(crate) number: u64,
+}
+
+impl Replacement {
+    /// The replacement string at the beginning of `text`, with its length; `None` for other braces, which stay.
+    ///
+    /// # Errors
+    /// It is one of GNU parallel's that has no meaning here.
+    pub(crate) fn at(text: &[u8]) -> anyhow::Result<Option<(Replacement, usize)>> {
+        if !text.starts_with(b"{") {
+            return Ok(None);
+        }
+        if text.starts_with(b"{=") && text.windows(2).any(|pair| pair == b"=}") {
+            return Err(usage(
+                "{= ... =} is a program in Perl, which cosched does not run; change the values beforehand, as in \
+                 `sed 's/a/b/' values | cosched run gzip {}`",
+            ));
+        }
+        // The longest is a sign, some digits and two more.
+        let Some(length) = text.iter().take(16).position(|&byte| byte == b'}') else { return Ok(None) };
+        let inside = &text[1..length];
+        let found = match inside {
+            b"#" => Some(Replacement::Number),
+            b"%" => {
+                return Err(usage(
+                    "{%} has no meaning here: jobs have no slots, since a job can be paused while others run; {#} is the \
+                     job's number, and the variable COSCHED_JOB holds its name",
+                ));
+            }
+            _ => {
+                let digits = inside.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();
+                let (number, part) = inside.split_at(digits);
+                let part = match part {
+                    b"" => Some(Part::Whole),
+                    b"." => Some(Part::NoExtension),
+                    b"/" => Some(Part::Name),
+                    b"//" => Some(Part::Folder),
+                    b"/." => Some(Part::Stem),
+                    _ => None,
+                };
+                let number = std::str::from_utf8(number).unwrap_or_default();
+                match (number, number.parse::<i32>()) {
+                    ("", _) => part.map(Replacement::All),
+                    (_, Ok(n)) if n != 0 => part.map(|part| Replacement::Nth(n, part)),
+                    _ => None,
+                }
+            }
+        };
+        Ok(found.map(|found| (found, length + 1)))
+    }
+
+    /// What it stands for in this job: one text, or several for all values of a job that has several.
+    pub(crate) fn of(self, row: &Row) -> Vec<OsString> {
+        match self {
+            Replacement::All(part) => row.values.iter().map(|value| part.of(value)).collect(),
+            // A row of a table may be shorter than others: what it lacks is empty, as with GNU parallel.
+            Replacement::Nth(n, part) => {
+                let ix = if n > 0 {
+                    (n as usize).checked_sub(1)
+                } else {
+                    row.values.len().checked_sub(n.unsigned_abs() as usize)
+                };
+                vec![ix.and_then(|ix| row.values.get(ix)).map(|value| part.of(value)).unwrap_or_default()]
+            }
+            Replacement::Number => vec![row.number.to_string().into()],
+        }
+    }
+}
+
+impl Part {
+    /// This part of a value.
+    fn of(self, value: &OsString) -> OsString {
+        let bytes = value.as_encoded_bytes();
+        match self {
+            Part::Whole => value.clone(),
+            Part::NoExtension => os(without_extension(bytes)),
+            Part::Name => os(name(bytes)),
+            Part::Folder => os(folder(bytes)),
+            Part::Stem => os(without_extension(name(bytes))),
+        }
+    }
+}
+
+/// Everything before the last dot of the last part of a path, if something follows that dot.
+fn without_extension(path: &[u8]) -> &[u8] {
+    let start = path.len() - name(path).len();
+    match path.iter().rposition(|&byte| byte == b'.') {
+        Some(dot) if dot >= start && dot + 1 < path.len() => &path[..dot],
+        _ => path,
+    }
+}
+
+fn name(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|&byte| byte == b'/').map_or(path, |slash| &path[slash + 1..])
+}
+
+/// The folder of a path, as `dirname` gives it.
+fn folder(path: &[u8]) -> &[u8] {
+    let trim = |path: &[u8]| path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let whole = &path[..trim(path)];
+    if whole.is_empty() {
+        return if path.is_empty() { b"." } else { b"/" };
+    }
+    match whole.iter().rposition(|&byte| byte == b'/') {
+        None => b".",
+        Some(slash) => match &path[..trim(&path[..slash])] {
+            b"" => b"/",
+            folder => folder,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str, values: &[&str]) -> Option<String> {
+        let (found, length) = Replacement::at(text.as_bytes()).unwrap()?;
+        assert_eq!(length, text.len());
+        let row = Row { values: values.iter().map(OsString::from).collect(), number: 7 };
+        Some(found.of(&row).iter().map(|text| text.to_string_lossy()).collect::<Vec<_>>().join("|"))
+    }
+
+    /// The values are those that GNU parallel 20221122 printed.
+    #[test]
+    fn parts_are_those_of_gnu_parallel() {
+        let check = |value: &str, expected: [&str; 4]| {
+            let found = ["{.}", "{/}", "{//}", "{/.}"].map(|text| filled(text, &[value]).unwrap());
+            assert_eq!(found, expected, "{value}");
+        };
+        check("d/a.b.c", ["d/a.b", "a.b.c", "d", "a.b"]);
+        check("/x.", ["/x.", "x.", "/", "x."]);
+        check("y/", ["y/", "", ".", ""]);
+        check(".hid", ["", ".hid", ".", ""]);
+        check("a.b/c", ["a.b/c", "c", "a.b", "c"]);
+        check("", ["", "", ".", ""]);
+        check("/", ["/", "", "/", ""]);
+    }
+
+    #[test]
+    fn positions_count_from_either_end() {
+        let values = ["d/a.b", "z/q.x"];
+        assert_eq!(filled("{}", &values).unwrap(), "d/a.b|z/q.x");
+        assert_eq!(filled("{/.}", &values).unwrap(), "a|q");
+        assert_eq!(
+            ["{-1}", "{1/.}", "{2//}", "{#}"].map(|text| filled(text, &values).unwrap()),
+            ["z/q.x", "a", "z", "7"]
+        );
+        assert_eq!((filled("{3}", &values).unwrap(), filled("{-3}", &values).unwrap()), (String::new(), String::new()));
+        for other in ["{print}", "{0}", "{a.}", "{1,2}", "{1..}", "{", "{x"] {
+            assert_eq!(Replacement::at(other.as_bytes()).unwrap(), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_meaning_here_is_told() {
+        let error = |text: &str| Replacement::at(text.as_bytes()).unwrap_err().to_string();
+        assert!(error("{%}").contains("COSCHED_JOB") && error("{= s/a/b/ =}").contains("Perl"));
+    }
+
+    #[test]
+    fn values_are_bytes() {
+        let row = Row { values: vec![os(b"\xff/\xfe.x")], number: 1 };
+        assert_eq!(Replacement::All(Part::Stem).of(&row), [os(b"\xfe")]);
+    }
+}

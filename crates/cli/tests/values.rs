@@ -1,0 +1,264 @@
+//! Values, commands and names as users of GNU parallel know them, with the built binary.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::process::{Command, Output, Stdio};
+use tempfile::{TempDir, tempdir};
+
+fn command(folder: &TempDir, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+        command.env_remove(name);
+    }
+    command.arg("run").args(words).current_dir(folder.path()).stdin(Stdio::null());
+    command
+}
+
+fn run(folder: &TempDir, words: &[&str]) -> Output {
+    command(folder, words).output().expect("the binary runs")
+}
+
+fn run_with_input(folder: &TempDir, words: &[&str], input: &[u8]) -> Output {
+    let mut command = command(folder, words);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    // A command that does not read its input closes it early.
+    let _ = child.stdin.take().expect("a pipe").write_all(input);
+    child.wait_with_output().expect("it ends")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn read(folder: &TempDir, name: &str) -> String {
+    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What both programs print for these words with --dry-run: `~` divides words. The third text is what GNU parallel
+/// 20221122 was seen to print.
+const SAME_AS_PARALLEL: &[(&str, &str, &str)] = &[
+    ("echo~{1}~{2}~:::~a~b~:::~1~2", "", "echo a 1\necho a 2\necho b 1\necho b 2\n"),
+    ("echo~{1}~{2}~:::~a~b~c~:::+~1~2", "", "echo a 1\necho b 2\n"),
+    ("echo~{1}~{3}~:::~a~b~:::+~1~2~:::~x~y", "", "echo a x\necho a y\necho b x\necho b y\n"),
+    ("echo~::::~A~B", "", "echo f1 g1\necho f1 g2\necho f2 g1\necho f2 g2\n"),
+    ("echo~-x~::::~A~::::+~B", "", "echo -x f1 g1\necho -x f2 g2\n"),
+    ("-a~A~echo~:::~q", "", "echo f1 q\necho f2 q\n"),
+    ("-n~2~echo~{2}~{1}~:::~a~b~c~d", "", "echo b a\necho d c\n"),
+    ("-n~2~echo~x{}y~:::~a~b~c", "", "echo xa by\necho xcy\n"),
+    ("-N~2~echo~:::~a~b~c", "", "echo a b\necho c\n"),
+    ("echo~{.}~{/}~{//}~{/.}~{#}~:::~d/a.b.c", "", "echo d/a.b a.b.c d a.b 1\n"),
+    ("echo~{-1}~{1/.}~:::~d/a.b~:::~z/q.x", "", "echo z/q.x a\n"),
+    ("echo~{#}~:::~a~b", "", "echo 1\necho 2\n"),
+    ("--colsep~,~echo~{2}~{1}", "a,b\nc,d\n", "echo b a\necho d c\n"),
+    ("--colsep~\\t~echo~{2}-{1}~{3}x", "a\tb\n", "echo b-a x\n"),
+    ("echo~v=", "a\nb", "echo v= a\necho v= b\n"),
+    ("-0~echo~{}", "a\0b\0", "echo a\necho b\n"),
+    ("-r~echo~{}", "\na\n", "echo a\n"),
+    ("-r~echo~{}", "", ""),
+    ("sort {} > {.}.out~:::~a.txt", "", "sort a.txt > a.out\n"),
+];
+
+#[test]
+fn commands_are_those_of_gnu_parallel() {
+    let folder = tempdir().expect("a folder");
+    std::fs::write(folder.path().join("A"), "f1\nf2\n").expect("a file");
+    std::fs::write(folder.path().join("B"), "g1\ng2\n").expect("a file");
+    // `echo v=` has no replacement string: what makes it read values is an option.
+    let options =
+        |words: &str| if words == "echo~v=" { vec!["--dry-run", "-q", "-a", "-"] } else { vec!["--dry-run", "-q"] };
+    let has_parallel = Command::new("parallel").arg("--version").env("PARALLEL_HOME", folder.path()).output();
+    let has_parallel = has_parallel.is_ok_and(|output| out(&output).starts_with("GNU parallel 2"));
+    for (words, input, expected) in SAME_AS_PARALLEL {
+        let split: Vec<&str> = words.split('~').collect();
+        let output = run_with_input(&folder, &[options(words), split.clone()].concat(), input.as_bytes());
+        assert_eq!(out(&output), *expected, "{words}: {}", err(&output));
+        if has_parallel {
+            let mut parallel = Command::new("parallel");
+            parallel.args(["--will-cite", "--dry-run", "-k"]).args(&split).current_dir(folder.path());
+            parallel.env("PARALLEL_HOME", folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = parallel.stderr(Stdio::null()).spawn().expect("it runs");
+            let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+            let output = child.wait_with_output().expect("it ends");
+            // It writes one more blank where the values go to the end.
+            let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+            assert_eq!(lines(&out(&output)), lines(expected), "{words} by GNU parallel");
+        }
+    }
+    if !has_parallel {
+        println!("GNU parallel itself was not compared, because it is not here");
+    }
+}
+
+#[test]
+fn standard_input_is_read_for_values_only_where_they_are_wanted() {
+    let folder = tempdir().expect("a folder");
+    let shown = |words: &[&str]| {
+        let words = [&["-q", "--output", "group", "--jobs", "1"], words].concat();
+        let output = run_with_input(&folder, &words, b"a\nb c\n");
+        assert!(output.status.success(), "{words:?}: {}", err(&output));
+        out(&output)
+    };
+    assert_eq!(shown(&["echo", "<{}>"]), "<a>\n<b c>\n");
+    assert_eq!(shown(&["echo \"<{/}>\"; true"]), "<a>\n<b c>\n");
+    assert_eq!(shown(&["-n", "2", "echo"]), "a b c\n");
+    // A single job reads nothing, and leaves the input to whoever comes next.
+    assert_eq!(shown(&["--", "cat"]), "");
+    assert_eq!(shown(&["cat"]), "");
+    assert_eq!(shown(&["echo", "{}", ":::", "x"]), "x\n");
+    let words = "\"$0\" run -q -- true; cat";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", words, env!("CARGO_BIN_EXE_cosched")]).current_dir(folder.path());
+    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    child.stdin.take().expect("a pipe").write_all(b"left\n").expect("it reads");
+    assert_eq!(out(&child.wait_with_output().expect("it ends")), "left\n");
+    let none = run_with_input(&folder, &["-r", "touch", "{}"], b"\n");
+    assert!(none.status.success() && err(&none).contains("nothing to run"), "{}", err(&none));
+}
+
+#[test]
+fn values_commands_and_files_are_bytes() {
+    let folder = tempdir().expect("a folder");
+    let name = OsString::from_vec(b"a\xff\n.txt".to_vec());
+    std::fs::write(folder.path().join(&name), "content").expect("a file");
+    for template in [&["cat", "{}"][..], &["cat \"{}\""], &["cat < {}"]] {
+        let mut command = command(&folder, &["-q", "--output", "group"]);
+        let output = command.args(template).arg(":::").arg(&name).output().expect("it runs");
+        assert_eq!(out(&output), "content", "{template:?}: {}", err(&output));
+    }
+    let mut list = b"cat 'a\xff\n".to_vec();
+    list.pop();
+    list.extend(b"'*; echo done > ok\n");
+    std::fs::write(folder.path().join("list"), &list).expect("a file");
+    let words = ["--joblog", "log", "--resume", "-f", "list"];
+    let first = run(&folder, &words);
+    assert!(first.status.success(), "{}", err(&first));
+    assert!(
+        read(&folder, "log").ends_with("\tsh -c $'cat \\'a\\377\\'*; echo done > ok'\n"),
+        "{}",
+        read(&folder, "log")
+    );
+    std::fs::remove_file(folder.path().join("ok")).expect("it was written");
+    // The job is recognised, and not started again.
+    let again = run(&folder, &words);
+    assert!(again.status.success() && err(&again).contains("succeeded before"), "{}", err(&again));
+    assert!(!folder.path().join("ok").exists());
+    let values = run_with_input(&folder, &["-0", "-q", "-k", "printf", "%s."], b"\xfe\0x\ny\0");
+    assert_eq!(values.stdout, b"\xfe.x\ny.");
+    let env = command(&folder, &["-q", "--output", "group", "printf %s \"$V\""])
+        .env("V", OsStr::from_bytes(b"\xfd"))
+        .output();
+    assert_eq!(env.expect("it runs").stdout, b"\xfd");
+}
+
+#[test]
+fn no_value_is_executed() {
+    let folder = tempdir().expect("a folder");
+    let hostile =
+        ["$(touch marker)", "`touch marker`", "'; touch marker; '", "\"; touch marker; \"", "a\ntouch marker"];
+    for line in [
+        "echo \"{}\"",
+        "echo '{}'",
+        "echo {}",
+        "cat << E\n{}\nE",
+        "x=\"$(echo {})\"; echo \"$x\"",
+        "f() { echo {}; }; f",
+        "echo a | grep -c {} || true",
+    ] {
+        let words = [&["--joblog", "log", line, ":::"], &hostile[..]].concat();
+        let output = run(&folder, &words);
+        assert!(output.status.success(), "{line}: {}", err(&output));
+        assert!(!folder.path().join("marker").exists(), "{line}");
+        // The line in the job log is safe to paste as well.
+        for row in read(&folder, "log").lines().skip(1) {
+            let pasted = row.splitn(9, '\t').nth(8).expect("a command").replace('\0', "\n");
+            let shell = Command::new("sh").args(["-c", &pasted]).current_dir(folder.path()).output().expect("a shell");
+            assert!(shell.status.success(), "{pasted}: {}", err(&shell));
+            assert!(!folder.path().join("marker").exists(), "{pasted}");
+        }
+    }
+}
+
+#[test]
+fn output_is_tagged_by_value_and_kept_in_order() {
+    let folder = tempdir().expect("a folder");
+    let words = ["-q", "--tag", "-k", "-j", "0", "sleep {}; echo a; printf b", ":::", "0.3", "0.1"];
+    assert_eq!(out(&run(&folder, &words)), "0.3\ta\n0.3\tb\n0.1\ta\n0.1\tb\n");
+    let words = ["-q", "--tag", "echo", ":::", "x y", ":::", "1"];
+    assert_eq!(out(&run(&folder, &words)), "x y 1\tx y 1\n");
+    let words =
+        ["-q", "-k", "-j", "0", "--halt", "now,fail=1", "sleep {}; echo {}; test {} != 0.2", ":::", "9", "0.1", "0.2"];
+    // The first job is ended; what the others wrote is shown nevertheless.
+    assert_eq!(out(&run(&folder, &words)), "0.1\n0.2\n");
+}
+
+#[test]
+fn failed_jobs_are_started_again() {
+    let folder = tempdir().expect("a folder");
+    for how in ["auto", "signals"] {
+        let _ = std::fs::remove_file(folder.path().join("n"));
+        let words = ["--freeze", how, "--retries", "3", "--joblog", "log", "--format", "json", "--logs", how];
+        let output = run(&folder, &[&words[..], &["echo x >> n; echo out; test $(wc -l < n) -ge 3"]].concat());
+        assert!(output.status.success(), "{}", err(&output));
+        let record: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let job = &record["jobs"][0];
+        assert_eq!((job["runs"].as_u64(), job["exit"].as_i64()), (Some(3), Some(0)), "{record}");
+        let log = read(&folder, "log");
+        let rows: Vec<Vec<&str>> = log.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+        assert_eq!(rows.iter().map(|row| [row[0], row[6]]).collect::<Vec<_>>(), [["1", "1"], ["1", "1"], ["1", "0"]]);
+        assert_eq!(read(&folder, &format!("{how}/echo.out")).lines().count(), 3, "each attempt appends");
+        assert_eq!(err(&output).matches("it is started again").count(), 2, "{}", err(&output));
+    }
+    let output = run(&folder, &["--retries", "2", "--timeout", "0.2", "sleep", "600"]);
+    assert_eq!(output.status.code(), Some(124), "{}", err(&output));
+    assert!(out(&output).contains("1 job ran 2 times, since they failed"), "{}", out(&output));
+}
+
+#[test]
+fn limits_in_the_forms_of_gnu_parallel() {
+    let folder = tempdir().expect("a folder");
+    let live = |jobs: &str| {
+        let output =
+            run(&folder, &["--dry-run", "--format", "json", "--cpus", "0", "-j", jobs, "--policy", "fifo", "true"]);
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        plan["live_jobs"].as_u64()
+    };
+    assert_eq!(["+2", "-5", "300%", "7"].map(live), [Some(3), Some(1), Some(3), Some(7)]);
+    // One job ends before the second is started, which would let the third be left out.
+    let output =
+        run(&folder, &["-j", "1", "--halt", "soon,done=2", "echo {} >> done; exit {}", ":::", "0", "1", "0", "0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(read(&folder, "done"), "0\n1\n");
+    // A load that is always there stops no batch: one job at a time is started anyway.
+    let output = run(&folder, &["--load", "0.000001", "--delay", "0.01", "true", ":::", "a", "b"]);
+    assert!(output.status.success(), "{}", err(&output));
+}
+
+#[test]
+fn names_come_from_values_and_first_words() {
+    let folder = tempdir().expect("a folder");
+    let names = |words: &[&str]| {
+        let output = run(&folder, &[&["--dry-run", "--format", "json"], words].concat());
+        let plan: serde_json::Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", err(&output)));
+        let jobs = plan["jobs"].as_array().expect("jobs").clone();
+        jobs.iter().map(|job| job["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["gzip", "-k", "{}", ":::", "d/a.txt", "b c"]), ["d-a.txt", "b-c"]);
+    assert_eq!(names(&["for i in 1 2; do echo $i {}; done", ":::", "x", "x"]), ["x-1", "x-2"]);
+    std::fs::write(folder.path().join("list"), "sort a\nsort b\nfor i in 1; do wc $i; done\n").expect("a file");
+    assert_eq!(names(&["-f", "list"]), ["sort-a", "sort-b", "wc"]);
+}
+
+#[test]
+fn failures_name_the_command_and_the_value() {
+    let folder = tempdir().expect("a folder");
+    let output = run(&folder, &["-v", "ls {} > /dev/null", ":::", "no such file"]);
+    assert!(err(&output).contains("started no-such-file (ls 'no such file' > /dev/null)"), "{}", err(&output));
+    assert!(err(&output).contains("no-such-file (ls 'no such file' > /dev/null): exit "), "{}", err(&output));
+}
