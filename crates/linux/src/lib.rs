@@ -6,6 +6,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 mod cgroup;
+mod claim;
 pub mod counters;
 pub mod emulate;
 pub mod energy;
@@ -13,11 +14,15 @@ pub mod events;
 mod guardian;
 mod host;
 mod interrupts;
+mod ledger;
 pub mod meminfo;
 pub mod mend;
+pub mod orphans;
 mod process;
 pub mod processor;
 pub mod root;
+mod run_id;
+mod runtime;
 mod spawn;
 mod stop;
 mod sys;
@@ -27,6 +32,6 @@ mod tree;
 
 pub use cgroup::{GroupError, freezer_problem};
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
-pub use interrupts::Interrupts;
+pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use spawn::{Program, find_program};
 pub use sys::affinity;

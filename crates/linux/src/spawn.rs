@@ -2,6 +2,7 @@
 //! becomes the job's program.
 #![allow(unsafe_code)]
 
+use crate::interrupts;
 use crate::process::Process;
 use crate::root::Root;
 use crate::sys::{self, FileLimit, RawPid, Side, SignalMask};
@@ -121,6 +122,7 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
     let (mut go_read, go) = pipe()?;
     let (answer, mut answer_write) = pipe()?;
     let own_pid = std::process::id() as RawPid;
+    let ignored = interrupts::inherited();
 
     // SAFETY: this process has one thread (the backend checks that when it is made), and the child calls only functions
     // that are safe after a fork, on data that was prepared before it.
@@ -166,7 +168,7 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
             if !matches!(go_read.read(&mut byte), Ok(1)) || parent_pid() != own_pid {
                 sys::exit_now(127);
             }
-            sys::default_signals(around.mask);
+            sys::default_signals(around.mask, ignored);
             // SAFETY: both arrays end with a null pointer, and all strings live.
             unsafe {
                 libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());

@@ -122,6 +122,7 @@ impl<P: Platform> Batch<'_, P> {
                 }
                 screen.progress(|width| line(progress, began, width));
             }
+            Notice::Status(lines) => lines.iter().for_each(|line| screen.say_asked(&format!("cosched: {line}"))),
             Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
         });
         let cpu_before = own_cpu_time();

@@ -40,6 +40,7 @@ use cosched_report::read_joblog;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    cosched_linux::settle_signals();
     if args.is_simulated() {
         simulated::check_options(&args)?;
     }
