@@ -31,6 +31,8 @@ enum Verb {
     Workload(verb::workload::WorkloadArgs),
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
+    #[command(hide = true)]
+    Console(verb::run::ConsoleArgs),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
+        Verb::Console(args) => verb::run::console(args),
     };
     done.unwrap_or_else(|error| {
         // A closed pipe is no error: nobody reads the output any more.

@@ -6,8 +6,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// Signals that end a run in good order, unless they were ignored when cosched was started.
-const ENDING: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGXCPU];
+/// Signals that end a run in good order, unless they were ignored when cosched was started. SIGPIPE means that nobody
+/// reads its output any more.
+const ENDING: [i32; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGXCPU];
 
 /// The signal that asks what runs.
 pub(crate) const ASKING: i32 = libc::SIGUSR1;
@@ -72,7 +74,7 @@ pub enum Interrupt {
 }
 
 impl Interrupts {
-    /// Holds back Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU and SIGUSR1 from now on, for a run without processes of its
+    /// Holds back Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU and SIGUSR1 from now on, for a run without processes of its
     /// own. Signals that the caller ignored stay ignored.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 
 mod cgroup;
 mod claim;
+mod console;
 pub mod counters;
 pub mod emulate;
 pub mod energy;
@@ -31,6 +32,7 @@ pub mod traffic;
 mod tree;
 
 pub use cgroup::{GroupError, freezer_problem};
+pub use console::become_console;
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use spawn::{Program, find_program};

@@ -124,14 +124,18 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// Takes up to `MOST` of the signals that are waiting in a descriptor from [`take_signals`].
+/// Takes up to `MOST` of the signals that are waiting in a descriptor from [`take_signals`]. Leaves out a SIGPIPE that this
+/// process caused itself by writing to a pipe, such as that of a guardian which was killed: the write has failed, and that
+/// is news enough.
 pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
     // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
     unsafe {
         let mut infos: [libc::signalfd_siginfo; MOST] = std::mem::zeroed();
         let got = libc::read(fd.as_raw_fd(), (&raw mut infos).cast(), size_of_val(&infos));
         let count = usize::try_from(got).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
-        infos[..count].iter().map(|info| info.ssi_signo as i32).collect()
+        let own = std::process::id();
+        let is_news = |info: &&libc::signalfd_siginfo| info.ssi_signo as i32 != libc::SIGPIPE || info.ssi_pid != own;
+        infos[..count].iter().filter(is_news).map(|info| info.ssi_signo as i32).collect()
     }
 }
 

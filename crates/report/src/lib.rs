@@ -48,4 +48,5 @@ pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use status::status_lines;
 pub use summary::{SummaryOptions, summary};
+pub use text::plain;
 pub use warning::{RunFile, RunWarning, shortfall_text};

@@ -51,6 +51,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::Halting,
         Warning::Interrupted { signal: 2, again: false },
         Warning::Interrupted { signal: 15, again: true },
+        Warning::Interrupted { signal: 13, again: false },
         Warning::PlansGivenUp { why: "a watchdog removed it".to_owned() },
     ];
     let without = |importance| {
@@ -82,6 +83,8 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::NoGroup { job: job(), why: "no space left on device".to_owned() },
         RunWarning::FreezeFailed { job: job(), why: "no such process".to_owned() },
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
+        RunWarning::NoConsole { why: "too many processes".to_owned() },
+        RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
     warnings
 }

@@ -48,7 +48,7 @@ pub(crate) fn clock(s: f64) -> String {
 }
 
 /// The text without control characters: an escape sequence in a name must not control the terminal.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 

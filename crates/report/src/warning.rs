@@ -119,6 +119,18 @@ pub enum RunWarning {
         /// What the system says.
         why: String,
     },
+    /// There is no process that shows messages and output, so they go straight to the terminal.
+    NoConsole {
+        /// What the system says.
+        why: String,
+    },
+    /// A job wrote more than `--log-limit` allows.
+    LogCut {
+        /// The file in the log folder.
+        file: String,
+        /// Bytes that were cut off.
+        bytes: u64,
+    },
 }
 
 impl RunWarning {
@@ -153,6 +165,8 @@ impl RunWarning {
             RunWarning::NoGroup { .. } => "no-cgroup",
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",
+            RunWarning::NoConsole { .. } => "no-console",
+            RunWarning::LogCut { .. } => "log-cut",
         }
     }
 
@@ -196,6 +210,12 @@ impl RunWarning {
             RunWarning::NoGroup { job, why } => format!("job {job} has no cgroup ({why}): it is frozen by signals"),
             RunWarning::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
             RunWarning::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
+            RunWarning::NoConsole { why } => {
+                format!("no process could be started to show the jobs' output ({why}): it is only in the log folder")
+            }
+            RunWarning::LogCut { file, bytes } => {
+                format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
+            }
         }
     }
 
@@ -214,6 +234,9 @@ pub fn shortfall_text(shortfall: &Shortfall) -> String {
     }
 }
 
+/// The signal for a process that writes what nobody reads.
+const SIGPIPE: i32 = 13;
+
 fn loop_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> String {
     match warning {
         Warning::PolicyFault(fault) => {
@@ -229,6 +252,9 @@ fn loop_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> String {
             let by = signal_name(*signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
             if *again {
                 format!("{by} again: every job is killed")
+            } else if *signal == SIGPIPE {
+                "nobody reads the output any more: no more jobs are started, and those that run are asked to end"
+                    .to_owned()
             } else {
                 format!(
                     "{by}: no more jobs are started, and those that run are asked to end; a second signal kills them"

@@ -109,7 +109,9 @@ pub(crate) struct Seen {
 }
 
 pub(crate) fn seen(pid: i32) -> Option<Seen> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Names may be cut inside a character.
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
     let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
     Some(Seen {
@@ -173,7 +175,9 @@ impl Run {
             .unwrap();
         let pid = child.id() as i32;
         // The child is not reaped before `child` is waited for, so its number can't be reused.
-        let token = format!("{pid}-{}", seen(pid).unwrap().start);
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
+        let namespace: String = namespace.to_str().unwrap().chars().filter(char::is_ascii_digit).collect();
+        let token = format!("{pid}-{}-{namespace}", seen(pid).unwrap().start);
         Run { dir, pid, token, child, status: None }
     }
 
@@ -195,7 +199,7 @@ impl Run {
     pub(crate) fn guardian(&self) -> Option<i32> {
         let named = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let mut children = all_seen().into_iter().filter(|process| process.parent == self.pid && process.state != 'Z');
-        children.find(|process| named(process.pid).trim() == "cosched-guard").map(|process| process.pid)
+        children.find(|process| named(process.pid).trim() == "run-guardian").map(|process| process.pid)
     }
 
     pub(crate) fn send(&self, what: Signal) {

@@ -1,7 +1,7 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
 use super::args::{Format, RunArgs};
-use super::screen;
+use super::terminal::width_of;
 use crate::exit::Exit;
 use cosched_core::{EndedBy, RunResult};
 use cosched_report::{Record, SummaryOptions, summary};
@@ -20,7 +20,7 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
     let to_stderr = args.output.output.is_some();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_terminal = if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
-    let width = if to_stderr { screen::width_of(std::io::stderr()) } else { screen::width_of(std::io::stdout()) };
+    let width = if to_stderr { width_of(std::io::stderr()) } else { width_of(std::io::stdout()) };
     let options = SummaryOptions { width: if is_terminal { width } else { 100 }, colour: is_terminal && !no_colour };
     let text = summary(record, &options);
     if to_stderr {

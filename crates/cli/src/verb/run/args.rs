@@ -147,6 +147,10 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) output: Option<Show>,
 
+    /// Cut what a job writes to a file beyond this size, as in 100M; it is not shown either, and how much it was is said
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_LOG_LIMIT")]
+    pub(crate) log_limit: Option<u64>,
+
     /// What standard output is for: a summary for people, or the run record
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     pub(crate) format: Format,
@@ -221,6 +225,17 @@ pub(crate) enum Show {
     Tag,
     /// Lines as they come
     Live,
+}
+
+impl Show {
+    /// The word for it on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Show::Group => "group",
+            Show::Tag => "tag",
+            Show::Live => "live",
+        }
+    }
 }
 
 /// What standard output is for.

@@ -1,20 +1,20 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
 use super::args::{Format, RunArgs};
+use super::console::Showing;
 use super::files::Files;
 use super::platform::Platform;
 use super::screen::Screen;
-use super::show::Shower;
 use cosched_core::{
     Absence, Backend as _, Capabilities, Capability, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
     TaskSpec, find_policy,
 };
 use cosched_report::{
-    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, SeriesHeader,
-    SeriesWriter, ended_line, progress_line,
+    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, RunWarning,
+    SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
-use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 /// What all batches of one command share.
@@ -53,14 +53,16 @@ impl<P: Platform> Batch<'_, P> {
         let Setting { args, platform, screen } = setting;
         let view = platform.view();
         let Batch { config, specs, files, .. } = self;
-        let shower = args.output.output.map(|how| {
-            let named = specs.iter().zip(&self.jobs);
-            let logs = named.filter_map(|(spec, job)| {
-                let (out, err) = P::files(job)?;
-                Some((spec.name.clone(), out, err))
+        let job_files: Vec<Option<(PathBuf, PathBuf)>> = self.jobs.iter().map(P::files).collect();
+        // A simulation has no jobs that would suffer from a terminal that stands still.
+        if !view.is_simulated() {
+            screen.use_console(&Showing {
+                output: args.output.output,
+                keep_order: false,
+                to_stderr: args.output.format == Format::Json,
+                log_limit: args.output.log_limit,
             });
-            RefCell::new(Shower::new(how, args.output.format == Format::Json, logs))
-        });
+        }
         let started_at = (!view.is_simulated()).then(SystemTime::now);
         let mut backend = platform.backend(args, self.jobs, screen)?;
         let mut info = RunInfo {
@@ -92,37 +94,31 @@ impl<P: Platform> Batch<'_, P> {
         if let Some(joblog) = files.joblog {
             recorder = recorder.with_joblog(JobLogWriter::new(Box::new(joblog.into_inner()), false));
         }
-        let infos = info.jobs.clone();
         let began = Instant::now();
         let mark = if view.is_simulated() { "[simulated] " } else { "" };
         let mut recorder = recorder.with_listener(|notice| match notice {
             Notice::Started { task, .. } => {
-                if let Some(shower) = &shower {
-                    shower.borrow_mut().started(task.id.0 as usize);
+                if let Some((out, err)) = &job_files[task.id.0 as usize] {
+                    screen.started(task.id.0, &task.name, [out, err]);
                 }
                 if args.output.verbose {
                     screen.say(&format!("{mark}started {}", task.name));
                 }
             }
             Notice::Ended { result, info, progress } => {
-                if let Some(shower) = &shower {
-                    shower.borrow_mut().ended(result.spec.id.0 as usize, || screen.clear());
-                }
                 let failed = result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+                screen.ended(result.spec.id.0, failed);
                 if failed || args.output.verbose || !screen.is_terminal() {
                     screen.say(&ended_line(progress, result, info));
                 }
-                if failed && let Some(text) = last_error(infos.get(result.spec.id.0 as usize)) {
-                    screen.say(&text);
+                if failed {
+                    screen.last_error(result.spec.id.0);
                 }
             }
             Notice::Progress(progress) => {
-                if let Some(shower) = &shower {
-                    shower.borrow_mut().poll(|| screen.clear());
-                }
                 screen.progress(|width| line(progress, began, width));
             }
-            Notice::Status(lines) => lines.iter().for_each(|line| screen.say_asked(&format!("cosched: {line}"))),
+            Notice::Status(lines) => lines.iter().for_each(|line| screen.answer(&format!("cosched: {line}"))),
             Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
         });
         let cpu_before = own_cpu_time();
@@ -130,7 +126,11 @@ impl<P: Platform> Batch<'_, P> {
         let warnings = recorder.into_warnings();
         let cpu_used = own_cpu_time() - cpu_before;
         drop(backend);
-        screen.clear();
+        for cut in screen.leave_console() {
+            let job = specs[cut.job as usize].name.clone();
+            let file = if cut.file == 0 { "out" } else { "err" };
+            screen.warn(RunWarning::LogCut { file: format!("{job}.{file}"), bytes: cut.bytes });
+        }
         let result = match result {
             Ok(result) => result,
             Err(RunError::Backend(error)) => return Err(P::failure(error)),
@@ -171,15 +171,6 @@ fn worth_telling(capabilities: &Capabilities, policy: &str, params: &Params, ene
         reported || needs.iter().any(|need| need.capability == capability)
     });
     told
-}
-
-/// The last line that a failed job wrote to its error output.
-fn last_error(info: Option<&JobInfo>) -> Option<String> {
-    let text = std::fs::read(info?.log_stderr.as_ref()?).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    let short: String = line.chars().take(200).collect();
-    Some(format!("    {short}"))
 }
 
 /// CPU time of this process, without its children.

@@ -6,7 +6,7 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`args`]: the command line; [`screen`]: the terminal; [`show`]: the jobs' output on it;
+//! - [`args`]: the command line; [`terminal`], [`console`] and [`screen`]: what is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
@@ -16,6 +16,7 @@
 mod answer;
 mod args;
 mod batch;
+mod console;
 mod execute;
 mod explain;
 mod files;
@@ -25,11 +26,12 @@ mod plan;
 mod platform;
 mod policy;
 mod screen;
-mod show;
 mod simulated;
 mod solo;
+mod terminal;
 
 pub(crate) use args::{Format, RunArgs, name_value};
+pub(crate) use console::{ConsoleArgs, main as console};
 
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};

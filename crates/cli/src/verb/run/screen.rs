@@ -1,25 +1,32 @@
-//! The terminal: a progress line that is redrawn in place, and lines that stay.
+//! What a run shows: a progress line, lines that stay, and the jobs' output. It goes to a console of its own while jobs run,
+//! else straight to the terminal.
 
+use super::console::{Console, Cut, Showing};
+use super::terminal::{Terminal, width_of};
 use cosched_report::RunWarning;
 use std::cell::RefCell;
-use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Standard error as a screen. Cheap to clone; all clones are one screen.
+/// What a run shows. Cheap to clone; all clones are one screen.
 #[derive(Clone)]
 pub(crate) struct Screen {
     inner: Rc<RefCell<Inner>>,
 }
 
 struct Inner {
-    /// Only a terminal gets a progress line.
-    is_terminal: bool,
     quiet: bool,
-    shown: String,
+    is_terminal: bool,
+    to: To,
     last: Option<Instant>,
     /// Kept until the record takes them.
     warnings: Vec<RunWarning>,
+}
+
+enum To {
+    Terminal(Terminal),
+    Console(Box<Console>),
 }
 
 /// The progress line is redrawn at most this often.
@@ -27,9 +34,31 @@ const REDRAW: Duration = Duration::from_millis(100);
 
 impl Screen {
     pub(crate) fn new(quiet: bool) -> Screen {
-        let is_terminal = std::io::stderr().is_terminal();
-        let inner = Inner { is_terminal, quiet, shown: String::new(), last: None, warnings: Vec::new() };
-        Screen { inner: Rc::new(RefCell::new(inner)) }
+        let terminal = Terminal::new();
+        let is_terminal = terminal.is_terminal();
+        let to = To::Terminal(terminal);
+        Screen { inner: Rc::new(RefCell::new(Inner { quiet, is_terminal, to, last: None, warnings: Vec::new() })) }
+    }
+
+    /// From now on everything goes to a console, until [`Screen::leave_console`].
+    pub(crate) fn use_console(&self, showing: &Showing) {
+        self.clear();
+        match Console::start(showing) {
+            Ok(console) => self.inner.borrow_mut().to = To::Console(Box::new(console)),
+            Err(error) => self.warn(RunWarning::NoConsole { why: error.to_string() }),
+        }
+    }
+
+    /// Waits until the console has shown all, and goes back to the terminal. Returns what was cut off the jobs' files.
+    pub(crate) fn leave_console(&self) -> Vec<Cut> {
+        let before = std::mem::replace(&mut self.inner.borrow_mut().to, To::Terminal(Terminal::new()));
+        match before {
+            To::Console(console) => console.finish(),
+            To::Terminal(mut terminal) => {
+                terminal.clear();
+                Vec::new()
+            }
+        }
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
@@ -50,29 +79,62 @@ impl Screen {
         }
         inner.last = Some(Instant::now());
         let line = line(width.saturating_sub(1));
-        if line != inner.shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
-            inner.shown = line;
+        match &mut inner.to {
+            To::Terminal(terminal) => terminal.progress(&line),
+            To::Console(console) => console.progress(line),
         }
     }
 
     /// Removes the progress line, so that something else can be written.
     pub(crate) fn clear(&self) {
         let mut inner = self.inner.borrow_mut();
-        if !inner.shown.is_empty() {
-            inner.shown.clear();
-            inner.last = None;
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        inner.last = None;
+        match &mut inner.to {
+            To::Terminal(terminal) => terminal.clear(),
+            To::Console(console) => console.clear(),
         }
     }
 
     /// Writes a line that stays.
     pub(crate) fn say(&self, line: &str) {
-        if self.inner.borrow().quiet {
+        if !self.inner.borrow().quiet {
+            self.answer(line);
+        }
+    }
+
+    /// Writes a line that the user has asked for, so that `--quiet` does not hide it.
+    pub(crate) fn answer(&self, line: &str) {
+        let mut inner = self.inner.borrow_mut();
+        inner.last = None;
+        match &mut inner.to {
+            To::Terminal(terminal) => terminal.say(line),
+            To::Console(console) => console.say(line),
+        }
+    }
+
+    /// A job has started: its output is shown, if that was asked for.
+    pub(crate) fn started(&self, job: u32, tag: &str, files: [&Path; 2]) {
+        if let To::Console(console) = &mut self.inner.borrow_mut().to {
+            console.started(job, tag, files);
+        }
+    }
+
+    /// A job has ended: the rest of its output is shown.
+    pub(crate) fn ended(&self, job: u32, failed: bool) {
+        if let To::Console(console) = &mut self.inner.borrow_mut().to {
+            console.ended(job, failed);
+        }
+    }
+
+    /// Shows the last line that a failed job wrote to its error output.
+    pub(crate) fn last_error(&self, job: u32) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.quiet {
             return;
         }
-        self.clear();
-        let _ = writeln!(std::io::stderr(), "{line}");
+        if let To::Console(console) = &mut inner.to {
+            console.last_error(job);
+        }
     }
 
     /// Shows a warning on a line that stays, and keeps it for the record.
@@ -85,10 +147,4 @@ impl Screen {
     pub(crate) fn take_warnings(&self) -> Vec<RunWarning> {
         std::mem::take(&mut self.inner.borrow_mut().warnings)
     }
-}
-
-/// Columns of a terminal; 80 for anything else.
-pub(crate) fn width_of(stream: impl rustix::fd::AsFd) -> usize {
-    let columns = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
-    if columns == 0 { 80 } else { usize::from(columns) }
 }

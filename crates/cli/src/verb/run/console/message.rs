@@ -1,0 +1,72 @@
+//! What a run and its console tell each other: a JSON object on each line.
+
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// From the run to its console.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Redraw the progress line.
+    Progress(String),
+    /// Remove the progress line.
+    Clear,
+    /// Write a line that stays.
+    Say(String),
+    /// A job has started and writes to these files.
+    Started { job: u32, tag: String, files: [FileName; 2] },
+    /// A job has ended: show what is left of its output. If it failed, its last error may be asked for.
+    Ended { job: u32, failed: bool },
+    /// Show the last line that a failed job wrote to its error output.
+    LastError { job: u32 },
+}
+
+/// From the console to the run.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Report {
+    /// So many bytes of a job's output were cut off, because the file reached its limit.
+    Cut { job: u32, file: usize, bytes: u64 },
+}
+
+/// The name of a file, which need not be text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct FileName(Vec<u8>);
+
+impl FileName {
+    pub(super) fn of(path: &Path) -> FileName {
+        FileName(path.as_os_str().as_bytes().to_vec())
+    }
+
+    pub(super) fn path(self) -> PathBuf {
+        OsString::from_vec(self.0).into()
+    }
+}
+
+/// The message as a line.
+pub(super) fn line<T: Serialize>(message: &T) -> Vec<u8> {
+    // Plain data: it can't fail to serialise.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_whatever_is_in_it() {
+        let name = FileName(b"a\n\xff".to_vec());
+        let orders = [
+            Order::Say("two\nlines".to_owned()),
+            Order::Started { job: 3, tag: "\r".to_owned(), files: [name.clone(), name] },
+        ];
+        for order in orders {
+            let line = line(&order);
+            assert_eq!(line.iter().position(|&byte| byte == b'\n'), Some(line.len() - 1));
+            assert_eq!(serde_json::from_slice::<Order>(&line).unwrap(), order);
+        }
+        assert_eq!(FileName::of(Path::new("/a b")).path(), Path::new("/a b"));
+    }
+}

@@ -1,0 +1,176 @@
+//! The console's own process. It may wait for the terminal as long as it likes.
+
+use super::limit::Limiter;
+use super::message::{FileName, Order};
+use super::output::{Output, Target, last_line};
+use crate::size::parse_size;
+use crate::verb::run::args::Show;
+use crate::verb::run::terminal::Terminal;
+use clap::Args;
+use cosched_report::plain;
+use rustix::process::{Pid, Signal, getppid, kill_process};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at what jobs have written.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Characters of a failed job's last error line that are shown.
+const MOST_OF_ERROR: usize = 200;
+
+/// Shows what a run wants to be shown; started by `cosched run` for itself
+#[derive(Args, Debug)]
+pub(crate) struct ConsoleArgs {
+    /// Show the jobs' output
+    #[arg(long, value_enum)]
+    output: Option<Show>,
+    /// Show it in the order of the jobs
+    #[arg(long)]
+    keep_order: bool,
+    /// Show standard output on standard error
+    #[arg(long)]
+    to_stderr: bool,
+    /// Cut the jobs' files to this size
+    #[arg(long, value_parser = parse_size)]
+    log_limit: Option<u64>,
+    /// The process of the run, which is told when nobody reads standard output any more
+    #[arg(long)]
+    run: i32,
+}
+
+/// Reads orders from standard input until the run closes it.
+pub(crate) fn main(args: ConsoleArgs) -> anyhow::Result<ExitCode> {
+    // Signals are meant for the run. When it ends, it closes the line.
+    cosched_linux::become_console();
+    let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut answers = line.try_clone()?;
+    let mut orders = BufReader::new(line);
+    let mut console = Console::new(args);
+    let mut text = Vec::new();
+    let mut looked = Instant::now();
+    loop {
+        // Between two orders the jobs' output is looked at; without any there is nothing to look at.
+        orders.get_ref().set_read_timeout(console.is_following().then_some(LOOK))?;
+        match orders.read_until(b'\n', &mut text) {
+            Ok(0) => break,
+            Ok(_) => {
+                let order = serde_json::from_slice(&text);
+                text.clear();
+                if let Ok(order) = order {
+                    console.obey(order, &mut answers);
+                }
+            }
+            // What has come of a line stays in `text`.
+            Err(error) if PASSING.contains(&error.kind()) => {}
+            Err(_) => break,
+        }
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            console.show(|output, to| output.follow(to));
+        }
+    }
+    console.show(Output::finish_all);
+    console.terminal.borrow_mut().clear();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Errors of reading after which reading goes on.
+const PASSING: [io::ErrorKind; 3] = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut, io::ErrorKind::Interrupted];
+
+struct Console {
+    args: ConsoleArgs,
+    terminal: RefCell<Terminal>,
+    output: Option<Output>,
+    limiter: Option<Limiter>,
+    /// The error output of each job that has started.
+    errors: BTreeMap<u32, PathBuf>,
+}
+
+impl Console {
+    fn new(args: ConsoleArgs) -> Console {
+        Console {
+            terminal: RefCell::new(Terminal::new()),
+            output: args.output.map(|how| Output::new(how, args.keep_order, args.log_limit)),
+            limiter: args.log_limit.map(Limiter::start),
+            errors: BTreeMap::new(),
+            args,
+        }
+    }
+
+    fn is_following(&self) -> bool {
+        self.output.as_ref().is_some_and(Output::is_following)
+    }
+
+    fn obey(&mut self, order: Order, answers: &mut UnixStream) {
+        match order {
+            Order::Progress(line) => self.terminal.get_mut().progress(&line),
+            Order::Clear => self.terminal.get_mut().clear(),
+            Order::Say(line) => self.terminal.get_mut().say(&line),
+            Order::Started { job, tag, files } => {
+                let files = files.map(FileName::path);
+                if let Some(limiter) = &self.limiter {
+                    limiter.watch(job, &files);
+                }
+                self.errors.insert(job, files[1].clone());
+                if let Some(output) = &mut self.output {
+                    output.started(job, tag, files);
+                }
+            }
+            Order::Ended { job, failed } => {
+                if let Some(limiter) = &self.limiter {
+                    limiter.ended(job, answers);
+                }
+                if !failed {
+                    self.errors.remove(&job);
+                }
+                self.show(|output, to| output.ended(job, to));
+            }
+            Order::LastError { job } => {
+                let line = self.errors.remove(&job).and_then(|path| last_line(&path, MOST_OF_ERROR));
+                if let Some(line) = line {
+                    self.terminal.get_mut().say(&format!("    {}", plain(&line)));
+                }
+            }
+        }
+    }
+
+    /// Shows output of jobs. When nobody reads it any more, the run is told, and nothing more is shown.
+    fn show(&mut self, call: impl FnOnce(&mut Output, &mut Target<'_>) -> io::Result<()>) {
+        let Some(output) = &mut self.output else { return };
+        let (mut stdout, mut stderr, mut other) = (io::stdout().lock(), io::stderr(), io::stderr());
+        let terminal = &self.terminal;
+        let out: &mut dyn Write = if self.args.to_stderr { &mut other } else { &mut stdout };
+        let mut out = Beside { terminal, to: out };
+        let mut err = Beside { terminal, to: &mut stderr };
+        if call(output, &mut Target { out: &mut out, err: &mut err }).is_err() {
+            self.output = None;
+            // As a process is told that writes to a pipe which nobody reads.
+            if let Some(run) = Pid::from_raw(self.args.run).filter(|run| getppid() == Some(*run)) {
+                let _ = kill_process(run, Signal::PIPE);
+            }
+        }
+    }
+}
+
+/// A stream beside the progress line, which makes room for it.
+struct Beside<'a> {
+    terminal: &'a RefCell<Terminal>,
+    to: &'a mut dyn Write,
+}
+
+impl Write for Beside<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.terminal.borrow_mut().clear();
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

@@ -1,0 +1,127 @@
+//! What a run shows must never hold it up: readers that do not read, readers that leave, and jobs that write too much.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::{TempDir, tempdir};
+
+/// The limit of a wait. No condition takes nearly this long, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn cosched(folder: &Path, mix: &str, words: &[&str]) -> Command {
+    std::fs::write(folder.join("mix.toml"), mix).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+        command.env_remove(name);
+    }
+    command
+        .args(["run", "mix.toml", "--logs", "L", "--policy", "round-robin", "--param", "quantum_s=0.02"])
+        .args(words);
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn folder() -> TempDir {
+    tempdir().expect("a folder")
+}
+
+/// The most memory that a process has used at once, in KiB.
+fn most_memory(run: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", run.id())).expect("a live process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+fn has_ended(folder: &TempDir, job: &str) -> bool {
+    let log = std::fs::read_to_string(folder.path().join("jobs.log")).unwrap_or_default();
+    log.lines().any(|line| line.ends_with(job))
+}
+
+#[test]
+fn a_reader_that_does_not_read_delays_no_job_and_loses_nothing() {
+    const LINES: usize = 4_000_000;
+    for how in ["live", "group", "tag"] {
+        let folder = folder();
+        let mix = format!(
+            "[[job]]\nname = \"much\"\ncommand = \"yes | head -n {LINES}\"\n[[job]]\nname = \"next\"\ncommand = \"sleep 0.3\"\n\
+             [[job]]\nname = \"last\"\ncommand = \"echo last\"\nstart_s = 0.5\n"
+        );
+        let mut run = cosched(folder.path(), &mix, &["--output", how, "--joblog", "jobs.log"]).spawn().expect("a run");
+        // Nobody has read a byte of 8 MB, and yet all jobs are run to their ends.
+        until("all jobs have ended", || {
+            ["head -n 4000000", "sleep 0.3", "echo last"].iter().all(|job| has_ended(&folder, job))
+        });
+        assert!(most_memory(&run) < 32 << 10, "{} KiB", most_memory(&run));
+        let mut shown = String::new();
+        run.stdout.take().expect("a pipe").read_to_string(&mut shown).expect("text");
+        assert!(run.wait().expect("an end").success());
+        assert_eq!(shown.lines().filter(|line| line.trim_start_matches("much\t") == "y").count(), LINES, "{how}");
+        assert_eq!(shown.lines().filter(|line| line.ends_with("last")).count(), 1, "{how}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run() {
+    let folder = folder();
+    let mix = "[[job]]\nname = \"chat\"\ncommand = \"while :; do echo word; sleep 0.01; done\"\n\
+               [[job]]\nname = \"long\"\ncommand = \"echo $$; exec sleep 1000\"\n";
+    let mut run = cosched(folder.path(), mix, &["--output", "tag"]).spawn().expect("a run");
+    let mut reader = BufReader::new(run.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    let mut pid = None;
+    while pid.is_none() || !line.starts_with("chat") {
+        line.clear();
+        assert!(reader.read_line(&mut line).expect("a line") > 0);
+        pid = pid.or(line.strip_prefix("long\t").map(|pid| pid.trim().to_owned()));
+    }
+    drop(reader);
+    let ended = run.wait_with_output().expect("an end");
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(128 + 13), "{told}");
+    assert!(told.contains("nobody reads the output any more"), "{told}");
+    assert!(!Path::new("/proc").join(pid.expect("a number")).exists());
+}
+
+#[test]
+fn a_file_keeps_to_its_limit_and_what_is_cut_is_said() {
+    let folder = folder();
+    let mix = "[[job]]\nname = \"much\"\ncommand = \"head -c 20000000 /dev/zero; echo short >&2\"\n";
+    let words = ["--log-limit", "1M", "--format", "json", "--output", "live"];
+    let run = cosched(folder.path(), mix, &words).output().expect("a run");
+    assert!(run.status.success());
+    let length = |file: &str| std::fs::metadata(folder.path().join("L").join(file)).expect("a file").len();
+    assert_eq!((length("much.out"), length("much.err")), (1 << 20, 6));
+    let record: serde_json::Value = serde_json::from_slice(&run.stdout).expect("a record");
+    let cut: Vec<&str> = record["warnings"]
+        .as_array()
+        .expect("warnings")
+        .iter()
+        .filter(|w| w["code"] == "log-cut")
+        .filter_map(|w| w["text"].as_str())
+        .collect();
+    assert_eq!(cut, [format!("much.out reached --log-limit: {} bytes were cut off its end", 20_000_000 - (1 << 20))]);
+    assert!(String::from_utf8_lossy(&run.stderr).contains(cut[0]));
+}
+
+#[test]
+fn of_a_failed_job_the_last_error_is_shown_however_much_it_wrote() {
+    let folder = folder();
+    let mix = r#"[[job]]
+name = "bad"
+command = 'head -c 30000000 /dev/zero >&2; printf "\nall \033[31mis lost\n" >&2; exit 3'
+"#;
+    let run = cosched(folder.path(), mix, &[]).output().expect("a run");
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(1), "{told}");
+    let last = told.lines().find(|line| line.contains("is lost")).unwrap_or_else(|| panic!("{told}"));
+    assert!(last.starts_with("    all ?[31mis lost"), "an escape sequence does not reach the terminal: {last:?}");
+}
