@@ -110,7 +110,8 @@ fn both_killed_jobs_stopped_by_signals_go_on() {
         Moments::new(300 + seed).pass(200);
         kill_both(&mut run);
         // Each job is one process here, so the parent-death signal is enough.
-        run.nothing_left();
+        run.nothing_stopped();
+        run.nothing_left_to_thaw();
         run.logs_complete(JOBS, LINES, false);
     }
 }
@@ -128,7 +129,7 @@ fn both_killed_is_mended_by_thaw_and_by_the_next_start() {
             let next: &[&str] = if seed % 2 == 0 { &["thaw"] } else { &["run", "--logs", "next", "--", "true"] };
             let mended = Command::new(COSCHED).args(next).current_dir(run.dir.path()).output().unwrap();
             assert!(mended.status.success(), "{mended:?}");
-            run.nothing_left();
+            run.nothing_left_to_thaw();
             run.logs_complete(JOBS, LINES, false);
         }
     }

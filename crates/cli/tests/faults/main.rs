@@ -6,6 +6,8 @@
 
 mod jobs;
 mod killed;
+mod nested;
 mod resources;
 mod signals;
 mod support;
+mod unmarked;
