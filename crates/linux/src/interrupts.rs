@@ -8,8 +8,7 @@ use std::sync::OnceLock;
 
 /// Signals that end a run in good order, unless they were ignored when cosched was started. SIGPIPE means that nobody
 /// reads its output any more.
-const ENDING: [i32; 6] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGXCPU];
+const ENDING: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGXCPU];
 
 /// The signal that asks what runs.
 pub(crate) const ASKING: i32 = libc::SIGUSR1;

@@ -106,6 +106,23 @@ fn killed_for_want_of_memory() {
     }
 }
 
+/// Few descriptors: jobs beyond what they allow are not counted, and run all the same.
+#[test]
+fn jobs_without_descriptors_for_counters_run() {
+    for freeze in freezers() {
+        let by = "ulimit -Hn 256; ulimit -Sn 100; exec \"$0\" \"$@\"";
+        // None ends before all have been started.
+        let job = "ulimit -Sn; touch here-$$; while [ $(ls | grep -c here-) -lt 200 ]; do sleep 0.2; done";
+        let mix = Mix::default().copies("brief", 200, job);
+        let more = ["--jobs", "200", "--policy", "linux"];
+        let mut run = Run::start_by(&["sh", "-c", by], tempfile::tempdir().unwrap(), mix, freeze, &more);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        assert!((1..=200).all(|n| run.output(&format!("brief-{n}")) == "100\n"), "the caller's limit");
+        assert!(run.stderr().contains("too many files were open"), "{}", run.stderr());
+        run.nothing_left();
+    }
+}
+
 #[test]
 fn thousand_jobs_leak_nothing() {
     for freeze in freezers() {
