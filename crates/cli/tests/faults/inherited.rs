@@ -1,6 +1,6 @@
 //! Signals that the caller ignored, and signals that are no end: neither ends a run, and no job is lost by them.
 
-use crate::support::{Mix, Run, counting, freezers, seen, until};
+use crate::support::{Mix, Run, freezers, seen, until};
 use rustix::process::Signal;
 
 const LINES: u32 = 30;
@@ -37,7 +37,8 @@ fn ignored_signals_stay_ignored() {
         run.logs_complete(3, 4 * LINES, true);
         let line = run.output("ignores");
         let ignored = u64::from_str_radix(line.trim_start_matches("SigIgn:").trim(), 16).unwrap();
-        assert_eq!(ignored, 0b11, "signals 1 and 2, and no other: {line}");
+        // Signals above 31 are the C library's.
+        assert_eq!(ignored & 0x7fff_ffff, 0b11, "signals 1 and 2, and no other: {line}");
     }
 }
 
