@@ -76,10 +76,8 @@ impl RunId {
         let mut fate = Fate::Dead;
         for pid in crate::process::all_pids(root) {
             match namespace(root, &pid.to_string()) {
-                Some(found) if found == self.namespace => {
-                    if inner_number(root, pid) == Some(self.pid) {
-                        return Fate::Alive;
-                    }
+                Some(found) if found == self.namespace && inner_number(root, pid) == Some(self.pid) => {
+                    return Fate::Alive;
                 }
                 Some(_) => {}
                 // It may have ended meanwhile; or it belongs to somebody whose processes may not be looked at.
