@@ -33,11 +33,11 @@ pub fn status_lines(now: Nanos, tasks: &[TaskNow<'_>], share: impl Fn(&TaskNow<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::{Absence, CpuSet, Reading, TaskId, TaskSpec};
+    use cosched_core::{Absence, CpuSet, Reading, TaskSpec};
 
     #[test]
     fn each_job_has_a_line_with_what_is_known() {
-        let (one, two) = (TaskSpec::new(TaskId(0), "one"), TaskSpec::new(TaskId(1), "two"));
+        let (one, two) = (TaskSpec::new(0, "one"), TaskSpec::new(1, "two"));
         let cpus: CpuSet = "3".parse().unwrap();
         let absent = Reading::Absent(Absence::NotStarted);
         let tasks = [
