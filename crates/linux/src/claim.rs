@@ -109,7 +109,11 @@ impl Claim<'_> {
 
     /// The job whose mark a process bears.
     fn marked(&self, root: &Root, pid: RawPid) -> Option<Option<String>> {
-        (marked_run(root, pid)? == self.run).then(|| process::variable(root, pid, JOB_VARIABLE))
+        if marked_run(root, pid) == Some(self.run) {
+            return Some(process::variable(root, pid, JOB_VARIABLE));
+        }
+        let task = process::mark(root, pid).and_then(|mark| self.run.marked_task(mark))?;
+        Some(self.record.and_then(|record| record.name_of(task)).map(str::to_owned))
     }
 
     /// Adds what descends from processes that were found.

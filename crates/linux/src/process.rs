@@ -191,6 +191,14 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     })
 }
 
+/// The mark that a process inherited, see [`sys::set_mark`].
+pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<u64> {
+    let limits = std::fs::read(root.path(&format!("/proc/{pid}/limits"))).ok()?;
+    let line = limits.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Max realtime timeout"))?;
+    let soft = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
+    std::str::from_utf8(soft).ok()?.parse().ok().filter(|&mark| mark >= sys::LEAST_MARK)
+}
+
 /// Binds every thread of these processes to CPUs, including those that start meanwhile.
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
     for &pid in pids {
@@ -246,6 +254,10 @@ mod tests {
         assert_eq!(pids, [10, 11, 12, 13]);
         assert_eq!(all_pids(&root), [10, 11, 12, 13, 20]);
         assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
+        let limits = "Limit Soft Hard Units\nMax realtime timeout      4611686018427387905  unlimited    us\n";
+        std::fs::write(dir.path().join("proc/13/limits"), limits).unwrap();
+        std::fs::write(dir.path().join("proc/12/limits"), limits.replace("4611686018427387905", "unlimited")).unwrap();
+        assert_eq!((mark(&root, 13), mark(&root, 12)), (Some(sys::LEAST_MARK + 1), None));
         assert_eq!(variable(&root, 13, "B"), None);
         assert!(descendants(&root, 99).is_empty());
     }

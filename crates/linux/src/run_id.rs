@@ -29,6 +29,9 @@ pub(crate) enum Fate {
 /// The number of the machine's first PID namespace, fixed in the kernel (`PROC_PID_INIT_INO`).
 const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
 
+/// Bits of a mark that hold the number of the job.
+const TASK_BITS: u32 = 24;
+
 impl RunId {
     /// The identity of a run that this process leads; `None` if `/proc` is not that of this process's namespace.
     pub(crate) fn own(root: &Root) -> Option<RunId> {
@@ -50,6 +53,20 @@ impl RunId {
         let id = RunId { pid: RawPid::try_from(pid).ok().filter(|&pid| pid > 0)?, start, namespace };
         // Nothing after it, and no leading zeros.
         (id.to_string() == text).then_some(id)
+    }
+
+    /// The mark of a job of this run that its programs do not clear, see [`crate::sys::set_mark`].
+    pub(crate) fn mark(&self, task: u32) -> u64 {
+        let mixed = self.start.rotate_left(20) ^ self.namespace.rotate_left(40) ^ self.pid as u64;
+        // Thirty bits tell runs apart well enough: a mark only ever confirms what belongs to a run that is known.
+        let run = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 34;
+        crate::sys::LEAST_MARK | (run << TASK_BITS) | (u64::from(task) & ((1 << TASK_BITS) - 1))
+    }
+
+    /// The number of the job that a mark is for, if it is one of this run.
+    pub(crate) fn marked_task(&self, mark: u64) -> Option<u32> {
+        let task = mark & ((1 << TASK_BITS) - 1);
+        (self.mark(task as u32) == mark).then_some(task as u32)
     }
 
     /// Whether the process that leads the run can be seen, and lives. For a process of the same user and namespace.
@@ -138,6 +155,16 @@ pub(crate) mod tests {
         for text in ["nightly", "10-77", "10-77-1-probe", "010-77-1", "+10-77-1", "10-77-", "0-1-1", "-1-2-3", ""] {
             assert_eq!(RunId::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn marks_tell_jobs_and_runs_apart() {
+        let (one, two) = (RunId::parse("10-77-5").unwrap(), RunId::parse("10-78-5").unwrap());
+        for task in [0, 1, 99_999] {
+            assert_eq!(one.marked_task(one.mark(task)), Some(task));
+            assert_eq!(two.marked_task(one.mark(task)), None);
+        }
+        assert_eq!(one.marked_task(u64::MAX), None, "no limit");
     }
 
     #[test]

@@ -40,11 +40,13 @@ pub(crate) struct Waiting {
     answer: File,
 }
 
-/// What a child needs from the run: the signal mask and the file limit to restore, and the root of `/proc`.
+/// What a child needs from the run: the signal mask and the file limit to restore, the root of `/proc`, its mark.
 pub(crate) struct Surroundings<'a> {
     pub(crate) mask: &'a SignalMask,
     pub(crate) files: Option<&'a FileLimit>,
     pub(crate) root: &'a Root,
+    /// The mark of the job.
+    pub(crate) mark: u64,
 }
 
 /// Finds a program as a shell would: a name with a slash is a path relative to `cwd`; any other name is looked up in
@@ -160,6 +162,7 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
             }
             // If the parent dies, this signal continues a stopped job, even if nothing else is left to do so.
             let _ = sys::signal_on_parent_death(libc::SIGCONT);
+            sys::set_mark(around.mark);
             if let Some(limit) = around.files {
                 sys::restore_file_limit(limit);
             }

@@ -273,6 +273,24 @@ pub(crate) fn restore_file_limit(limit: &FileLimit) {
     }
 }
 
+/// The least value of a mark, far above any limit that somebody could mean.
+pub(crate) const LEAST_MARK: u64 = 1 << 62;
+
+/// Marks this process and all that it will ever start. The mark is the soft limit on the time for which a realtime process
+/// may run without a pause, which has no effect on others, and none at this size. A program keeps it when it clears its
+/// environment, leaves its session, closes its files and loses its parent. A limit that somebody has set is left as it is.
+pub(crate) fn set_mark(mark: u64) {
+    // SAFETY: the structure is valid for the length of the calls.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        let is_set = libc::getrlimit(libc::RLIMIT_RTTIME, &mut limit) < 0 || limit.rlim_max < libc::RLIM_INFINITY;
+        if !is_set && limit.rlim_cur >= LEAST_MARK as libc::rlim_t {
+            limit.rlim_cur = mark as libc::rlim_t;
+            libc::setrlimit(libc::RLIMIT_RTTIME, &limit);
+        }
+    }
+}
+
 /// Names the calling thread for `ps` and `top`; at most 15 bytes are used.
 pub(crate) fn set_name(name: &std::ffi::CStr) {
     // SAFETY: the kernel reads at most 16 bytes of a string that ends within them or is longer.

@@ -33,6 +33,8 @@ pub(crate) struct Tree {
     group: Option<JobGroup>,
     /// Where its processes are entered, under the number of the job.
     ledger: Option<(Ledger, u32)>,
+    /// The mark that its processes inherit.
+    mark: Option<u64>,
 }
 
 impl Tree {
@@ -47,13 +49,15 @@ impl Tree {
             sessions: RefCell::default(),
             group,
             ledger: None,
+            mark: None,
         };
         tree.open_loner();
         tree
     }
 
-    /// From now on enters processes that may not be found by family in the list of the run.
-    pub(crate) fn with_ledger(mut self, ledger: Ledger, task: u32) -> Tree {
+    /// From now on enters processes that may not be found by family in the list of the run. `mark` is what they inherit.
+    pub(crate) fn with_ledger(mut self, ledger: Ledger, task: u32, mark: u64) -> Tree {
+        self.mark = Some(mark);
         self.ledger = Some((ledger, task));
         self
     }
@@ -148,13 +152,14 @@ impl Tree {
     }
 
     /// Whether an orphan belongs to this job: by its session, by one in which a process of the job was seen, or by its
-    /// mark.
+    /// marks.
     pub(crate) fn owns(&self, process: &Process, token: &str, name: &str) -> bool {
         let marked = |variable, value: &str| {
             process::variable(&self.root, process.pid, variable).is_some_and(|found| found == value)
         };
         process.session == self.main.pid
             || self.sessions.borrow().contains(&process.session)
+            || (self.mark.is_some() && process::mark(&self.root, process.pid) == self.mark)
             || (marked(RUN_VARIABLE, token) && marked(JOB_VARIABLE, name))
     }
 

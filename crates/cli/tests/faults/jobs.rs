@@ -83,12 +83,19 @@ fn daemons_are_waited_for() {
     }
 }
 
-/// A daemon that forks twice may become an orphan at the very moment at which its job's own process ends.
+/// A daemon that forks twice may become an orphan at the very moment at which its job's own process ends. It has a
+/// session of its own, and neither an environment nor a file of the job.
 #[test]
 fn no_daemon_that_forks_twice_is_lost() {
     for freeze in freezers() {
-        let daemon = "setsid sh -c '(sleep 0.1; echo end > $0) & exit' $0-$$ & exit";
-        let mut run = Run::start(Mix::default().copies("daemon", 60, daemon), freeze, &["--jobs", "6"]);
+        let daemon = "env -i setsid sh -c \"(sleep 0.1; echo end > \\$0) & exit\" $0-$$ >/dev/null 2>&1";
+        let works = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let mix = Mix::default().copies("leaves", 30, &format!("{daemon} & exit")).copies(
+            "stays",
+            30,
+            &format!("{daemon}; {works}"),
+        );
+        let mut run = Run::start(mix, freeze, &["--jobs", "6"]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         let files = std::fs::read_dir(run.dir.path()).unwrap().map(|entry| entry.unwrap().path());
         let ended = files.filter(|path| std::fs::read_to_string(path).is_ok_and(|text| text == "end\n")).count();

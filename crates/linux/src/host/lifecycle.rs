@@ -48,6 +48,7 @@ pub(crate) struct Ended {
 /// All jobs, started or not.
 pub(crate) struct Lifecycle {
     root: Root,
+    run: RunId,
     token: String,
     jobs: Vec<Job>,
     /// Makes a cgroup for each job; without it a job's processes are found by family.
@@ -111,6 +112,7 @@ impl Lifecycle {
         let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
         let jobs = jobs.into_iter().map(|job| Job { name: job.name, program: job.program, live: None });
         Ok(Lifecycle {
+            run,
             token: run.to_string(),
             jobs: jobs.collect(),
             group,
@@ -172,12 +174,13 @@ impl Lifecycle {
         program.env.retain(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
         program.env.push((OsString::from(RUN_VARIABLE), OsString::from(&self.token)));
         program.env.push((OsString::from(JOB_VARIABLE), OsString::from(&self.jobs[ix].name)));
-        let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root };
+        let mark = self.run.mark(task.0);
+        let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root, mark };
         let waiting = spawn::prepare(&program, &around)?;
         let process = waiting.process;
         let group = self.join_group(task, process.pid);
         let live = Live {
-            tree: Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0),
+            tree: Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0, mark),
             main_end: None,
             stopped_itself: None,
             oom_kills_before: meminfo::oom_kills(&self.root).unwrap_or(0),

@@ -6,7 +6,7 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`args`]: the command line; [`terminal`], [`console`] and [`screen`]: what is shown, the jobs' output too;
+//! - [`args`]: the command line; [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
