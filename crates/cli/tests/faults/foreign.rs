@@ -1,6 +1,6 @@
 //! Groups and processes that are not of dead runs of ours are left alone; those of dead runs are found by their owner.
 
-use crate::support::{COSCHED, Mix, Run, freezers, own_group, signal, until};
+use crate::support::{COSCHED, Mix, Run, freezers, own_group, signal, skipped, until};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -62,7 +62,7 @@ fn has_namespaces() -> bool {
     let works = Command::new("unshare").args(["-p", "-f", "--mount-proc", "true"]).output();
     let works = works.is_ok_and(|output| output.status.success());
     if !works {
-        println!("skipped, because no PID namespace can be made");
+        skipped("no PID namespace can be made");
     }
     works
 }
@@ -137,7 +137,7 @@ impl ForAll {
 #[test]
 fn another_user_is_told_of_what_it_may_not_thaw() {
     if !freezers().contains(&"cgroup") || !rustix::process::geteuid().is_root() {
-        return println!("skipped, because this needs cgroups and root");
+        return skipped("this needs cgroups and root");
     }
     let mut run = Run::start(Mix::default().copies("endless", 4, "while :; do :; done"), "cgroup", &["--jobs", "4"]);
     run.until_marked(4);
@@ -148,7 +148,7 @@ fn another_user_is_told_of_what_it_may_not_thaw() {
     run.code();
     assert!(run.has_frozen_group());
     let program = ForAll::make();
-    let Some(output) = program.thaw() else { return println!("skipped, because setpriv can't start the program") };
+    let Some(output) = program.thaw() else { return skipped("setpriv can't start the program") };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(text.contains("may not be thawed by this user") && text.contains(&run.token), "{text}");

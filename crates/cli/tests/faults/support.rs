@@ -20,6 +20,11 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Says that something can't be tested here. Not captured, so that it is counted.
+pub(crate) fn skipped(why: &str) {
+    drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {why}\n")));
+}
+
 /// The ways of freezing that work here; prints why one does not.
 pub(crate) fn freezers() -> Vec<&'static str> {
     let probe = Command::new(COSCHED)

@@ -1,6 +1,6 @@
 //! Processes that can't be recognised by the mark in their environment: they cleared it, or wrote over it.
 
-use crate::support::{COSCHED, Mix, Moments, Run, counting, freezers, is_complete, signal, until};
+use crate::support::{COSCHED, Mix, Moments, Run, counting, freezers, is_complete, signal, skipped, until};
 use rustix::process::Signal;
 use std::process::Command;
 
@@ -34,7 +34,7 @@ fn mix(dir: &std::path::Path) -> (Mix, Vec<&'static str>) {
             files.push("traced");
         }
     } else {
-        println!("skipped, because there is no perl: a program that rewrites its title, and a traced one");
+        skipped("there is no perl: a program that rewrites its title, and a traced one");
     }
     (mix, files)
 }
