@@ -99,7 +99,7 @@ pub struct Sample {
     pub counts: Counts,
     /// The kernel multiplexed the counters, so the counts are scaled estimates.
     pub multiplexed: bool,
-    /// What the memory domain of its CPUs moved meanwhile, for whoever asked; the mean over several domains.
+    /// What the memory domains of its CPUs moved meanwhile, for whoever asked.
     #[serde(default = "TrafficRates::not_requested", skip_serializing_if = "TrafficRates::is_not_requested")]
     pub traffic: TrafficRates,
     /// Whether length, co-runners and `whole_core` are what the backend observed (see [`Residency`]) and not what was

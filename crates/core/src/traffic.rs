@@ -12,13 +12,15 @@ pub struct Traffic {
     pub writes: Reading<u64>,
 }
 
-/// Rates at which a memory domain moved lines over an interval.
+/// Rates at which the memory domains of a task's CPUs moved lines over an interval, all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficRates {
     /// Of lines read.
     pub reads: Reading<Rate>,
     /// Of lines written.
     pub writes: Reading<Rate>,
+    /// How many domains they are.
+    pub domains: u32,
 }
 
 impl Traffic {
@@ -31,7 +33,7 @@ impl Traffic {
 impl TrafficRates {
     /// Nothing is known, for the same reason.
     pub fn absent(why: Absence) -> TrafficRates {
-        TrafficRates { reads: Reading::Absent(why), writes: Reading::Absent(why) }
+        TrafficRates { reads: Reading::Absent(why), writes: Reading::Absent(why), domains: 0 }
     }
 
     /// Not asked for.
@@ -43,10 +45,10 @@ impl TrafficRates {
         *self == TrafficRates::not_requested()
     }
 
-    /// The mean of the rates at which these domains moved lines from one reading of all domains to a later one, `length`
-    /// apart. A position that either reading lacks has no rates.
+    /// What these domains moved from one reading of all domains to a later one, `length` apart. If either reading lacks one
+    /// of them, nothing is known.
     pub(crate) fn between(before: &[Traffic], now: &[Traffic], domains: &[usize], length: Nanos) -> TrafficRates {
-        let mean = |of: fn(&Traffic) -> Reading<u64>| {
+        let sum = |of: fn(&Traffic) -> Reading<u64>| {
             let mut moved = 0_u64;
             for &domain in domains {
                 let (Some(before), Some(now)) = (before.get(domain), now.get(domain)) else {
@@ -60,23 +62,26 @@ impl TrafficRates {
                     Reading::Absent(why) => return Reading::Absent(why),
                 }
             }
-            let mean = moved.checked_div(domains.len() as u64);
-            Reading::from_option(mean.and_then(|lines| Rate::from_count(lines, length)), Absence::NotYetMeasured)
+            let rate = Rate::from_count(moved, length).filter(|_| !domains.is_empty());
+            Reading::from_option(rate, Absence::NotYetMeasured)
         };
-        TrafficRates { reads: mean(|traffic| traffic.reads), writes: mean(|traffic| traffic.writes) }
+        let domains = domains.len() as u32;
+        TrafficRates { reads: sum(|traffic| traffic.reads), writes: sum(|traffic| traffic.writes), domains }
     }
 
-    /// All lines moved: `accesses_p` of EFS, Eq. 18, as a rate.
-    pub fn all(&self) -> Reading<Rate> {
-        self.reads.and_then(|reads| self.writes.map(|writes| Rate(reads.0.saturating_add(writes.0))))
+    /// All lines moved, in the mean of the domains: `accesses_p` of EFS, Eq. 18, as a rate.
+    pub fn lines_of_each(&self) -> Reading<Rate> {
+        let each = |lines: u64| Reading::from_option(lines.checked_div(self.domains.into()), Absence::NotYetMeasured);
+        self.reads.and_then(|reads| self.writes.and_then(|writes| each(reads.0.saturating_add(writes.0)).map(Rate)))
     }
 
     /// The part of the writes that is put down to a task with this rate of reads: writes are taken to be distributed over
-    /// tasks as reads are (EFS, Eq. 19).
+    /// tasks as reads are (EFS, Eq. 19). It is at most all of them: a task whose data lie in another domain can read more
+    /// than its own domain serves.
     pub fn writes_of(&self, reads: Rate) -> Reading<Rate> {
         self.reads.and_then(|all| {
             self.writes.and_then(|writes| {
-                let share = u128::from(writes.0) * u128::from(reads.0);
+                let share = u128::from(writes.0) * u128::from(reads.0.min(all.0));
                 match (share + u128::from(all.0) / 2).checked_div(u128::from(all.0)) {
                     Some(share) => Reading::Value(Rate(u64::try_from(share).unwrap_or(u64::MAX))),
                     // Nothing was read: who wrote can't be told.
@@ -97,16 +102,18 @@ mod tests {
     }
 
     fn rates(reads: u64, writes: u64) -> TrafficRates {
-        TrafficRates { reads: Reading::Value(Rate(reads)), writes: Reading::Value(Rate(writes)) }
+        TrafficRates { reads: Reading::Value(Rate(reads)), writes: Reading::Value(Rate(writes)), domains: 1 }
     }
 
     #[test]
     fn writes_are_shared_out_as_reads_are_and_add_up() {
         // EFS, Eq. 19 with accesses_p = 1,200 and writes_p = 300.
         let all = rates(900, 300);
-        assert_eq!(all.all(), Reading::Value(Rate(1_200)));
+        assert_eq!(all.lines_of_each(), Reading::Value(Rate(1_200)));
         let parts = [600, 300, 0].map(|reads| all.writes_of(Rate(reads)).value().unwrap().0);
         assert_eq!(parts, [200, 100, 0]);
+        // Most of what this one reads lies elsewhere.
+        assert_eq!(all.writes_of(Rate(5_000)), Reading::Value(Rate(300)));
     }
 
     #[test]
@@ -115,19 +122,22 @@ mod tests {
         assert_eq!(rates(0, 0).writes_of(Rate(0)), Reading::Value(Rate(0)));
         let unknown = TrafficRates::absent(Absence::NoPermission);
         assert_eq!(unknown.writes_of(Rate(7)), Reading::Absent(Absence::NoPermission));
-        assert_eq!(unknown.all(), Reading::Absent(Absence::NoPermission));
+        assert_eq!(unknown.lines_of_each(), Reading::Absent(Absence::NoPermission));
     }
 
     #[test]
-    fn rates_are_the_mean_over_the_domains_that_a_task_ran_on() {
+    fn rates_are_of_all_domains_that_a_task_ran_on() {
         let ms = Nanos::from_ms;
         let (before, now) = ([moved(100, 10), moved(0, 0)], [moved(500, 30), moved(1_600, 0)]);
         assert_eq!(TrafficRates::between(&before, &now, &[0], ms(2)), rates(200, 10));
-        assert_eq!(TrafficRates::between(&before, &now, &[0, 1], ms(2)), rates(500, 5));
-        let none = TrafficRates::absent(Absence::NotYetMeasured);
-        assert_eq!(TrafficRates::between(&before, &now[..1], &[1], ms(2)), none);
-        assert_eq!(TrafficRates::between(&before, &now, &[], ms(2)), none);
-        assert_eq!(TrafficRates::between(&before, &now, &[0], ms(0)), none);
+        let both = TrafficRates::between(&before, &now, &[0, 1], ms(2));
+        assert_eq!(both, TrafficRates { domains: 2, ..rates(1_000, 10) });
+        assert_eq!(both.lines_of_each(), Reading::Value(Rate(505)));
+        let none = |domains| TrafficRates { domains, ..TrafficRates::absent(Absence::NotYetMeasured) };
+        assert_eq!(TrafficRates::between(&before, &now[..1], &[1], ms(2)), none(1));
+        assert_eq!(TrafficRates::between(&before, &now, &[], ms(2)), none(0));
+        assert_eq!(TrafficRates::between(&before, &now, &[0], ms(0)), none(1));
+        assert_eq!(none(0).lines_of_each(), Reading::Absent(Absence::NotYetMeasured));
     }
 
     #[test]

@@ -109,3 +109,16 @@ fn efs_counts_what_other_programs_move_as_load() {
     assert!(fewest(&calm, (60, 10), true) < 4);
     assert_eq!(fewest(&calm, (60, 10), false), 4);
 }
+
+/// A world in which a domain's meter fails for a while.
+#[test]
+fn a_gap_in_the_traffic_leaves_demands_as_they_were() {
+    // By reads alone, all four would seem to fit.
+    let writer = Work::ms(4_000).reads(35).writes(85);
+    let mut world = Memory::new(Machine::uniform("four", 4, 1), vec![writer; 4]);
+    world.bus_per_us = Some(150);
+    world.traffic_gap = (Nanos::from_ms(2_000), Nanos::from_ms(9_000));
+    let seen = watch(&mut world, "efs", true);
+    let most = seen.running[5..].iter().max().unwrap();
+    assert!(*most <= 2, "{:?}", seen.running);
+}

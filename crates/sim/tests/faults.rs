@@ -114,3 +114,36 @@ fn a_policy_that_asks_for_nonsense_is_stood_in_for() {
     assert!(result.policy_faults > 0 && policy.0 > 0);
     all_done(&result, "nonsense");
 }
+
+/// Keeps the greatest traffic of a domain that any sample shows, by task.
+#[derive(Default)]
+struct MostTraffic(Vec<(TaskId, Rate)>);
+
+impl Recorder for MostTraffic {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        let lines = |sample: &Sample| Some((sample.task, sample.traffic.lines_of_each().value()?));
+        self.0.extend(record.samples.iter().filter_map(lines));
+    }
+}
+
+#[test]
+fn a_socket_that_goes_offline_lends_its_traffic_to_no_other() {
+    // One stream on each of two sockets; on the second one also a loop, which reads nothing.
+    let spec = MachineSpec { sockets: 2, ..machine(1, 2) };
+    let mut jobs = vec![job(&compute(), 1_500), job(&stream(), 1_500)];
+    jobs.swap(0, 1);
+    let faults = vec![Fault { at: Nanos::from_ms(310), what: FaultKind::CpuOffline(CpuId(0)) }];
+    let config = SimConfig { faults, ..config(&spec, jobs) };
+    let mut sim = Sim::new(config.clone()).unwrap();
+    assert_eq!(sim.machine().memory_domains.len(), 2);
+    let entry = find_policy("round-robin").unwrap();
+    let mut policy = (entry.build)(&Params::resolve("round-robin", entry.params, &[]).unwrap());
+    let settings = RunConfig { traffic: true, ..RunConfig::default() };
+    let mut seen = MostTraffic::default();
+    let result = run(&mut sim, &mut *policy, &mut seen, specs(&config), &settings).unwrap();
+    all_done(&result, "round-robin");
+    // Once both share a socket they see the same traffic, and that is never more than one stream's.
+    let alone = seen.0.iter().find(|(task, _)| task.0 == 0).unwrap().1;
+    assert!(seen.0.len() > 4 && alone.0 > 0);
+    assert!(seen.0.iter().all(|(_, lines)| lines.0 <= alone.0 + alone.0 / 10), "{alone:?} {:?}", seen.0);
+}

@@ -40,7 +40,7 @@ fn run_by(config: &SimConfig, policy: &str, actuation: Actuation) -> (RunResult,
     let mut policy = (entry.build)(&params);
     let mut sim = Sim::new(config.clone()).unwrap();
     let quantum = Nanos::from_s(params.number("quantum_s"));
-    let settings = RunConfig { quantum, actuation, ..RunConfig::default() };
+    let settings = RunConfig { quantum, actuation, traffic: true, ..RunConfig::default() };
     let mut told = Told::default();
     let result = run(&mut sim, &mut *policy, &mut told, specs(config), &settings).unwrap();
     (result, told)

@@ -141,7 +141,7 @@ fn watched(
     }
     let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
     let mut watch = Watch::default();
-    let settings = RunConfig { max_pause, seed, ..RunConfig::default() };
+    let settings = RunConfig { max_pause, seed, traffic: true, ..RunConfig::default() };
     let result = run(&mut sim, &mut *(entry.build)(&params), &mut watch, tasks, &settings).unwrap();
     (watch, result, all.len() as u32)
 }

@@ -29,7 +29,7 @@ fn run_scene(scene: &Scene, entry: &PolicyEntry, actuation: Actuation) -> Option
         params = resolved;
     }
     let mut policy = (entry.build)(&params);
-    let settings = RunConfig { quantum: Nanos::from_ms(20), actuation, ..RunConfig::default() };
+    let settings = RunConfig { quantum: Nanos::from_ms(20), actuation, traffic: true, ..RunConfig::default() };
     let result = run(&mut world, &mut *policy, &mut NullRecorder, tasks, &settings).map_err(|error| error.to_string());
     Some((result, world))
 }

@@ -147,12 +147,12 @@ impl Estimation {
         // The longest expired; among those never estimated the one that has run most, then the longest waiting.
         expired.sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
         // An old estimate is worth more than none, so that renewing may take less time.
-        let is_first = expired.first().is_some_and(|&ix| self.age(round.task(ix)) == Some(u32::MAX));
-        if !is_first && (share(state.renewed) > self.renewal_share_max || self.renewal_share_max == 0.0) {
-            return None;
-        }
+        let may_renew = share(state.renewed) <= self.renewal_share_max && self.renewal_share_max > 0.0;
+        let is_first = |round: &Round<'_>, ix: u32| self.age(round.task(ix)) == Some(u32::MAX);
+        expired.retain(|&ix| may_renew || is_first(round, ix));
         // One that can't have whole cores, for its mask or its size, must not keep the others from being measured.
         let first = expired.into_iter().find(|&ix| round.choose_whole_core(ix, Purpose::MeasureAlone).is_ok())?;
+        let renews = !is_first(round, first);
         if self.weight(round.task(first)) == Weight::Light {
             let close = |ix: u32| self.age(round.task(ix)).is_some_and(|age| age >= self.valid_quanta.div_ceil(2));
             let mut more: Vec<u32> = round.order.iter().copied().filter(|&ix| ix != first && close(ix)).collect();
@@ -165,7 +165,7 @@ impl Estimation {
             }
         }
         state.spent += self.length;
-        if !is_first {
+        if renews {
             state.renewed += self.length;
         }
         let until = now + self.length;

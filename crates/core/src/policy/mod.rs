@@ -155,6 +155,14 @@ impl PolicyEntry {
     }
 }
 
+impl PolicyEntry {
+    /// Whether the policy needs what each memory domain moves: the value for
+    /// [`RunConfig::traffic`](crate::RunConfig::traffic).
+    pub fn needs_traffic(&self, params: &Params) -> bool {
+        (self.needs)(params).iter().any(|need| need.capability == Capability::Traffic)
+    }
+}
+
 /// The best policy that a machine supports: `perf-fair` where progress and bandwidth can be measured, else `fifo`,
 /// which keeps what it starts on one CPU and pays nothing for switching.
 pub fn auto_policy(capabilities: &Capabilities) -> &'static PolicyEntry {

@@ -141,8 +141,10 @@ impl<'a> Round<'a> {
         self.waits.push(Wait { task: self.task(ix).id, reason });
     }
 
-    /// Lets sleeping tasks compete like the others, after them in order.
+    /// Lets sleeping tasks compete like the others, after them in order, those first that have waited longest.
     pub(super) fn consider_sleepers(&mut self) {
+        let snap = self.snap;
+        self.sleepers.sort_by_key(|&ix| (snap.tasks[ix as usize].waiting_since, ix));
         self.order.append(&mut self.sleepers);
     }
 

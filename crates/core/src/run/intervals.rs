@@ -9,9 +9,8 @@ use crate::decision::{Change, Decision};
 use crate::placement::{Placement, Purpose};
 use crate::residency::Residency;
 use crate::sample::{Sample, Usage};
-use crate::snapshot::{Running, TaskView};
+use crate::snapshot::{Running, Snapshot, TaskView};
 use crate::task::TaskId;
-use crate::topology::Machine;
 use crate::traffic::{Traffic, TrafficRates};
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
@@ -61,9 +60,13 @@ impl<B: Backend> Loop<'_, B> {
                 cpu_time: delta(usage.cpu_time, record.used.cpu_time),
                 counts: usage.counts.since(&record.used.counts),
                 multiplexed: usage.multiplexed,
-                traffic: traffic_of(&self.snap.machine, &interval, &traffic, length),
+                traffic: TrafficRates::not_requested(),
                 observed: false,
             };
+            if !traffic.is_empty() {
+                let domains = domains_of(&self.snap, &interval, task);
+                sample.traffic = TrafficRates::between(&interval.traffic, &traffic, &domains, length);
+            }
             let residency = usage.residency.as_ref().map(|now| match &record.used.residency {
                 Reading::Value(before) => now.since(before),
                 Reading::Absent(_) => now.clone(),
@@ -233,16 +236,18 @@ impl<B: Backend> Loop<'_, B> {
     }
 }
 
-/// The rates at which the memory domains of a task's CPUs moved lines in its interval.
-fn traffic_of(machine: &Machine, interval: &Interval, now: &[Traffic], length: Nanos) -> TrafficRates {
-    if now.is_empty() {
-        return TrafficRates::not_requested();
+/// The memory domains that a task ran on in an interval. A filler is known to have run near where it ran before.
+fn domains_of(snap: &Snapshot, interval: &Interval, task: TaskId) -> Vec<usize> {
+    let machine = &*snap.machine;
+    if machine.memory_domains.len() == 1 {
+        return vec![0];
     }
+    let last = snap.task(task).filter(|_| interval.cpus.is_empty()).map(|view| &view.last_cpus);
     let on = |cpu| Some(machine.cpus[machine.index_of(cpu)?].memory_domain);
-    let mut domains: Vec<usize> = interval.cpus.iter().filter_map(on).collect();
+    let mut domains: Vec<usize> = last.unwrap_or(&interval.cpus).iter().filter_map(on).collect();
     domains.sort_unstable();
     domains.dedup();
-    TrafficRates::between(&interval.traffic, now, &domains, length)
+    domains
 }
 
 /// Co-runners are ignored if they were there for less than this share of a task's time on a CPU.

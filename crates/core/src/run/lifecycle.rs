@@ -10,6 +10,7 @@ use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Placement;
 use crate::snapshot::{TaskView, Trigger};
 use crate::task::{Exit, TaskId};
+use crate::topology::Machine;
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
@@ -114,11 +115,14 @@ impl<B: Backend> Loop<'_, B> {
     /// Takes over the machine's new set of CPUs. Tasks whose CPUs are gone are noted as displaced. All tasks are placed
     /// anew, because they were placed for another machine.
     pub(super) fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
-        self.snap.machine = self.backend.machine();
-        // Its memory domains may have other positions now.
-        self.traffic = (Nanos::MAX, Arc::new([]));
-        for interval in self.records.iter_mut().filter_map(|record| record.interval.as_mut()) {
-            interval.traffic = self.traffic.1.clone();
+        let before = std::mem::replace(&mut self.snap.machine, self.backend.machine());
+        let domains = |machine: &Machine| machine.memory_domains.len();
+        // With a memory domain less or more, the others may have other positions.
+        if domains(&before) != domains(&self.snap.machine) {
+            self.traffic = (Nanos::MAX, Arc::new([]));
+            for interval in self.records.iter_mut().filter_map(|record| record.interval.as_mut()) {
+                interval.traffic = self.traffic.1.clone();
+            }
         }
         let all = self.snap.machine.all_cpus();
         let lost =

@@ -3,7 +3,7 @@
 //! Each turn: take in what happened, close the intervals of the tasks that it concerns, ask the policy, check its
 //! answer, carry it out, and wait for the next thing to happen.
 
-use super::backend::Backend;
+use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
 use super::recorder::{DecisionRecord, EndedBy, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning};
@@ -100,6 +100,8 @@ impl<B: Backend> Loop<'_, B> {
             self.backend.wait(until, &mut events)?;
             let now = self.backend.now();
             self.snap.now = now;
+            // What else has happened is seen on the machine as it is now.
+            events.sort_by_key(|event| *event != Event::MachineChanged);
             for event in events.drain(..) {
                 self.handle_event(now, event, &mut triggers)?;
             }

@@ -119,6 +119,8 @@ pub struct Memory {
     pub bus_per_us: Option<u64>,
     /// Lines per microsecond that other programs read and write on each memory domain; they slow nobody down.
     pub foreign_per_us: (u64, u64),
+    /// The meters of memory domains do not answer between these instants.
+    pub traffic_gap: (Nanos, Nanos),
     /// Lines read and written on each memory domain.
     moved: Vec<(u64, u64)>,
     /// Accesses per microsecond that the first-level cache of a core serves without delay.
@@ -146,6 +148,7 @@ impl Memory {
         Memory {
             moved: vec![(0, 0); machine.memory_domains.len()],
             foreign_per_us: (0, 0),
+            traffic_gap: (Nanos::MAX, Nanos::MAX),
             machine: Arc::new(machine),
             capabilities: Capabilities { missing: [(Capability::Plans, Absence::NotOffered)].into() },
             now: Nanos::ZERO,
@@ -398,7 +401,9 @@ impl Backend for Memory {
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        let is_gap = (self.traffic_gap.0..self.traffic_gap.1).contains(&self.now);
         let value = |&(reads, writes): &(u64, u64)| match self.capabilities.why_missing(Capability::Traffic) {
+            None if is_gap => Traffic::absent(Absence::CountersLost),
             None => Traffic { reads: Reading::Value(reads), writes: Reading::Value(writes) },
             Some(why) => Traffic::absent(why),
         };

@@ -45,6 +45,7 @@ prop_compose! {
         ),
         ipc in any::<bool>(),
         counts in any::<[bool; Counter::COUNT]>(),
+        traffic in any::<bool>(),
         noise in select(vec![0.0, 0.01, 0.5]),
     ) -> MachineSpec {
         let like = support::machine(1, 1);
@@ -73,7 +74,7 @@ prop_compose! {
                     Capability::Ipc => ipc,
                     _ => counts[counter as usize],
                 }),
-                traffic: counts[Counter::MmWrites as usize],
+                traffic,
                 energy: true,
                 noise,
             },

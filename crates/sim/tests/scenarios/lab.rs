@@ -73,7 +73,7 @@ impl Scene {
                 SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };
         }
         let quantum = Nanos::from_s(params.number("quantum_s"));
-        let traffic = (entry.needs)(&params).iter().any(|need| need.capability == Capability::Traffic);
+        let traffic = entry.needs_traffic(&params);
         let config = RunConfig { quantum, seed, restart: self.restart, traffic, ..RunConfig::default() };
         let result = run(&mut sim, &mut *(entry.build)(&params), watch, specs, &config).unwrap();
         assert_eq!(result.policy_faults, 0, "{policy}");

@@ -119,7 +119,7 @@ pub fn run_on(config: &SimConfig, policy: &str) -> (RunResult, Sim) {
     let mut policy = (entry.build)(&params);
     let mut sim = Sim::new(config.clone()).unwrap();
     let quantum = Nanos::from_s(params.number("quantum_s"));
-    let settings = RunConfig { quantum, ..RunConfig::default() };
+    let settings = RunConfig { quantum, traffic: true, ..RunConfig::default() };
     let result = run(&mut sim, &mut *policy, &mut NullRecorder, specs(config), &settings).unwrap();
     (result, sim)
 }

@@ -266,6 +266,9 @@ impl RunArgs {
         if habit("mem_keep") {
             self.limits.mem_keep = None;
         }
+        if habit("log_limit") {
+            self.output.log_limit = None;
+        }
     }
 }
 

@@ -142,7 +142,7 @@ impl<P: Platform> Plan<P> {
             grace: args.limits.grace,
             seed: args.policy.seed,
             actuation: args.policy.actuation.into(),
-            traffic: wants_traffic(&choice),
+            traffic: choice.entry.needs_traffic(&choice.params),
             ..RunConfig::default()
         };
         Ok(Plan { choice, capabilities, config, jobs, tasks, specs, logs, solo, skipped })
@@ -171,10 +171,6 @@ fn default_logs(now: SystemTime) -> PathBuf {
     let stamp = humantime::format_rfc3339_seconds(now).to_string();
     let stamp: String = stamp.chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();
     PathBuf::from("cosched-logs").join(format!("{}-{}", stamp.replace('T', "-"), std::process::id()))
-}
-
-fn wants_traffic(choice: &Choice) -> bool {
-    (choice.entry.needs)(&choice.params).iter().any(|need| need.capability == Capability::Traffic)
 }
 
 #[cfg(test)]

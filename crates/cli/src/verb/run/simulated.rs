@@ -85,6 +85,7 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--event", !policy.events.is_empty(), "the machine's file says what can be counted"),
         ("--mem-keep", args.limits.mem_keep.is_some(), "no memory is taken"),
         ("--output", args.output.output.is_some(), "simulated jobs write nothing"),
+        ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];
     let on = &policy.on;

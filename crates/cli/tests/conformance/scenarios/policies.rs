@@ -41,7 +41,7 @@ fn play_by<F: Fixture>(
 ) -> Result<RunResult, Skip> {
     let mut backend = Checked::new(fixture, jobs)?;
     backend.two_cpus()?;
-    let config = RunConfig { quantum: Nanos::from_s(QUANTUM), actuation, ..RunConfig::default() };
+    let config = RunConfig { quantum: Nanos::from_s(QUANTUM), actuation, traffic: true, ..RunConfig::default() };
     let mut masks = Masks::default();
     let result = run(&mut backend, policy, &mut masks, specs(jobs), &config).expect("a run to its end");
     assert_eq!(result.policy_faults, masks.faults);

@@ -10,6 +10,7 @@ use crate::snapshot::{Snapshot, TaskView, Trigger};
 use crate::task::TaskId;
 use crate::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A home that is not settled yet.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -41,6 +42,8 @@ pub(super) struct Known {
     executed: u32,
     ran: Nanos,
     asleep: bool,
+    /// What its memory domain moved was in its last measurement.
+    has_traffic: bool,
     /// It woke with this decision.
     pub(super) woke: bool,
 }
@@ -58,6 +61,7 @@ impl Known {
             executed: 0,
             ran: Nanos::ZERO,
             asleep: false,
+            has_traffic: false,
             woke: false,
         }
     }
@@ -148,6 +152,13 @@ impl State {
             let cpu = task.running.as_ref()?.placement.cpus().first()?;
             Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain)
         };
+        // A gang can have a part of several buses.
+        let buses_of = |task: &TaskView| {
+            let cpus =
+                task.running.iter().filter(|_| task.cpus > 1).flat_map(|running| running.placement.cpus().iter());
+            let on = cpus.filter_map(|cpu| Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain));
+            on.collect::<BTreeSet<usize>>().len().max(1) as f64
+        };
         let use_of = |task: &TaskView| {
             let reads = task.estimates.mm_reads.value()?;
             let writes = task.estimates.mm_writes.value().unwrap_or(Rate(0));
@@ -171,10 +182,16 @@ impl State {
             if !first && interval.0.saturating_mul(10) < settings.quantum.0 {
                 continue;
             }
+            // Where what the domain moves could be read before, a reading that lacks it would look like a calm bus.
+            let moved = task.estimates.domain_lines.value().map(|lines| lines.0 as f64 / settings.mu_per_ms);
+            if moved.is_none() && known.has_traffic {
+                continue;
+            }
+            known.has_traffic = moved.is_some();
             let Some(used) = use_of(task) else { continue };
             // What the domain moved, for whoever asked (Eq. 18); else the sum of what the tasks did.
-            let moved = task.estimates.domain_lines.value().map(|lines| lines.0 as f64 / settings.mu_per_ms);
-            let total = moved.or_else(|| domain_of(task).map(|domain| totals[domain])).unwrap_or(used).max(used);
+            let own = used / buses_of(task);
+            let total = moved.or_else(|| domain_of(task).map(|domain| totals[domain])).unwrap_or(own).max(own);
             let share = (used / f64::from(task.cpus.max(1))).min(1.0);
             let free = (1.0 - total).max(LEAST_FREE);
             let Ok(demand) = solo_utilisation(share, free) else { continue };

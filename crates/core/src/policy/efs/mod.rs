@@ -104,7 +104,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
     needs.push(required(Capability::Counter(Counter::MmReads)));
-    let without = "writes and what other programs move do not count as use of the memory bus";
+    let without =
+        "what other programs move, and writes that are not counted per job, do not count as use of the memory bus";
     needs.push(wanted(Capability::Traffic, without));
     needs
 }
