@@ -141,8 +141,13 @@ fn stay(charge: &Charge) {
     let mut pause = BETWEEN_LOOKS;
     loop {
         let gone = head.group.as_deref().is_none_or(cgroup::remove);
-        if gone && !ledger.read().is_some_and(|record| record.any_lives(root)) {
-            return ledger.remove_file();
+        let record = ledger.read();
+        // Looking at all processes is left for the time when those in the list have gone.
+        if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
+            let claim = Claim { run: head.run, record: record.as_ref(), group: None, owner: None };
+            if claim.processes(root).is_empty() {
+                return ledger.remove_file();
+            }
         }
         std::thread::sleep(pause);
         pause = (2 * pause).min(PATIENCE);

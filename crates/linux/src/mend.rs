@@ -33,19 +33,30 @@ impl Mended {
 }
 
 /// How far to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Groups beside the caller's own, and in those of dead runs.
     Near,
     /// The whole hierarchy.
     Everywhere,
+    /// The whole hierarchy, and only what is left of these runs, as in the variable `COSCHED_RUN`.
+    Runs(Vec<String>),
+}
+
+impl Reach {
+    fn covers(&self, run: &RunId) -> bool {
+        match self {
+            Reach::Near | Reach::Everywhere => true,
+            Reach::Runs(runs) => runs.contains(&run.to_string()),
+        }
+    }
 }
 
 /// How often stopped processes are looked for while any are found.
 const LOOKS: u32 = 4;
 
 /// Frees what dead runs left behind, as far as the caller may.
-pub fn mend(root: &Root, reach: Reach) -> Mended {
+pub fn mend(root: &Root, reach: &Reach) -> Mended {
     let mut mended = Mended::default();
     let stale = stale_groups(root, reach);
     for group in &stale {
@@ -67,11 +78,9 @@ pub fn mend(root: &Root, reach: Reach) -> Mended {
         }
     }
     mended.groups.sort();
-    for dead in dead_runs(root, &stale) {
+    for dead in dead_runs(root, &stale).into_iter().filter(|dead| reach.covers(&dead.run)) {
         mended.continued.extend(dead.go_on(root));
-        if let Some(record) = &dead.record
-            && !record.any_lives(root)
-        {
+        if dead.record.is_some() && dead.claim().processes(root).is_empty() {
             ledger::forget(root, &dead.run);
         }
     }
@@ -80,12 +89,14 @@ pub fn mend(root: &Root, reach: Reach) -> Mended {
     mended
 }
 
-fn stale_groups(root: &Root, reach: Reach) -> Vec<cgroup::Stale> {
+fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {
     let dir = match reach {
         Reach::Near => cgroup::own_directory(root).ok(),
-        Reach::Everywhere => cgroup::top_directory(root),
+        Reach::Everywhere | Reach::Runs(_) => cgroup::top_directory(root),
     };
-    dir.map(|dir| cgroup::stale(root, &dir, reach == Reach::Everywhere)).unwrap_or_default()
+    let mut stale = dir.map(|dir| cgroup::stale(root, &dir, *reach != Reach::Near)).unwrap_or_default();
+    stale.retain(|group| reach.covers(&group.run));
+    stale
 }
 
 /// A run that has died, with what tells of it.
@@ -147,7 +158,9 @@ pub(crate) fn dead_runs(root: &Root, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
     runs.into_values().collect()
 }
 
-/// The groups of dead runs in the whole hierarchy, for those who look for orphans.
-pub(crate) fn all_dead_runs(root: &Root) -> Vec<DeadRun> {
-    dead_runs(root, &stale_groups(root, Reach::Everywhere))
+/// All dead runs that can be found from here, for those who look for orphans.
+pub(crate) fn all_dead_runs(root: &Root, reach: &Reach) -> Vec<DeadRun> {
+    let mut all = dead_runs(root, &stale_groups(root, reach));
+    all.retain(|dead| reach.covers(&dead.run));
+    all
 }

@@ -2,7 +2,7 @@
 
 use crate::cgroup;
 use crate::claim::{Claimed, job_groups, task_of};
-use crate::mend::{DeadRun, all_dead_runs};
+use crate::mend::{DeadRun, Reach, all_dead_runs};
 use crate::process::Process;
 use crate::root::Root;
 use crate::sys::RawPid;
@@ -32,7 +32,12 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The jobs of dead runs that still have processes, in the order of runs and names: by the runs' lists, their groups,
 /// and the marks in the environment of processes.
 pub fn orphans(root: &Root) -> Vec<Orphan> {
-    all_dead_runs(root).iter().flat_map(|dead| orphans_of(root, dead)).map(|found| found.orphan).collect()
+    orphans_within(root, &Reach::Everywhere)
+}
+
+/// As [`orphans`], of the runs that `reach` covers.
+pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
+    all_dead_runs(root, reach).iter().flat_map(|dead| orphans_of(root, dead)).map(|found| found.orphan).collect()
 }
 
 struct FoundOrphan {
@@ -61,10 +66,10 @@ fn orphans_of(root: &Root, dead: &DeadRun) -> Vec<FoundOrphan> {
     found.collect()
 }
 
-/// Ends all orphans: asks them to end, and kills those that have not ended after `grace`. Returns those that were found,
+/// Ends the orphans of the runs that `reach` covers: asks them to end, and kills those that have not ended after `grace`. Returns those that were found,
 /// and those that are left.
-pub fn end_orphans(root: &Root, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
-    let dead = all_dead_runs(root);
+pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
+    let dead = all_dead_runs(root, reach);
     let look = || dead.iter().flat_map(|dead| orphans_of(root, dead)).collect::<Vec<FoundOrphan>>();
     let found = look();
     for member in found.iter().flat_map(|orphan| &orphan.members) {

@@ -133,7 +133,7 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
             _ => false,
         };
         if thaw && over && looks % 10 == 0 {
-            let _ = Command::new(program).arg("thaw").stdout(Stdio::null()).status();
+            let _ = Command::new(program).args(["thaw", "--run", &traces.token]).stdout(Stdio::null()).status();
         }
         looks += 1;
     });

@@ -4,7 +4,7 @@ use super::run::Format;
 use crate::exit::Exit;
 use clap::Args;
 use cosched_linux::mend::{Reach, mend};
-use cosched_linux::orphans::{Orphan, end_orphans, orphans};
+use cosched_linux::orphans::{Orphan, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use std::io::Write;
 use std::process::ExitCode;
@@ -24,6 +24,10 @@ pub(crate) struct ThawArgs {
     #[arg(long)]
     kill: bool,
 
+    /// Only what is left of this run, as in the variable COSCHED_RUN of its processes; may be given several times
+    #[arg(long, value_name = "RUN")]
+    run: Vec<String>,
+
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
@@ -31,11 +35,13 @@ pub(crate) struct ThawArgs {
 
 pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
     let root = Root::default();
-    let mut mended = mend(&root, Reach::Everywhere);
-    let (ended, left) = if args.kill { end_orphans(&root, GRACE) } else { (Vec::new(), orphans(&root)) };
+    let reach = if args.run.is_empty() { Reach::Everywhere } else { Reach::Runs(args.run) };
+    let mut mended = mend(&root, &reach);
+    let (ended, left) =
+        if args.kill { end_orphans(&root, &reach, GRACE) } else { (Vec::new(), orphans_within(&root, &reach)) };
     if args.kill {
         // Their groups are empty now.
-        let later = mend(&root, Reach::Everywhere);
+        let later = mend(&root, &reach);
         mended
             .groups
             .extend(later.groups.into_iter().filter(|group| !mended.groups.contains(group)).collect::<Vec<_>>());

@@ -43,7 +43,7 @@ fn stopped_guardian_of_a_killed_run_does_no_harm() {
         signal(guardian, Signal::STOP);
         run.send(Signal::KILL);
         run.code();
-        assert!(Command::new(COSCHED).arg("thaw").output().unwrap().status.success());
+        assert!(Command::new(COSCHED).args(["thaw", "--run", &run.token]).output().unwrap().status.success());
         run.nothing_stopped();
         until("all end", || run.marked().is_empty());
         signal(guardian, Signal::CONT);

@@ -322,7 +322,7 @@ impl Run {
         until("all processes of the run have ended", || self.marked().is_empty());
         // Zombies of others' children leave a group a little later.
         until("the run's group is gone", || {
-            assert!(Command::new(COSCHED).arg("thaw").output().unwrap().status.success());
+            assert!(Command::new(COSCHED).args(["thaw", "--run", &self.token]).output().unwrap().status.success());
             self.group().is_none_or(|group| !group.exists())
         });
         self.nothing_left();

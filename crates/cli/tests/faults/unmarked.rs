@@ -92,7 +92,7 @@ fn thaw_finds_unmarked_processes_when_both_were_killed() {
             signal(run.guardian().unwrap(), Signal::KILL);
             run.send(Signal::KILL);
             run.code();
-            assert!(Command::new(COSCHED).arg("thaw").output().unwrap().status.success());
+            assert!(Command::new(COSCHED).args(["thaw", "--run", &run.token]).output().unwrap().status.success());
             run.all_ended();
             run.nothing_left_to_thaw();
             complete(&run, &files, true);

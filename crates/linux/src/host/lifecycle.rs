@@ -97,7 +97,7 @@ impl Lifecycle {
         }
         // Before the first child, whose end must be reported.
         interrupts::settle_signals();
-        let mended = mend::mend(&root, Reach::Near);
+        let mended = mend::mend(&root, &Reach::Near);
         if !mended.is_empty() {
             notices.tell(Notice::Mended(mended));
         }
