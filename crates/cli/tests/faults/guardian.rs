@@ -114,7 +114,7 @@ fn jobs_whose_groups_were_taken_away_can_be_ended() {
         until("all are deaf", || (1..=2).all(|n| run.output(&format!("deaf-{n}")).contains("deaf")));
         take_away(&run, remove);
         run.send(Signal::INT);
-        until("the first was heard", || !run.stderr().is_empty());
+        until("the first was heard", || run.stderr().contains("no more jobs are started"));
         run.send(Signal::INT);
         assert_eq!(run.code(), Some(130), "{}", run.stderr());
         run.nothing_left();
