@@ -41,9 +41,9 @@ pub use policy::{
 pub use residency::Residency;
 pub use rng::{Rng, RngState};
 pub use run::{
-    Actuation, Backend, DecisionRecord, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
-    NullRecorder, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult, TaskResult, TimeLimit,
-    Warning, run,
+    Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
+    NullRecorder, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult, TaskNow, TaskResult,
+    TimeLimit, Warning, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};

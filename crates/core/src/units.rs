@@ -134,6 +134,8 @@ listed_enum! {
         Simulated,
         /// The hardware has too few counters for this event beside the more needed ones.
         DoesNotFit,
+        /// Too many files were open for more counters.
+        TooManyFiles,
         /// All cores are of one type.
         OneCoreType,
         /// The kernel does not report the value.
@@ -164,6 +166,7 @@ impl Absence {
             Absence::NoEnergyMeter => "no energy meter",
             Absence::Simulated => "simulated",
             Absence::DoesNotFit => "too few hardware counters for it beside the more needed events",
+            Absence::TooManyFiles => "too many files were open (`ulimit -Hn` raises the limit)",
             Absence::OneCoreType => "all cores are of one type",
             Absence::NotTold => "the kernel does not report it",
             Absence::SomeTasksLackIt => "some jobs lack it",

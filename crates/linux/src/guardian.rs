@@ -1,100 +1,76 @@
 //! The guardian: a small process that frees a run's jobs when the run dies, however it dies.
 //!
-//! It holds one end of a pipe. The run holds the other and writes a line for each job that starts or ends, and a last
-//! line when it ends in good order. If the pipe closes without that line, the run has died: the guardian thaws the
-//! run's groups, continues its stopped processes, gives them their CPUs back, removes the groups, and ends. The jobs
-//! run on.
+//! It holds one end of a pipe, and the run holds the other. When the pipe closes and the run's process is dead, the
+//! guardian thaws the run's groups, continues its stopped processes and gives them their CPUs back. It finds them by
+//! the run's list ([`crate::ledger`]), not by what a program can change. The jobs run on. The guardian removes the
+//! groups and the list when the last of them has ended, and ends.
 //!
 //! It lives in a session of its own and ignores all signals, so that a signal from the terminal that ends the run does
-//! not end the guardian. If somebody kills it, the run sees the end of its child and starts another. If both are killed
-//! at once, each job's own process is continued by its parent-death signal; the next start and `cosched thaw` free what
-//! remains.
+//! not end the guardian. Its name does not contain that of the program, so that `pkill cosched` does not end it
+//! either. If somebody kills or stops it, the run sees that of its child, kills it if it is still there, and starts
+//! another. If both are killed at once, each job's own process is continued by its parent-death signal; the next start
+//! and `cosched thaw` free what remains.
 #![allow(unsafe_code)]
 
 use crate::cgroup;
-use crate::mend;
-use crate::process::Process;
+use crate::claim::Claim;
+use crate::ledger::{Head, Ledger};
+use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::{self, RawPid, Side};
-use cosched_core::CpuSet;
 use rustix::fd::OwnedFd;
-use rustix::process::{Pid, Signal, pidfd_send_signal};
-use std::collections::BTreeMap;
+use rustix::process::{Pid, Signal};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
 
 /// The run's end of the pipe to its guardian.
 #[derive(Debug)]
 pub(crate) struct Guardian {
     /// The guardian's process.
     pub(crate) pid: RawPid,
-    line: File,
+    _line: OwnedFd,
 }
 
-/// What a guardian must know from the start.
+/// What a guardian must know.
 #[derive(Clone, Debug)]
 pub(crate) struct Charge {
     pub(crate) root: Root,
-    /// The token that marks the run's processes.
-    pub(crate) token: String,
-    /// The run's group, if it has one.
-    pub(crate) group: Option<PathBuf>,
-    /// The CPUs that the run was given; its jobs get them back.
-    pub(crate) cpus: CpuSet,
+    pub(crate) head: Head,
+    /// The run's processes, now and later.
+    pub(crate) ledger: Ledger,
 }
 
 /// The guardian's name in `ps`.
-const NAME: &std::ffi::CStr = c"cosched-guard";
+const NAME: &std::ffi::CStr = c"run-guardian";
+
+/// How often stopped processes are looked for when the run has died. A signal may still be under way at the first look.
+const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// The longest time between two looks at whether the jobs of the dead run have ended.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Guardian {
-    /// Starts a guardian for these jobs, which may be running already.
+    /// Starts a guardian, for jobs that may be running already.
     ///
     /// # Errors
     /// No process or no pipe could be made.
-    pub(crate) fn start<'a>(charge: &Charge, jobs: impl Iterator<Item = &'a Process>) -> io::Result<Guardian> {
+    pub(crate) fn start(charge: &Charge) -> io::Result<Guardian> {
         let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        // The pipe must not block: the run must never wait for its guardian.
-        rustix::fs::fcntl_setfl(&write, rustix::fs::OFlags::NONBLOCK)?;
         // SAFETY: the run has one thread (the backend checks that when it is made).
         match unsafe { sys::fork() }? {
             Side::Child => {
-                let code = guard(charge, read);
-                sys::exit_now(code)
+                guard(charge, read);
+                sys::exit_now(0)
             }
-            Side::Parent(pid) => {
-                drop(read);
-                let mut guardian = Guardian { pid, line: File::from(write) };
-                for job in jobs {
-                    guardian.job(job)?;
-                }
-                Ok(guardian)
-            }
+            Side::Parent(pid) => Ok(Guardian { pid, _line: write }),
         }
     }
 
-    /// Tells the guardian of a job before the job's program starts.
-    ///
-    /// # Errors
-    /// The guardian has ended, or does not read.
-    pub(crate) fn job(&mut self, job: &Process) -> io::Result<()> {
-        self.line.write_all(format!("job {} {}\n", job.pid, job.start).as_bytes())
-    }
-
-    /// Tells the guardian that a job has ended.
-    ///
-    /// # Errors
-    /// As [`Guardian::job`].
-    pub(crate) fn gone(&mut self, pid: RawPid) -> io::Result<()> {
-        self.line.write_all(format!("gone {pid}\n").as_bytes())
-    }
-
-    /// Tells the guardian that the run has ended in good order, and reaps it.
-    pub(crate) fn dismiss(mut self) {
-        let _ = self.line.write_all(b"bye\n");
-        drop(self.line);
-        // It has nothing left to do, and a guardian that somebody has stopped would never read the message.
+    /// Ends the guardian, whatever state it is in: the run has ended in good order, or another guardian takes over. One
+    /// that was only let go could come back later and free the jobs of a live run.
+    pub(crate) fn dismiss(self) {
         let _ = sys::kill(self.pid, libc::SIGKILL);
         if let Some(pid) = Pid::from_raw(self.pid) {
             let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
@@ -102,71 +78,101 @@ impl Guardian {
     }
 }
 
-/// The guardian's main function; returns its exit code.
-fn guard(charge: &Charge, line: OwnedFd) -> i32 {
+/// The guardian's main function.
+fn guard(charge: &Charge, line: OwnedFd) {
     sys::ignore_signals();
     sys::set_name(NAME);
     let _ = rustix::process::setsid();
-    keep_only(&line);
-    let mut jobs: BTreeMap<RawPid, (Process, Option<OwnedFd>)> = BTreeMap::new();
-    for message in BufReader::new(File::from(line)).lines() {
-        // A line that can't be read counts as the run's death.
-        let Ok(message) = message else { break };
-        let mut words = message.split(' ');
-        let number = |word: Option<&str>| word.and_then(|word| word.parse::<u64>().ok());
-        match (words.next(), number(words.next()), number(words.next())) {
-            (Some("bye"), ..) => return 0,
-            (Some("job"), Some(pid), Some(start)) => {
-                let pid = pid as RawPid;
-                let process = Process::read(&charge.root, pid).filter(|process| process.start == start);
-                if let Some(process) = process {
-                    jobs.insert(pid, (process, process.handle(&charge.root)));
-                }
-            }
-            (Some("gone"), Some(pid), _) => {
-                jobs.remove(&(pid as RawPid));
-            }
-            _ => {}
-        }
+    // It must not keep a file system in use.
+    let _ = std::env::set_current_dir("/");
+    let mut kept = charge.ledger.descriptors();
+    kept.push(line.as_raw_fd());
+    keep_only(kept);
+    let mut line = File::from(line);
+    // Nothing is ever written to it.
+    while matches!(line.read(&mut [0; 16]), Err(error) if error.kind() == io::ErrorKind::Interrupted) {}
+    // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
+    let mut pause = Duration::from_millis(1);
+    while charge.head.run.is_seen(&charge.root) {
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(PATIENCE);
     }
-    // First the quick part: every job's own process and its group.
-    for (pid, (process, handle)) in &jobs {
-        let there = match handle {
-            Some(handle) => pidfd_send_signal(handle, Signal::CONT).is_ok(),
-            None => process.signal(&charge.root, Signal::CONT),
-        };
-        if there {
-            let _ = sys::kill(-pid, libc::SIGCONT);
-        }
-    }
-    if let Some(group) = &charge.group {
-        cgroup::release(group);
-    }
-    // Then the processes that left their group.
-    mend::free_marked(&charge.root, &charge.token, &charge.cpus);
-    if let Some(group) = &charge.group {
-        cgroup::release(group);
-    }
-    0
+    free(charge);
+    stay(charge);
 }
 
-/// Closes all descriptors but the line and the standard ones, which become `/dev/null`. A guardian that held the run's
-/// output open would keep its readers waiting.
-fn keep_only(line: &OwnedFd) {
-    let keep = line.as_raw_fd().cast_unsigned();
-    // SAFETY: nothing in this process uses the descriptors that are closed; `line` is not among them.
-    unsafe {
-        if keep > 3 {
-            libc::close_range(3, keep - 1, 0);
+/// Frees all that the dead run stopped or froze.
+fn free(charge: &Charge) {
+    let Charge { root, head, ledger } = charge;
+    let group = head.group.as_deref();
+    if let Some(group) = group {
+        let _ = cgroup::thaw(group);
+    }
+    let record = ledger.read();
+    // First the quick part: every job's own process, and its process group.
+    for job in record.iter().flat_map(|record| &record.jobs) {
+        if let Some(main) = Process::read(root, job.pid).filter(|main| main.start == job.start)
+            && main.signal(root, Signal::CONT)
+        {
+            let _ = sys::kill(-job.pid, libc::SIGCONT);
         }
-        libc::close_range(keep.max(2) + 1, u32::MAX, 0);
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-        for target in 0..3 {
-            if keep != target {
-                libc::dup2(null, target.cast_signed());
+    }
+    let claim = Claim { run: head.run, record: record.as_ref(), group, owner: None };
+    for look in 0..LOOKS {
+        let claimed = claim.processes(root);
+        for member in &claimed {
+            // A stop that is on its way is called off by the signal as well.
+            if member.process.is_stopped() || (look == 0 && member.sure) {
+                member.process.signal(root, Signal::CONT);
             }
         }
-        if null > 2 {
+        let pids: Vec<RawPid> = claimed.iter().map(|member| member.process.pid).collect();
+        process::bind(root, &pids, &head.cpus);
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    if let Some(group) = group {
+        let _ = cgroup::thaw(group);
+    }
+}
+
+/// Waits for the end of the jobs, and removes what tells of them.
+fn stay(charge: &Charge) {
+    let Charge { root, head, ledger } = charge;
+    let mut pause = BETWEEN_LOOKS;
+    loop {
+        let gone = head.group.as_deref().is_none_or(cgroup::remove);
+        let record = ledger.read();
+        // Looking at all processes is left for the time when those in the list have gone.
+        if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
+            let claim = Claim { run: head.run, record: record.as_ref(), group: None, owner: None };
+            if claim.processes(root).is_empty() {
+                return ledger.remove_file();
+            }
+        }
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(PATIENCE);
+    }
+}
+
+/// Closes all descriptors but these and the standard ones, which become `/dev/null`. A guardian that held the run's
+/// output open would keep its readers waiting.
+fn keep_only(mut kept: Vec<RawFd>) {
+    kept.sort_unstable();
+    // SAFETY: nothing in this process uses the descriptors that are closed: those in `kept` are not among them.
+    unsafe {
+        let mut from = 3;
+        for keep in kept.iter().map(|&fd| fd.cast_unsigned()).filter(|&fd| fd > 2) {
+            if keep > from {
+                libc::close_range(from, keep - 1, 0);
+            }
+            from = keep + 1;
+        }
+        libc::close_range(from, u32::MAX, 0);
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for target in (0..3).filter(|target| !kept.contains(target)) {
+            libc::dup2(null, target);
+        }
+        if null > 2 && !kept.contains(&null) {
             libc::close(null);
         }
     }

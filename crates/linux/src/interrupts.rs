@@ -1,32 +1,94 @@
-//! The signals that end a run, for a run without processes of its own. They are held back until the run asks for them,
-//! so that cosched can end in good order.
+//! What signals mean to cosched. Some end a run, one asks what runs, and the others must not end a process that others
+//! depend on.
 
 use crate::sys::{self, SignalMask};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
 
-/// Signals that end a run. SIGPIPE means that nobody reads its output any more.
-pub(crate) const ENDING: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE];
+/// Signals that end a run in good order, unless they were ignored when cosched was started. SIGPIPE means that nobody
+/// reads its output any more.
+const ENDING: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGXCPU];
 
-/// The signals that end a run, held back until they are asked for. Dropping it lets them act again.
+/// The signal that asks what runs.
+pub(crate) const ASKING: i32 = libc::SIGUSR1;
+
+/// Signals that mean nothing to cosched, and whose default would end it: its jobs would go on without a scheduler.
+const MEANINGLESS: [i32; 8] = [
+    libc::SIGUSR2,
+    libc::SIGXFSZ,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+];
+
+static INHERITED: OnceLock<Vec<i32>> = OnceLock::new();
+
+/// Puts the signals of this process in order, once: children are reported (their parent may have started this program
+/// with SIGCHLD ignored), and stray signals do not end the process. Between two runs SIGUSR1 is ignored. Call it before
+/// anything is started.
+pub fn settle_signals() {
+    inherited();
+}
+
+/// The signals that were ignored when this program was started, and so are to be ignored by its jobs. SIGCHLD is not
+/// among them: a job must see the ends of its own children. Neither is SIGPIPE, which Rust programs ignore before their
+/// first line.
+pub(crate) fn inherited() -> &'static [i32] {
+    INHERITED.get_or_init(|| {
+        let mut ignored = sys::ignored_signals();
+        ignored.retain(|&signal| signal != libc::SIGCHLD && signal != libc::SIGPIPE);
+        sys::set_ignored(libc::SIGCHLD, false);
+        for signal in MEANINGLESS.into_iter().chain([ASKING]) {
+            sys::set_ignored(signal, true);
+        }
+        ignored
+    })
+}
+
+/// The signals to hold back for a run: those that end it or suspend it, as far as the caller did not ignore them, and
+/// the one that asks.
+pub(crate) fn held() -> Vec<i32> {
+    let wanted = ENDING.into_iter().chain([libc::SIGTSTP]).filter(|signal| !inherited().contains(signal));
+    wanted.chain([ASKING]).collect()
+}
+
+/// The signals that end a run, held back until they are asked for, and the one that asks what runs. Dropping it lets
+/// them act again.
 pub struct Interrupts {
     signals: OwnedFd,
     mask: SignalMask,
 }
 
+/// What a signal means to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    /// The run is to end; the signal's number.
+    End(i32),
+    /// The user asks what runs.
+    Ask,
+}
+
 impl Interrupts {
-    /// Holds back Ctrl-C, SIGTERM, SIGHUP and SIGQUIT from now on.
+    /// Holds back Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU and SIGUSR1 from now on, for a run without processes of its
+    /// own. Signals that the caller ignored stay ignored.
     ///
     /// # Errors
     /// An error of the kernel.
     pub fn hold() -> io::Result<Interrupts> {
-        let (signals, mask) = sys::take_signals(&ENDING)?;
+        let mut held = held();
+        held.retain(|&signal| signal != libc::SIGTSTP);
+        let (signals, mask) = sys::take_signals(&held)?;
         Ok(Interrupts { signals, mask })
     }
 
-    /// The number of a signal that has arrived; `None` if there is none. Does not wait.
-    pub fn next_signal(&self) -> Option<i32> {
-        sys::pending_signals::<1>(self.signals.as_fd()).pop()
+    /// A signal that has arrived; `None` if there is none. Does not wait.
+    pub fn next_signal(&self) -> Option<Interrupt> {
+        let signal = sys::pending_signals::<1>(self.signals.as_fd()).pop()?;
+        Some(if signal == ASKING { Interrupt::Ask } else { Interrupt::End(signal) })
     }
 }
 

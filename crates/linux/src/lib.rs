@@ -6,6 +6,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 mod cgroup;
+mod claim;
 mod console;
 pub mod counters;
 pub mod emulate;
@@ -14,11 +15,15 @@ pub mod events;
 mod guardian;
 mod host;
 mod interrupts;
+mod ledger;
 pub mod meminfo;
 pub mod mend;
+pub mod orphans;
 mod process;
 pub mod processor;
 pub mod root;
+mod run_id;
+mod runtime;
 mod spawn;
 mod stop;
 mod sys;
@@ -29,6 +34,6 @@ mod tree;
 pub use cgroup::{GroupError, freezer_problem};
 pub use console::become_console;
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
-pub use interrupts::Interrupts;
+pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use spawn::{Program, find_program};
 pub use sys::affinity;

@@ -54,6 +54,16 @@ impl Process {
         Some(Process { pid, state, parent, group, session, threads, start })
     }
 
+    /// Whether it stands still by a signal. A process that is traced shows that as `t`.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
+
+    /// Whether it has ended, and only its parent has not taken notice.
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+
     /// Whether the number still belongs to the process that was read, and not to a later one.
     pub(crate) fn is_same(&self, root: &Root) -> bool {
         Process::read(root, self.pid).is_some_and(|now| now.start == self.start)
@@ -181,24 +191,12 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     })
 }
 
-/// The token of the run that a process leads: its number and its start time. So a later process with the same number
-/// has another token.
-pub(crate) fn token(process: &Process) -> String {
-    format!("{}-{}", process.pid, process.start)
-}
-
-/// The token of the calling process's own run.
-pub(crate) fn own_token(root: &Root) -> Option<String> {
-    Process::read(root, std::process::id() as RawPid).map(|own| token(&own))
-}
-
-/// Whether the process that leads the run of a token still exists.
-pub(crate) fn is_alive(root: &Root, token: &str) -> bool {
-    // Names of cgroups may continue after the token.
-    let mut parts = token.split('-');
-    let (Some(pid), Some(start)) = (parts.next(), parts.next()) else { return false };
-    let (Ok(pid), Ok(start)) = (pid.parse::<RawPid>(), start.parse::<u64>()) else { return false };
-    Process::read(root, pid).is_some_and(|process| process.start == start && process.state != 'Z')
+/// The mark that a process inherited, see [`sys::set_mark`].
+pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<u64> {
+    let limits = std::fs::read(root.path(&format!("/proc/{pid}/limits"))).ok()?;
+    let line = limits.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Max realtime timeout"))?;
+    let soft = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
+    std::str::from_utf8(soft).ok()?.parse().ok().filter(|&mark| mark >= sys::LEAST_MARK)
 }
 
 /// Binds every thread of these processes to CPUs, including those that start meanwhile.
@@ -228,6 +226,8 @@ mod tests {
 
     #[test]
     fn names_with_parentheses_are_read() {
+        let cut = b"5 (\xd0\xbf\xd1) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
+        assert_eq!(Process::parse(5, cut).map(|process| process.start), Some(4242), "cut inside a character");
         let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
         for name in ["x", "a b", "a) R 1 (", ") Z 0 0"] {
             let process = Process::parse(5, format!("5 ({name}) {tail}").as_bytes()).unwrap();
@@ -254,11 +254,11 @@ mod tests {
         assert_eq!(pids, [10, 11, 12, 13]);
         assert_eq!(all_pids(&root), [10, 11, 12, 13, 20]);
         assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
+        let limits = "Limit Soft Hard Units\nMax realtime timeout      4611686018427387905  unlimited    us\n";
+        std::fs::write(dir.path().join("proc/13/limits"), limits).unwrap();
+        std::fs::write(dir.path().join("proc/12/limits"), limits.replace("4611686018427387905", "unlimited")).unwrap();
+        assert_eq!((mark(&root, 13), mark(&root, 12)), (Some(sys::LEAST_MARK + 1), None));
         assert_eq!(variable(&root, 13, "B"), None);
-        assert!(is_alive(&root, "10-77"));
-        assert!(is_alive(&root, "10-77-probe"));
-        assert!(!is_alive(&root, "10-78"), "another process of that number");
-        assert!(!is_alive(&root, "99-1") && !is_alive(&root, "x"));
         assert!(descendants(&root, 99).is_empty());
     }
 
@@ -302,12 +302,5 @@ mod tests {
         })
         .join()
         .unwrap();
-    }
-
-    #[test]
-    fn this_process_is_found() {
-        let root = Root::default();
-        let token = own_token(&root).unwrap();
-        assert!(is_alive(&root, &token));
     }
 }

@@ -2,6 +2,7 @@
 //! becomes the job's program.
 #![allow(unsafe_code)]
 
+use crate::interrupts;
 use crate::process::Process;
 use crate::root::Root;
 use crate::sys::{self, FileLimit, RawPid, Side, SignalMask};
@@ -42,11 +43,13 @@ pub(crate) struct Waiting {
     answer: File,
 }
 
-/// What a child needs from the run: the signal mask and the file limit to restore, and the root of `/proc`.
+/// What a child needs from the run: the signal mask and the file limit to restore, the root of `/proc`, its mark.
 pub(crate) struct Surroundings<'a> {
     pub(crate) mask: &'a SignalMask,
     pub(crate) files: Option<&'a FileLimit>,
     pub(crate) root: &'a Root,
+    /// The mark of the job.
+    pub(crate) mark: u64,
 }
 
 /// Finds a program as a shell would: a name with a slash is a path relative to `cwd`; any other name is looked up in
@@ -137,6 +140,7 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
     let (mut go_read, go) = pipe()?;
     let (answer, mut answer_write) = pipe()?;
     let own_pid = std::process::id() as RawPid;
+    let ignored = interrupts::inherited();
 
     // SAFETY: this process has one thread (the backend checks that when it is made), and the child calls only functions
     // that are safe after a fork, on data that was prepared before it.
@@ -174,6 +178,7 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
             }
             // If the parent dies, this signal continues a stopped job, even if nothing else is left to do so.
             let _ = sys::signal_on_parent_death(libc::SIGCONT);
+            sys::set_mark(around.mark);
             if let Some(limit) = around.files {
                 sys::restore_file_limit(limit);
             }
@@ -182,7 +187,7 @@ pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Resul
             if !matches!(go_read.read(&mut byte), Ok(1)) || parent_pid() != own_pid {
                 sys::exit_now(127);
             }
-            sys::default_signals(around.mask);
+            sys::default_signals(around.mask, ignored);
             // SAFETY: both arrays end with a null pointer, and all strings live.
             unsafe {
                 libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());

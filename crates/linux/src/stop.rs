@@ -55,8 +55,7 @@ impl SignalStop {
             let known = self.stopped.len();
             let members = self.stop_strays(tree);
             // A process in state D may be in the middle of a fork.
-            let still = |process: &Process| matches!(process.state, 'T' | 't');
-            self.complete = self.stopped.len() == known && members.iter().all(still);
+            self.complete = self.stopped.len() == known && members.iter().all(Process::is_stopped);
         }
         self.complete
     }
@@ -68,7 +67,7 @@ impl SignalStop {
         if tree.main_gone {
             // The group's number may belong to others by now, so its former members are continued one by one.
             for process in tree.members() {
-                if process.state == 'T' && process.group == tree.main.pid {
+                if process.is_stopped() && process.group == tree.main.pid {
                     process.signal(tree.root(), Signal::CONT);
                 }
             }
@@ -97,7 +96,9 @@ impl SignalStop {
                 if !has(&self.strays, process) {
                     self.strays.push(*process);
                 }
-                if process.state != 'T' {
+                // The guardian must know of it before it is stopped.
+                tree.note(process);
+                if !process.is_stopped() {
                     if process.signal(tree.root(), Signal::STOP) {
                         self.stopped.push(*process);
                         any_new = true;
@@ -125,7 +126,6 @@ fn stop_group(tree: &Tree) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process;
     use crate::root::Root;
     use crate::sys::RawPid;
     use std::process::{Child, Command, Stdio};
@@ -286,6 +286,6 @@ mod tests {
             stop.go_on(&shell.tree, false);
             std::thread::sleep(Duration::from_millis(3));
         }
-        assert!(process::is_alive(&Root::default(), &process::token(&shell.tree.main)));
+        assert!(shell.tree.main.is_same(&Root::default()));
     }
 }

@@ -77,17 +77,39 @@ pub(crate) fn restore_mask(mask: &SignalMask) {
     }
 }
 
-/// Resets all signals to their default and puts the mask back in force, as a program expects at its start.
-pub(crate) fn default_signals(mask: &SignalMask) {
-    // SAFETY: setting the default disposition runs no code of ours.
+/// Resets all signals to their default, but for those in `ignored`, and puts the mask back in force, as a program
+/// expects at its start.
+pub(crate) fn default_signals(mask: &SignalMask, ignored: &[i32]) {
+    // SAFETY: neither the default nor ignoring runs any code of ours.
     unsafe {
         for signal in 1..=31 {
             if signal != libc::SIGKILL && signal != libc::SIGSTOP {
-                libc::signal(signal, libc::SIG_DFL);
+                let what = if ignored.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL };
+                libc::signal(signal, what);
             }
         }
     }
     restore_mask(mask);
+}
+
+/// The signals that this process ignores.
+pub(crate) fn ignored_signals() -> Vec<i32> {
+    let is_ignored = |&signal: &i32| {
+        // SAFETY: nothing is changed, and the structure is valid for the length of the call.
+        unsafe {
+            let mut now: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+        }
+    };
+    (1..=31).filter(is_ignored).collect()
+}
+
+/// Ignores a signal, or gives it back its default.
+pub(crate) fn set_ignored(signal: i32, ignored: bool) {
+    // SAFETY: neither the default nor ignoring runs any code of ours.
+    unsafe {
+        libc::signal(signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL });
+    }
 }
 
 /// Ignores every signal that can be ignored, for a process that must outlive all others.
@@ -220,11 +242,52 @@ pub(crate) fn raise_file_limit() -> io::Result<FileLimit> {
     }
 }
 
+/// Descriptors that are kept free for what a run can't do without: starting a job, replacing the guardian, reading what
+/// becomes of jobs.
+const SPARE_DESCRIPTORS: usize = 64;
+
+/// Whether `wanted` more descriptors can be used for what a run can do without.
+pub(crate) fn can_spare_descriptors(wanted: usize) -> bool {
+    // SAFETY: the structure is valid for the length of the call.
+    let most = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) < 0 {
+            return true;
+        }
+        usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+    };
+    // A folder of this kernel has the number of its entries as its size since Linux 6.2; before, they are counted.
+    let folder = "/proc/self/fd";
+    let open = match std::fs::metadata(folder).map_or(0, |folder| folder.len()) {
+        0 => std::fs::read_dir(folder).map_or(0, Iterator::count),
+        size => size as usize,
+    };
+    open + wanted + SPARE_DESCRIPTORS <= most
+}
+
 /// Puts a limit on open files back in force.
 pub(crate) fn restore_file_limit(limit: &FileLimit) {
     // SAFETY: the structure is valid for the length of the call.
     unsafe {
         libc::setrlimit(libc::RLIMIT_NOFILE, &limit.0);
+    }
+}
+
+/// The least value of a mark, far above any limit that somebody could mean.
+pub(crate) const LEAST_MARK: u64 = 1 << 62;
+
+/// Marks this process and all that it will ever start. The mark is the soft limit on the time for which a realtime process
+/// may run without a pause, which has no effect on others, and none at this size. A program keeps it when it clears its
+/// environment, leaves its session, closes its files and loses its parent. A limit that somebody has set is left as it is.
+pub(crate) fn set_mark(mark: u64) {
+    // SAFETY: the structure is valid for the length of the calls.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        let is_set = libc::getrlimit(libc::RLIMIT_RTTIME, &mut limit) < 0 || limit.rlim_max < libc::RLIM_INFINITY;
+        if !is_set && limit.rlim_cur >= LEAST_MARK as libc::rlim_t {
+            limit.rlim_cur = mark as libc::rlim_t;
+            libc::setrlimit(libc::RLIMIT_RTTIME, &limit);
+        }
     }
 }
 

@@ -5,10 +5,12 @@
 //! birth or by the mark in its environment.
 
 use crate::cgroup::JobGroup;
+use crate::ledger::Ledger;
 use crate::process::{self, JOB_VARIABLE, Loner, Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::sys;
+use crate::sys::{self, RawPid};
 use rustix::process::Signal;
+use std::cell::RefCell;
 
 /// How often the job's processes are looked for again while there are any left to kill.
 const KILLS: u32 = 16;
@@ -26,13 +28,62 @@ pub(crate) struct Tree {
     /// Orphans that were given back to this job.
     orphans: Vec<Process>,
     adopted: u32,
+    /// Sessions in which processes of the job were seen, beside that of its own process.
+    sessions: RefCell<Vec<RawPid>>,
     group: Option<JobGroup>,
+    /// Where its processes are entered, under the number of the job.
+    ledger: Option<(Ledger, u32)>,
+    /// The mark that its processes inherit.
+    mark: Option<u64>,
 }
 
 impl Tree {
     pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>) -> Tree {
-        let loner = if group.is_none() { Loner::open(&root, main.pid) } else { None };
-        Tree { root, main, main_gone: false, loner, orphans: Vec::new(), adopted: 0, group }
+        let mut tree = Tree {
+            root,
+            main,
+            main_gone: false,
+            loner: None,
+            orphans: Vec::new(),
+            adopted: 0,
+            sessions: RefCell::default(),
+            group,
+            ledger: None,
+            mark: None,
+        };
+        tree.open_loner();
+        tree
+    }
+
+    /// From now on enters processes that may not be found by family in the list of the run. `mark` is what they inherit.
+    pub(crate) fn with_ledger(mut self, ledger: Ledger, task: u32, mark: u64) -> Tree {
+        self.mark = Some(mark);
+        self.ledger = Some((ledger, task));
+        self
+    }
+
+    fn open_loner(&mut self) {
+        if self.group.is_none() && sys::can_spare_descriptors(2) {
+            self.loner = Loner::open(&self.root, self.main.pid);
+        }
+    }
+
+    /// Gives up the job's group, from which somebody has removed the job.
+    pub(crate) fn lose_group(&mut self) {
+        self.group = None;
+        self.open_loner();
+    }
+
+    /// Enters a process outside the job's own process group in the list of the run.
+    pub(crate) fn note(&self, process: &Process) {
+        if let Some((ledger, task)) = &self.ledger {
+            ledger.member(*task, process);
+        }
+        let mut sessions = self.sessions.borrow_mut();
+        // A session of the run's caller would be shared by all.
+        if process.session != self.main.pid && process.session > 1 && !sessions.contains(&process.session) {
+            sessions.push(process.session);
+        }
     }
 
     pub(crate) fn root(&self) -> &Root {
@@ -44,17 +95,23 @@ impl Tree {
         self.group.as_ref()
     }
 
-    /// Every process of the job that can be found.
+    /// Every process of the job that can be found. With a group these are not only those in it: somebody may have moved
+    /// the job elsewhere.
     pub(crate) fn members(&self) -> Vec<Process> {
-        if let Some(group) = &self.group {
-            return group.processes().into_iter().filter_map(|pid| Process::read(&self.root, pid)).collect();
-        }
         let mut all = if self.main_gone { Vec::new() } else { process::descendants(&self.root, self.main.pid) };
+        let add = |all: &mut Vec<Process>, process: Process| {
+            if !all.iter().any(|known: &Process| known.pid == process.pid) {
+                all.push(process);
+            }
+        };
         for orphan in self.orphans.iter().filter(|orphan| orphan.is_same(&self.root)) {
             for process in process::descendants(&self.root, orphan.pid) {
-                if !all.iter().any(|known: &Process| known.pid == process.pid) {
-                    all.push(process);
-                }
+                add(&mut all, process);
+            }
+        }
+        for pid in self.group.iter().flat_map(JobGroup::processes) {
+            if let Some(process) = Process::read(&self.root, pid) {
+                add(&mut all, process);
             }
         }
         all
@@ -68,18 +125,17 @@ impl Tree {
 
     /// Whether anything but zombies is left of it.
     pub(crate) fn is_alive(&mut self) -> bool {
-        if let Some(group) = &self.group {
-            return group.is_populated();
-        }
         self.orphans.retain(|orphan| {
-            Process::read(&self.root, orphan.pid).is_some_and(|p| p.start == orphan.start && p.state != 'Z')
+            Process::read(&self.root, orphan.pid).is_some_and(|p| p.start == orphan.start && !p.is_dead())
         });
-        !self.main_gone || !self.orphans.is_empty()
+        let grouped = self.group.as_ref().is_some_and(JobGroup::is_populated);
+        !self.main_gone || grouped || !self.orphans.is_empty()
     }
 
     /// Adopts an orphan, unless it has been adopted already.
     pub(crate) fn adopt(&mut self, orphan: Process) {
         if !self.knows(&orphan) {
+            self.note(&orphan);
             self.orphans.push(orphan);
             self.adopted += 1;
         }
@@ -95,12 +151,16 @@ impl Tree {
         self.orphans.iter().any(|known| known.pid == process.pid && known.start == process.start)
     }
 
-    /// Whether an orphan belongs to this job: by its session, or by its mark.
+    /// Whether an orphan belongs to this job: by its session, by one in which a process of the job was seen, or by its
+    /// marks.
     pub(crate) fn owns(&self, process: &Process, token: &str, name: &str) -> bool {
         let marked = |variable, value: &str| {
             process::variable(&self.root, process.pid, variable).is_some_and(|found| found == value)
         };
-        process.session == self.main.pid || (marked(RUN_VARIABLE, token) && marked(JOB_VARIABLE, name))
+        process.session == self.main.pid
+            || self.sessions.borrow().contains(&process.session)
+            || (self.mark.is_some() && process::mark(&self.root, process.pid) == self.mark)
+            || (marked(RUN_VARIABLE, token) && marked(JOB_VARIABLE, name))
     }
 
     /// Sends a signal to all processes of the job, first to those outside the job's own process group: once their
@@ -116,15 +176,20 @@ impl Tree {
         }
     }
 
-    /// Kills all processes by one request to the kernel; `false` if that can't be done.
+    /// Kills all processes by one request to the kernel; `false` if that can't be done, or does not reach all.
     pub(crate) fn kill_group(&self) -> bool {
-        self.group.as_ref().is_some_and(JobGroup::kill)
+        let Some(group) = &self.group else { return false };
+        if !group.kill() {
+            return false;
+        }
+        let reached = group.processes();
+        self.members().iter().all(|process| process.is_dead() || reached.contains(&process.pid))
     }
 
     /// Kills all processes by signals. They must stand still, so that none can fork meanwhile.
     pub(crate) fn kill_each(&self) {
         for _ in 0..KILLS {
-            if self.members().iter().all(|process| process.state == 'Z') {
+            if self.members().iter().all(Process::is_dead) {
                 break;
             }
             self.signal(Signal::KILL);

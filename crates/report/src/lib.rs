@@ -18,6 +18,7 @@ mod recorder;
 mod series;
 mod sink;
 mod solo;
+mod status;
 mod summary;
 #[cfg(test)]
 mod testing;
@@ -45,6 +46,7 @@ pub use series::{
 };
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
+pub use status::status_lines;
 pub use summary::{SummaryOptions, summary};
 pub use text::{visible, visible_bytes, visible_lines};
 pub use warning::{RunFile, RunWarning, shortfall_text};

@@ -115,6 +115,12 @@ impl ProgressTracker {
         &self.progress
     }
 
+    /// How much of a job's work is done, after so many quanta of solo execution; `None` if its solo time is not known.
+    pub fn share(&self, task: TaskId, quanta: f64) -> Option<f64> {
+        let solo_s = self.solo_s.as_ref()?.get(&task).filter(|&&solo_s| solo_s > 0.0)?;
+        Some(quanta * self.quantum.as_s() / solo_s)
+    }
+
     /// A job was started.
     pub fn started(&mut self) {
         self.started += 1;

@@ -5,8 +5,9 @@ use crate::info::{BackendKind, JobInfo, RunInfo};
 use crate::joblog::{Entry, JobLogWriter};
 use crate::progress::{LiveProgress, ProgressTracker};
 use crate::series::SeriesWriter;
+use crate::status::status_lines;
 use crate::warning::RunWarning;
-use cosched_core::{DecisionRecord, Nanos, Recorder, Sample, Snapshot, TaskId, TaskResult, TaskSpec, Warning};
+use cosched_core::{DecisionRecord, Nanos, Recorder, Sample, Snapshot, TaskId, TaskNow, TaskResult, TaskSpec, Warning};
 use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -39,6 +40,8 @@ pub enum Notice<'a> {
     },
     /// Time has passed. Sent at least once a quantum.
     Progress(&'a LiveProgress),
+    /// The user asked what runs; the lines of the answer.
+    Status(&'a [String]),
     /// A warning for the user. Repeated faults of a policy give one warning.
     Warning(&'a RunWarning),
 }
@@ -233,6 +236,13 @@ impl Recorder for FileRecorder<'_> {
         }
     }
 
+    fn asked(&mut self, now: Nanos, tasks: &[TaskNow<'_>]) {
+        if let Some(listener) = &mut self.listener {
+            let share = |task: &TaskNow<'_>| self.tracker.share(task.spec.id, task.progress.value()?);
+            listener(Notice::Status(&status_lines(now, tasks, share)));
+        }
+    }
+
     fn warn(&mut self, now: Nanos, warning: &Warning) {
         let told = RunWarning::of_loop(warning, |task| {
             self.job(task).map_or_else(|| format!("job {task}"), |info| info.name.clone())
@@ -313,6 +323,7 @@ mod tests {
                             format!("{}/{} {}", progress.done, progress.total, info.unwrap().command_or_name())
                         }
                         Notice::Progress(progress) => crate::progress_line(progress, 80),
+                        Notice::Status(lines) => lines.join("; "),
                         Notice::Warning(warning) => format!("warning: {}", warning.text()),
                     });
                 });

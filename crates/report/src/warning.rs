@@ -69,7 +69,7 @@ pub enum RunWarning {
     },
     /// An earlier run was killed together with its guardian, and its frozen jobs were freed.
     Mended {
-        /// Groups that were thawed and removed.
+        /// Groups that were thawed or removed.
         groups: usize,
         /// Processes that were continued.
         continued: usize,
@@ -193,7 +193,7 @@ impl RunWarning {
                 let groups = count(*groups as u64, "group");
                 let processes = if *continued == 1 { "1 process".to_owned() } else { format!("{continued} processes") };
                 format!(
-                    "an earlier run was killed with its guardian; thawed and removed: {groups}; continued: {processes}"
+                    "an earlier run was killed with its guardian; thawed or removed: {groups}; continued: {processes}"
                 )
             }
             RunWarning::StoppedItself { job } => {

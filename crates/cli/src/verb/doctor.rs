@@ -1,12 +1,14 @@
 //! `cosched doctor`: what works here, what does not, why, and how to get it to work.
 
 use super::run::Format;
+use super::thaw::words;
 use crate::exit::Exit;
 use clap::Args;
 use cosched_core::{Counter, Machine, Reading};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
+use cosched_linux::orphans::orphans;
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::traffic::TrafficMeter;
@@ -47,6 +49,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let events = MachineEvents::detect(&root, &[])?;
     let counters = probe(&root, &events)?;
     let features = features(&root, &topology, &counters);
+    let orphans = orphans(&root);
     let mut out = std::io::stdout();
     match args.format {
         Format::Json => {
@@ -54,10 +57,19 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             let object = serde_json::json!({
                 "machine": machine.name, "cpus": machine.all_cpus(), "cores": machine.cores, "llcs": machine.llcs,
                 "memory_domains": machine.memory_domains, "core_types": machine.core_types, "features": features,
+                "orphans": orphans.iter().map(words).collect::<Vec<_>>(),
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
         }
-        Format::Text => out.write_all(text(&topology, &counters, &features).as_bytes())?,
+        Format::Text => {
+            out.write_all(text(&topology, &counters, &features).as_bytes())?;
+            if !orphans.is_empty() {
+                writeln!(out, "\njobs of killed runs still run (`cosched thaw --kill` ends them):")?;
+            }
+            for orphan in &orphans {
+                writeln!(out, "    {}", words(orphan))?;
+            }
+        }
     }
     Ok(Exit::Success.into())
 }

@@ -1,46 +1,113 @@
-//! `cosched thaw`: frees the processes that a killed run left frozen.
+//! `cosched thaw`: frees the processes that a killed run left frozen, and ends its jobs if asked.
 
 use super::run::Format;
+use crate::exit::Exit;
 use clap::Args;
 use cosched_linux::mend::{Reach, mend};
+use cosched_linux::orphans::{Orphan, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long jobs have to end by themselves before they are killed.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Free the processes that a killed run left frozen or stopped
 ///
 /// Every run has a guardian that does this at once; use this verb if both were killed. It touches only groups and
-/// processes of runs whose own process has died.
+/// processes of runs whose own process has died, and lists the jobs of such runs that still run. With groups that the
+/// caller may not thaw it exits with 4.
 #[derive(Args, Debug)]
 pub(crate) struct ThawArgs {
+    /// End the jobs that killed runs left running: SIGTERM, and SIGKILL for those that are left after 5 seconds
+    #[arg(long)]
+    kill: bool,
+
+    /// Only what is left of this run, as in the variable COSCHED_RUN of its processes; may be given several times
+    #[arg(long, value_name = "RUN")]
+    run: Vec<String>,
+
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 }
 
 pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
-    let mended = mend(&Root::default(), Reach::Everywhere);
+    let root = Root::default();
+    let reach = if args.run.is_empty() { Reach::Everywhere } else { Reach::Runs(args.run) };
+    let mut mended = mend(&root, &reach);
+    let (ended, left) =
+        if args.kill { end_orphans(&root, &reach, GRACE) } else { (Vec::new(), orphans_within(&root, &reach)) };
+    if args.kill {
+        // Their groups are empty now.
+        let later = mend(&root, &reach);
+        mended
+            .groups
+            .extend(later.groups.into_iter().filter(|group| !mended.groups.contains(group)).collect::<Vec<_>>());
+    }
     let mut out = std::io::stdout();
     match args.format {
         Format::Json => {
-            let groups: Vec<String> = mended.groups.iter().map(|group| group.display().to_string()).collect();
+            let texts = |paths: &[std::path::PathBuf]| -> Vec<String> {
+                paths.iter().map(|path| path.display().to_string()).collect()
+            };
             let object = serde_json::json!({
-                "groups": groups, "released": mended.released, "continued": mended.continued,
+                "groups": texts(&mended.groups), "continued": mended.continued, "denied": texts(&mended.denied),
+                "unknown": texts(&mended.unknown), "ended": jobs(&ended), "orphans": jobs(&left),
             });
             writeln!(out, "{object}")?;
         }
-        Format::Text if mended.is_empty() => writeln!(out, "nothing of a dead run is frozen or stopped")?,
         Format::Text => {
             for group in &mended.groups {
-                writeln!(out, "thawed and removed {}", group.display())?;
-            }
-            for pid in &mended.released {
-                writeln!(out, "released process {pid}")?;
+                let what = if group.exists() { "thawed" } else { "removed" };
+                writeln!(out, "{what} {}", group.display())?;
             }
             for pid in &mended.continued {
                 writeln!(out, "continued process {pid}")?;
             }
+            for group in &mended.denied {
+                writeln!(out, "frozen, and may not be thawed by this user: {}", group.display())?;
+            }
+            for group in &mended.unknown {
+                writeln!(out, "left alone, since its run can't be seen from here: {}", group.display())?;
+            }
+            for orphan in &ended {
+                writeln!(out, "ended {}", words(orphan))?;
+            }
+            for orphan in &left {
+                writeln!(out, "still runs: {}", words(orphan))?;
+            }
+            if !left.is_empty() && !args.kill {
+                writeln!(out, "`cosched thaw --kill` ends what still runs")?;
+            }
+            let quiet = mended.is_empty() && mended.denied.is_empty() && ended.is_empty() && left.is_empty();
+            if quiet {
+                writeln!(out, "nothing of a dead run is frozen or stopped")?;
+            }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match (mended.denied.is_empty(), args.kill && !left.is_empty()) {
+        (false, _) => Exit::Permission.into(),
+        (true, true) => Exit::Failure.into(),
+        (true, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// A job that outlived its run, in words.
+pub(crate) fn words(orphan: &Orphan) -> String {
+    let name = if orphan.job.is_empty() { "a job" } else { &orphan.job };
+    let processes: Vec<String> = orphan.processes.iter().take(8).map(ToString::to_string).collect();
+    let more = if orphan.processes.len() > 8 { " and more" } else { "" };
+    format!("{name} of run {}, processes {}{more}", orphan.run, processes.join(" "))
+}
+
+fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {
+    let object = |orphan: &Orphan| {
+        let group = orphan.group.as_ref().map(|group| group.display().to_string());
+        serde_json::json!({
+            "job": orphan.job, "run": orphan.run, "processes": orphan.processes, "group": group,
+        })
+    };
+    orphans.iter().map(object).collect()
 }

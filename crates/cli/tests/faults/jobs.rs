@@ -83,6 +83,55 @@ fn daemons_are_waited_for() {
     }
 }
 
+/// A daemon that forks twice may become an orphan at the very moment at which its job's own process ends. It has a
+/// session of its own, and neither an environment nor a file of the job.
+#[test]
+fn no_daemon_that_forks_twice_is_lost() {
+    for freeze in freezers() {
+        let daemon = "env -i setsid sh -c \"(sleep 0.1; echo end > \\$0) & exit\" $0-$$ >/dev/null 2>&1";
+        let works = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let mix = Mix::default().copies("leaves", 30, &format!("{daemon} & exit")).copies(
+            "stays",
+            30,
+            &format!("{daemon}; {works}"),
+        );
+        let mut run = Run::start(mix, freeze, &["--jobs", "6"]);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        let files = std::fs::read_dir(run.dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        let ended = files.filter(|path| std::fs::read_to_string(path).is_ok_and(|text| text == "end\n")).count();
+        assert_eq!(ended, 60, "waited for all; {}", run.stderr());
+        run.nothing_left();
+    }
+}
+
+/// The kernel keeps 15 bytes of a name, which may end within a character.
+#[test]
+fn names_that_are_cut_inside_a_character_do_no_harm() {
+    for freeze in freezers() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["xдлинноеимя", "yдлинноеимя"] {
+            std::fs::copy("/bin/sh", dir.path().join(name)).unwrap();
+        }
+        let work = format!("exec > $1; {}", counting(LINES));
+        std::fs::write(dir.path().join("work"), work).unwrap();
+        let family = "./yдлинноеимя work kid & setsid ./xдлинноеимя work left & ./xдлинноеимя work own; wait";
+        let mut run =
+            Run::start_in(dir, Mix::default().shell("family", family).counting(3, LINES), freeze, &["--jobs", "4"]);
+        until("they work", || ["kid", "left", "own"].iter().all(|file| run.file(file).contains("line 1")));
+        if freeze == "cgroup" {
+            assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        } else {
+            run.send(Signal::KILL);
+            run.code();
+        }
+        run.all_ended();
+        run.nothing_left();
+        for file in ["kid", "left", "own"] {
+            assert!(is_complete(&run.file(file), LINES), "{file}: {:?}", run.file(file));
+        }
+    }
+}
+
 #[test]
 fn jobs_that_stop_themselves_are_continued() {
     for freeze in freezers() {

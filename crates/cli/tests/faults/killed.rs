@@ -37,7 +37,7 @@ fn killed_while_it_starts() {
             run.send(Signal::KILL);
             run.code();
             // A run killed between making its group and having a guardian leaves an empty group until the next start.
-            assert!(Command::new(COSCHED).arg("thaw").output().unwrap().status.success());
+            assert!(Command::new(COSCHED).args(["thaw", "--run", &run.token]).output().unwrap().status.success());
             run.nothing_left();
             run.logs_complete(JOBS, LINES, false);
         }
@@ -110,7 +110,8 @@ fn both_killed_jobs_stopped_by_signals_go_on() {
         Moments::new(300 + seed).pass(200);
         kill_both(&mut run);
         // Each job is one process here, so the parent-death signal is enough.
-        run.nothing_left();
+        run.nothing_stopped();
+        run.nothing_left_to_thaw();
         run.logs_complete(JOBS, LINES, false);
     }
 }
@@ -125,10 +126,11 @@ fn both_killed_is_mended_by_thaw_and_by_the_next_start() {
             run.until_marked(1);
             Moments::new(400 + seed).pass(200);
             kill_both(&mut run);
-            let next: &[&str] = if seed % 2 == 0 { &["thaw"] } else { &["run", "--logs", "next", "--", "true"] };
+            let next: &[&str] =
+                if seed % 2 == 0 { &["thaw", "--run", &run.token] } else { &["run", "--logs", "next", "--", "true"] };
             let mended = Command::new(COSCHED).args(next).current_dir(run.dir.path()).output().unwrap();
             assert!(mended.status.success(), "{mended:?}");
-            run.nothing_left();
+            run.nothing_left_to_thaw();
             run.logs_complete(JOBS, LINES, false);
         }
     }

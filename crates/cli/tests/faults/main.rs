@@ -4,8 +4,14 @@
 //! Every scenario drives the built program with more jobs than CPUs and a short quantum, so that freezing goes on all
 //! the time, once with signals and once with the cgroup freezer where that works.
 
+mod foreign;
+mod guardian;
+mod inherited;
 mod jobs;
 mod killed;
+mod nested;
+mod orphans;
 mod resources;
 mod signals;
 mod support;
+mod unmarked;

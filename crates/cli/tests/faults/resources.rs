@@ -1,6 +1,6 @@
 //! Resources that run out: disk, memory, and what a thousand jobs could leak.
 
-use crate::support::{Mix, Run, all_seen, counting, freezers, is_complete};
+use crate::support::{Mix, Run, all_seen, counting, freezers, is_complete, until};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -103,6 +103,28 @@ fn killed_for_want_of_memory() {
         assert!(told.contains("memory"), "says why: {told}");
         run.nothing_left();
         run.logs_complete(3, LINES, true);
+    }
+}
+
+/// Few descriptors: jobs beyond what they allow are not counted, and run all the same.
+#[test]
+fn jobs_without_descriptors_for_counters_run() {
+    for freeze in freezers() {
+        let by = "ulimit -Sn 100; ulimit -Hn 256; exec \"$0\" \"$@\"";
+        let job = "ulimit -Sn; touch here-$$; while [ ! -e go ]; do sleep 0.5; done";
+        let mix = Mix::default().copies("brief", 200, job);
+        let more = ["--jobs", "200", "--policy", "linux"];
+        let mut run = Run::start_by(&["sh", "-c", by], tempfile::tempdir().unwrap(), mix, freeze, &more);
+        let here = |run: &Run| {
+            let files = std::fs::read_dir(run.dir.path()).unwrap().filter_map(Result::ok);
+            files.filter(|file| file.file_name().to_string_lossy().starts_with("here-")).count()
+        };
+        until("all have been started", || run.has_ended() || here(&run) == 200);
+        std::fs::write(run.dir.path().join("go"), "").unwrap();
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        assert!((1..=200).all(|n| run.output(&format!("brief-{n}")) == "100\n"), "the caller's limit");
+        assert!(run.stderr().contains("too many files were open"), "{}", run.stderr());
+        run.nothing_left();
     }
 }
 

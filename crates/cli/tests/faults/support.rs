@@ -20,6 +20,11 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Says that something can't be tested here. Not captured, so that it is counted.
+pub(crate) fn skipped(why: &str) {
+    drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {why}\n")));
+}
+
 /// The ways of freezing that work here; prints why one does not.
 pub(crate) fn freezers() -> Vec<&'static str> {
     let probe = Command::new(COSCHED)
@@ -75,6 +80,12 @@ pub(crate) fn is_complete(text: &str, lines: u32) -> bool {
 pub(crate) struct Mix(String);
 
 impl Mix {
+    /// A line that holds for all jobs; comes first.
+    pub(crate) fn top(mut self, line: &str) -> Mix {
+        self.0.insert_str(0, &format!("{line}\n"));
+        self
+    }
+
     pub(crate) fn shell(mut self, name: &str, command: &str) -> Mix {
         assert!(!command.contains("'''"));
         self.0.push_str(&format!("[[job]]\nname = \"{name}\"\ncommand = '''{command}'''\n\n"));
@@ -109,7 +120,9 @@ pub(crate) struct Seen {
 }
 
 pub(crate) fn seen(pid: i32) -> Option<Seen> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Names may be cut inside a character.
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
     let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
     Some(Seen {
@@ -125,6 +138,14 @@ pub(crate) fn seen(pid: i32) -> Option<Seen> {
 pub(crate) fn all_seen() -> Vec<Seen> {
     let entries = std::fs::read_dir("/proc").unwrap();
     entries.filter_map(|entry| seen(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+pub(crate) fn all_named(name: &str) -> Vec<Seen> {
+    let is_named = |process: &Seen| {
+        let comm = std::fs::read(format!("/proc/{}/comm", process.pid));
+        process.state != 'Z' && comm.is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
+    };
+    all_seen().into_iter().filter(is_named).collect()
 }
 
 pub(crate) fn signal(pid: i32, signal: Signal) {
@@ -157,13 +178,21 @@ impl Run {
     }
 
     pub(crate) fn start_in(dir: tempfile::TempDir, mix: Mix, freeze: &str, more: &[&str]) -> Run {
+        // A caller that runs the tests in the background may ignore these.
+        Run::start_by(&["env", "--default-signal=INT,QUIT,HUP,TERM"], dir, mix, freeze, more)
+    }
+
+    /// Starts the program by another one that executes it.
+    pub(crate) fn start_by(by: &[&str], dir: tempfile::TempDir, mix: Mix, freeze: &str, more: &[&str]) -> Run {
         std::fs::write(dir.path().join("mix.toml"), mix.0).unwrap();
         let mut args = vec!["run", "mix.toml", "--logs", "logs", "--freeze", freeze];
         if !more.contains(&"--policy") {
             args.extend(["--policy", "round-robin", "--param", "quantum_s=0.02"]);
         }
         args.extend(more);
-        let child = Command::new(COSCHED)
+        let child = Command::new(by[0])
+            .args(&by[1..])
+            .arg(COSCHED)
             .args(args)
             .current_dir(dir.path())
             .stdin(Stdio::null())
@@ -173,7 +202,9 @@ impl Run {
             .unwrap();
         let pid = child.id() as i32;
         // The child is not reaped before `child` is waited for, so its number can't be reused.
-        let token = format!("{pid}-{}", seen(pid).unwrap().start);
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
+        let namespace: String = namespace.to_str().unwrap().chars().filter(char::is_ascii_digit).collect();
+        let token = format!("{pid}-{}-{namespace}", seen(pid).unwrap().start);
         Run { dir, pid, token, child, status: None }
     }
 
@@ -187,15 +218,46 @@ impl Run {
         all_seen().into_iter().filter(|process| process.state != 'Z').filter(is_marked).collect()
     }
 
+    /// Every process that works in the folder of this run, without zombies. No program of these tests leaves it, and
+    /// none can hide this as it can hide the mark.
+    pub(crate) fn in_folder(&self) -> Vec<Seen> {
+        let folder = self.dir.path().canonicalize().unwrap();
+        let is_in = |process: &Seen| {
+            std::fs::read_link(format!("/proc/{}/cwd", process.pid)).is_ok_and(|cwd| cwd.starts_with(&folder))
+        };
+        all_seen().into_iter().filter(|process| process.state != 'Z').filter(is_in).collect()
+    }
+
+    /// The processes in the folder of this run with this name.
+    pub(crate) fn named(&self, name: &str) -> Vec<i32> {
+        let is_named = |pid: &i32| {
+            std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
+        };
+        self.in_folder().iter().map(|process| process.pid).filter(is_named).collect()
+    }
+
+    /// What the file of this name in the folder of the run holds.
+    pub(crate) fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(name)).unwrap_or_default()
+    }
+
+    /// Waits until nothing that works in the folder is stopped or frozen for good: all of it has ended.
+    pub(crate) fn all_ended(&self) {
+        let end = Instant::now() + PATIENCE;
+        while !self.in_folder().is_empty() {
+            assert!(Instant::now() < end, "left: {:?}; the run said:\n{}", self.in_folder(), self.stderr());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Waits until that many processes carry the mark.
     pub(crate) fn until_marked(&self, count: usize) {
         until("the jobs' start", || self.marked().len() >= count);
     }
 
     pub(crate) fn guardian(&self) -> Option<i32> {
-        let named = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        let mut children = all_seen().into_iter().filter(|process| process.parent == self.pid && process.state != 'Z');
-        children.find(|process| named(process.pid).trim() == "cosched-guard").map(|process| process.pid)
+        let mut all = all_named("run-guardian").into_iter().filter(|process| process.parent == self.pid);
+        all.next().map(|process| process.pid)
     }
 
     pub(crate) fn send(&self, what: Signal) {
@@ -247,12 +309,41 @@ impl Run {
         files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1"))
     }
 
+    /// Waits until no process of the run is stopped.
+    pub(crate) fn nothing_stopped(&self) {
+        until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
+    }
+
+    /// As [`nothing_left`](Run::nothing_left), where nobody is left to remove the group of the run but the next
+    /// `cosched thaw`.
+    pub(crate) fn nothing_left_to_thaw(&self) {
+        until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
+        until("no group of the run is frozen", || !self.has_frozen_group());
+        until("all processes of the run have ended", || self.marked().is_empty());
+        // Zombies of others' children leave a group a little later.
+        until("the run's group is gone", || {
+            assert!(Command::new(COSCHED).args(["thaw", "--run", &self.token]).output().unwrap().status.success());
+            self.group().is_none_or(|group| !group.exists())
+        });
+        self.nothing_left();
+    }
+
     /// Waits until nothing of the run is stopped or frozen, all its processes have ended, and no group is left.
     pub(crate) fn nothing_left(&self) {
         until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
         until("no group of the run is frozen", || !self.has_frozen_group());
         until("all processes of the run have ended", || self.marked().is_empty());
         until("the run's group is gone", || self.group().is_none_or(|group| !group.exists()));
+        until("the run's list is gone", || self.list().is_none_or(|list| !list.exists()));
+    }
+
+    /// The file with the list of the run's processes, where the run can have one.
+    fn list(&self) -> Option<PathBuf> {
+        let user = rustix::process::geteuid().as_raw();
+        let named = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("cosched"));
+        let folders = [format!("/run/user/{user}/cosched"), format!("/tmp/cosched-{user}")].map(PathBuf::from);
+        let mut all = named.into_iter().chain(folders).map(|folder| folder.join(format!("run-{}", self.token)));
+        all.find(|list| list.exists())
     }
 
     /// Checks the counting jobs' logs: all must be complete. If the run was killed, those of jobs that never began may
@@ -273,7 +364,7 @@ impl Drop for Run {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        for process in self.marked() {
+        for process in self.marked().into_iter().chain(self.in_folder()) {
             signal(process.pid, Signal::KILL);
         }
     }

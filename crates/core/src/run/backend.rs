@@ -46,6 +46,8 @@ pub enum Event {
         /// The backend's reason, in words.
         why: String,
     },
+    /// The user asks what runs.
+    Asked,
     /// The user wants the run to end: in good order the first time, at once the second time.
     Interrupt {
         /// The number of the signal that asked for it.

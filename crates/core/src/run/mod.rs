@@ -1,6 +1,7 @@
 //! The loop: observe, estimate, decide, check, apply, record.
 
 mod actuation;
+mod answer;
 mod backend;
 mod config;
 mod error;
@@ -19,5 +20,6 @@ pub use error::RunError;
 pub use histogram::Histogram;
 pub use main_loop::run;
 pub use recorder::{
-    DecisionRecord, EndedBy, NullRecorder, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning,
+    DecisionRecord, Doing, EndedBy, NullRecorder, Overhead, PlanCounts, Recorder, RunResult, TaskNow, TaskResult,
+    Warning,
 };

@@ -7,6 +7,7 @@ use crate::rng::RngState;
 use crate::sample::{Counts, Sample};
 use crate::snapshot::{ProgressBasis, Snapshot};
 use crate::task::{Exit, TaskId, TaskSpec};
+use crate::topology::CpuSet;
 use crate::units::{Nanos, Reading};
 
 /// A decision with everything that led to it.
@@ -77,8 +78,40 @@ pub trait Recorder {
     fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
     /// The backend adopted the plan of this generation.
     fn plan_adopted(&mut self, _now: Nanos, _generation: u64) {}
+    /// The user asks what runs: these tasks have arrived and not ended.
+    fn asked(&mut self, _now: Nanos, _tasks: &[TaskNow<'_>]) {}
     /// Something that the user should know.
     fn warn(&mut self, _now: Nanos, _warning: &Warning) {}
+}
+
+/// A task at an instant within the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskNow<'a> {
+    /// The task as it was given.
+    pub spec: &'a TaskSpec,
+    /// What it does.
+    pub doing: Doing<'a>,
+    /// When it was started; `None` if it has not been.
+    pub started: Option<Nanos>,
+    /// CPU time of its whole tree.
+    pub cpu_time: Reading<Nanos>,
+    /// Quanta' worth of solo execution done.
+    pub progress: Reading<f64>,
+}
+
+/// What a task does at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing<'a> {
+    /// It has a place on these CPUs.
+    Runs(&'a CpuSet),
+    /// It sleeps, or has stopped itself.
+    Sleeps,
+    /// It has run and waits for its next turn.
+    Paused,
+    /// It has not been started.
+    Queued,
+    /// It was asked to end.
+    Ending,
 }
 
 /// Records nothing.

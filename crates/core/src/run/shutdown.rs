@@ -62,9 +62,9 @@ impl<B: Backend> Loop<'_, B> {
         }
         if at_once {
             for record in &mut self.records {
-                if let Some(dying) = &mut record.dying
-                    && !std::mem::replace(&mut dying.killed, true)
-                {
+                // Every further signal kills again what is left.
+                if let Some(dying) = &mut record.dying {
+                    dying.killed = true;
                     self.backend.kill(record.spec.id, Kill::Kill);
                 }
             }

@@ -87,6 +87,18 @@ impl Actuator {
         }
     }
 
+    /// Freezes a job. One that somebody has moved out of its group is stopped by signals from now on.
+    pub(crate) fn freeze(&mut self, life: &mut Lifecycle, task: TaskId) {
+        let is_lost = |tree: &Tree| !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
+        if !self.is_frozen(task) && life.tree(task).is_some_and(is_lost) {
+            life.lose_group(task);
+            if let Some(reins) = &mut self.jobs[task.0 as usize] {
+                reins.by = Freezer::Signals(SignalStop::default());
+            }
+        }
+        self.set_frozen(life, task, true);
+    }
+
     /// Freezes or thaws a job; tells the user when that fails.
     pub(crate) fn set_frozen(&mut self, life: &Lifecycle, task: TaskId, frozen: bool) {
         let Some(tree) = life.tree(task) else { return };

@@ -15,6 +15,9 @@ pub(crate) struct OwnChildren {
     seen: Vec<u8>,
 }
 
+/// How often a list that changes while it is read is read again.
+const LOOKS: u32 = 8;
+
 impl OwnChildren {
     /// This process has a single thread, so one list holds all its children.
     pub(crate) fn of_this_process(root: &Root) -> OwnChildren {
@@ -28,6 +31,17 @@ impl OwnChildren {
         let list = self.list.as_ref()?;
         self.now.clear();
         process::read_all(list, &mut self.now).ok()?;
+        // The kernel may leave out a child when another one ends meanwhile. Then a second look differs.
+        for _ in 0..LOOKS {
+            if self.now == self.seen {
+                break;
+            }
+            let mut again = Vec::new();
+            process::read_all(list, &mut again).ok()?;
+            if std::mem::replace(&mut self.now, again) == self.now {
+                break;
+            }
+        }
         if self.now == self.seen {
             return None;
         }

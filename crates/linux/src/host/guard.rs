@@ -1,8 +1,7 @@
-//! Keeps a guardian at hand: starts it, tells it of every job, and replaces it when somebody killed it.
+//! Keeps a guardian at hand: starts it, and replaces it when somebody killed or stopped it.
 
 use super::notice::{Notice, Notices};
 use crate::guardian::{Charge, Guardian};
-use crate::process::Process;
 use crate::sys::RawPid;
 
 /// The run's guardian, as long as one can be had.
@@ -16,11 +15,16 @@ impl Guard {
     /// Starts a guardian; tells the user when that fails.
     pub(crate) fn start(charge: Charge, notices: Notices) -> Guard {
         let mut guard = Guard { charge, guardian: None, notices };
-        match Guardian::start(&guard.charge, std::iter::empty()) {
-            Ok(guardian) => guard.guardian = Some(guardian),
-            Err(error) => guard.notices.tell(Notice::NoGuardian(error.to_string())),
-        }
+        guard.renew();
         guard
+    }
+
+    fn renew(&mut self) -> bool {
+        match Guardian::start(&self.charge) {
+            Ok(guardian) => self.guardian = Some(guardian),
+            Err(error) => self.notices.tell(Notice::NoGuardian(error.to_string())),
+        }
+        self.guardian.is_some()
     }
 
     /// Whether this child of ours is the guardian.
@@ -28,29 +32,16 @@ impl Guard {
         self.guardian.as_ref().is_some_and(|guardian| guardian.pid == pid)
     }
 
-    /// Tells the guardian of a job before its program starts; `false` when it does not listen and must be replaced.
-    #[must_use]
-    pub(crate) fn job(&mut self, process: &Process) -> bool {
-        self.guardian.as_mut().is_none_or(|guardian| guardian.job(process).is_ok())
-    }
-
-    /// Tells the guardian that a job has ended; `false` when it does not listen and must be replaced.
-    #[must_use]
-    pub(crate) fn gone(&mut self, pid: RawPid) -> bool {
-        self.guardian.as_mut().is_none_or(|guardian| guardian.gone(pid).is_ok())
-    }
-
-    /// Starts another guardian, in charge of the jobs with these processes.
-    pub(crate) fn replace(&mut self, mains: &[Process]) {
-        // The old one may be alive and only not reading. Then it frees everything once, and the next quantum freezes
-        // again.
-        self.guardian = None;
-        match Guardian::start(&self.charge, mains.iter()) {
-            Ok(guardian) => {
-                self.guardian = Some(guardian);
-                self.notices.tell(Notice::GuardianReplaced);
-            }
-            Err(error) => self.notices.tell(Notice::NoGuardian(error.to_string())),
+    /// Starts another guardian after somebody killed or stopped this one. `reaped` says that it has been waited for, so
+    /// that its number may belong to another process.
+    pub(crate) fn replace(&mut self, reaped: bool) {
+        match self.guardian.take() {
+            // A stopped one would come back some day, and take the run for dead.
+            Some(old) if !reaped => old.dismiss(),
+            _ => {}
+        }
+        if self.renew() {
+            self.notices.tell(Notice::GuardianReplaced);
         }
     }
 

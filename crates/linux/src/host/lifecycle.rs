@@ -3,18 +3,20 @@
 //! Nothing here knows how a job is kept from running or how it is counted: callers say which stops are theirs, and get
 //! each job's process before it becomes its program.
 
-use super::children::OwnChildren;
 use super::config::HostJob;
 use super::error::{HostError, system};
 use super::guard::Guard;
 use super::notice::{Notice, Notices};
+use super::orphanage::{Found, Orphanage};
 use crate::cgroup::{JobGroup, RunGroup};
 use crate::guardian::Charge;
-use crate::interrupts::ENDING;
+use crate::interrupts;
+use crate::ledger::{Head, Ledger};
 use crate::meminfo;
 use crate::mend::{self, Reach};
-use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE};
+use crate::process::{JOB_VARIABLE, RUN_VARIABLE};
 use crate::root::Root;
+use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings};
 use crate::sys::{self, FileLimit, RawPid, SignalMask, Status};
 use crate::tree::Tree;
@@ -46,12 +48,14 @@ pub(crate) struct Ended {
 /// All jobs, started or not.
 pub(crate) struct Lifecycle {
     root: Root,
+    run: RunId,
     token: String,
     jobs: Vec<Job>,
     /// Makes a cgroup for each job; without it a job's processes are found by family.
     group: Option<RunGroup>,
     guard: Guard,
-    children: OwnChildren,
+    ledger: Ledger,
+    orphanage: Orphanage,
     max_pause: Nanos,
     signals: OwnedFd,
     mask: SignalMask,
@@ -81,7 +85,7 @@ impl Lifecycle {
     /// What is missing for a safe run.
     pub(crate) fn new(
         root: Root,
-        token: String,
+        run: RunId,
         jobs: Vec<HostJob>,
         group: Option<RunGroup>,
         home: CpuSet,
@@ -91,23 +95,30 @@ impl Lifecycle {
         if !sys::is_single_threaded() {
             return Err(HostError::Threads);
         }
-        let mended = mend::mend(&root, Reach::Near);
+        // Before the first child, whose end must be reported.
+        interrupts::settle_signals();
+        let mended = mend::mend(&root, &Reach::Near);
         if !mended.is_empty() {
             notices.tell(Notice::Mended(mended));
         }
         sys::become_subreaper().map_err(system("becoming the reaper of orphans"))?;
         let group_dir = group.as_ref().map(|group| group.dir().to_owned());
-        let charge = Charge { root: root.clone(), token: token.clone(), group: group_dir, cpus: home };
+        let head = Head { run, group: group_dir, cpus: home };
+        let ledger = Ledger::begin(&root, &head).map_err(system("making the list of the run's processes"))?;
+        let orphanage = Orphanage::of_this_process(&root);
+        let charge = Charge { root: root.clone(), head, ledger: ledger.clone() };
         let guard = Guard::start(charge, notices.clone());
-        let taken = [&ENDING[..], &[libc::SIGCHLD, libc::SIGTSTP]].concat();
+        let taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
         let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
         let jobs = jobs.into_iter().map(|job| Job { name: job.name, program: job.program, live: None });
         Ok(Lifecycle {
-            token,
+            run,
+            token: run.to_string(),
             jobs: jobs.collect(),
             group,
             guard,
-            children: OwnChildren::of_this_process(&root),
+            ledger,
+            orphanage,
             max_pause,
             signals,
             mask,
@@ -163,27 +174,27 @@ impl Lifecycle {
         program.env.retain(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
         program.env.push((OsString::from(RUN_VARIABLE), OsString::from(&self.token)));
         program.env.push((OsString::from(JOB_VARIABLE), OsString::from(&self.jobs[ix].name)));
-        let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root };
+        let mark = self.run.mark(task.0);
+        let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root, mark };
         let waiting = spawn::prepare(&program, &around)?;
         self.jobs[ix].program.again = true;
         let process = waiting.process;
         let group = self.join_group(task, process.pid);
         let live = Live {
-            tree: Tree::new(self.root.clone(), process, group),
+            tree: Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0, mark),
             main_end: None,
             stopped_itself: None,
             oom_kills_before: meminfo::oom_kills(&self.root).unwrap_or(0),
         };
         let job = &mut self.jobs[ix];
+        // The guardian must know of the job before anything can stop it.
+        let entered = self.ledger.job(task.0, &job.name, &process);
         ready(&job.name, &job.live.insert(live).tree);
-        if !self.guard.job(&process) {
-            self.replace_guardian();
-        }
-        let started = waiting.go().and_then(|started| started.wait(&program));
+        let started = entered.and_then(|()| waiting.go()?.wait(&program));
         if started.is_err() {
             // The process ends by itself and is reaped as an unknown child.
             self.jobs[ix].live = None;
-            self.farewell(process.pid);
+            self.ledger.ended(task.0);
         }
         started.map(drop)
     }
@@ -198,15 +209,14 @@ impl Lifecycle {
             .ok()
     }
 
-    fn farewell(&mut self, pid: RawPid) {
-        if !self.guard.gone(pid) {
-            self.replace_guardian();
+    /// Gives up the group of a job that somebody has moved out of it; from now on the job is frozen by signals.
+    pub(crate) fn lose_group(&mut self, task: TaskId) {
+        let Some(job) = self.jobs.get_mut(task.0 as usize) else { return };
+        if let Some(live) = &mut job.live {
+            live.tree.lose_group();
+            let why = "it was moved out of its group, or the group was removed".to_owned();
+            self.notices.tell(Notice::NoGroup { job: job.name.clone(), why });
         }
-    }
-
-    fn replace_guardian(&mut self) {
-        let mains: Vec<Process> = self.jobs.iter().filter_map(|job| Some(job.live.as_ref()?.tree.main)).collect();
-        self.guard.replace(&mains);
     }
 
     /// Waits until a signal comes, at most for `timeout`; the signals that came.
@@ -219,7 +229,7 @@ impl Lifecycle {
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Vec::new()),
-            // Six signals are taken, and of each at most one waits.
+            // Eight signals are taken at most, and of each at most one waits.
             Ok(_) => Ok(sys::pending_signals::<8>(self.signals.as_fd())),
             Err(error) => Err(system("waiting for signals")(error.into())),
         }
@@ -234,11 +244,11 @@ impl Lifecycle {
             let is_gone = matches!(waited.status, Status::Exited(_) | Status::Signaled(_));
             if is_gone {
                 // Its number may be given to another child now.
-                self.children.forget();
+                self.orphanage.forget();
             }
             if self.guard.is(waited.pid) {
-                if is_gone {
-                    self.replace_guardian();
+                if is_gone || waited.status == Status::Stopped {
+                    self.guard.replace(is_gone);
                 }
                 continue;
             }
@@ -303,27 +313,31 @@ impl Lifecycle {
         if self.jobs.iter().all(|job| job.live.as_ref().is_none_or(|live| live.tree.group().is_some())) {
             return;
         }
-        let Some(children) = self.children.news() else { return };
-        let live = self.jobs.iter().filter_map(|job| job.live.as_ref());
-        let mut mains: Vec<RawPid> = live.filter(|l| !l.tree.main_gone).map(|live| live.tree.main.pid).collect();
-        mains.sort_unstable();
-        for pid in children {
-            if mains.binary_search(&pid).is_ok() || self.guard.is(pid) {
-                continue;
+        let Lifecycle { jobs, guard, orphanage, token, .. } = self;
+        orphanage.look(|orphan| {
+            let mut live = jobs.iter_mut().filter_map(|job| Some((&job.name, &job.program, job.live.as_mut()?)));
+            let is_main = |live: &Live| !live.tree.main_gone && live.tree.main.pid == orphan.process.pid;
+            if guard.is(orphan.process.pid) || live.any(|(_, _, live)| is_main(live)) {
+                return Found::Own;
             }
-            // A zombie is about to be reaped.
-            let Some(process) = Process::read(&self.root, pid).filter(|process| process.state != 'Z') else { continue };
-            let token = &self.token;
-            let owner = self.jobs.iter_mut().find_map(|job| {
-                let live = job.live.as_mut()?;
-                (live.tree.knows(&process) || live.tree.owns(&process, token, &job.name)).then_some(live)
-            });
+            let mut live: Vec<(&String, &Program, &mut Live)> =
+                jobs.iter_mut().filter_map(|job| Some((&job.name, &job.program, job.live.as_mut()?))).collect();
+            let process = &orphan.process;
+            let by_kin = |(name, _, live): &(&String, &Program, &mut Live)| {
+                live.tree.knows(process) || live.tree.owns(process, token, name)
+            };
+            let by_output = |(_, program, _): &(&String, &Program, &mut Live)| orphan.writes_to(program);
+            let owner = live.iter().position(by_kin).or_else(|| live.iter().position(by_output));
+            // Where there is one job only, no other can have started it.
+            let owner = owner.or_else(|| (live.len() == 1).then_some(0));
             match owner {
-                Some(live) => live.tree.adopt(process),
-                // In the middle of an exec a process shows no environment: look again next time.
-                None => self.children.forget(),
+                Some(ix) => {
+                    live[ix].2.tree.adopt(*process);
+                    Found::Own
+                }
+                None => Found::Unclear,
             }
-        }
+        });
     }
 
     /// Takes out the jobs that have no process left.
@@ -343,7 +357,7 @@ impl Lifecycle {
                 continue;
             };
             ended.push(Ended { task: TaskId(ix as u32), exit, cpu_time: live.cpu_time() });
-            self.farewell(live.tree.main.pid);
+            self.ledger.ended(ix as u32);
         }
         ended
     }

@@ -5,9 +5,9 @@ use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause,
 use crate::emulate::SlowClock;
 use crate::energy::{EnergyMeter, NoEnergy};
 use crate::root::Root;
-use crate::sys::RawPid;
+use crate::sys::{self, RawPid};
 use crate::traffic::{NoTraffic, TrafficMeter};
-use cosched_core::{Absence, Counts, Machine, Nanos, Reading, TaskId, Traffic, Usage};
+use cosched_core::{Absence, Counter, Counts, Machine, Nanos, Reading, TaskId, Traffic, Usage};
 
 /// Counts each job, and the energy and the traffic of all.
 pub(crate) struct Meter {
@@ -16,8 +16,13 @@ pub(crate) struct Meter {
     /// Opened when it is first asked for: most policies never ask.
     traffic: Option<Result<TrafficMeter, NoTraffic>>,
     jobs: Vec<Metered>,
+    /// The user knows that there are too few descriptors to count all jobs.
+    told_no_room: bool,
     notices: Notices,
 }
+
+/// Descriptors that the counters of a job may take: one for each event on each of two PMUs, and a clock.
+const DESCRIPTORS: usize = 2 * Counter::COUNT + 1;
 
 #[derive(Default)]
 enum Metered {
@@ -34,7 +39,7 @@ enum Metered {
 impl Meter {
     pub(crate) fn new(root: &Root, jobs: usize, support: CounterSupport, notices: Notices) -> Meter {
         let jobs = std::iter::repeat_with(Metered::default).take(jobs).collect();
-        Meter { support, energy: EnergyMeter::open(root), traffic: None, jobs, notices }
+        Meter { support, energy: EnergyMeter::open(root), traffic: None, jobs, told_no_room: false, notices }
     }
 
     pub(crate) fn support(&self) -> &CounterSupport {
@@ -43,7 +48,7 @@ impl Meter {
 
     /// Counts the job of this process from the moment in which it becomes its program.
     pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid) {
-        let counters = rustix::process::Pid::from_raw(pid).map(|pid| {
+        let counters = rustix::process::Pid::from_raw(pid).filter(|_| self.has_room(name)).map(|pid| {
             let (counters, problems) = JobCounters::open(pid, &self.support.usable, Start::OnExec);
             let refused = |problem: &&CounterProblem| matches!(problem.cause, ProblemCause::Refused(_));
             if let Some(problem) = problems.iter().find(refused) {
@@ -52,6 +57,16 @@ impl Meter {
             Box::new(counters)
         });
         self.jobs[task.0 as usize] = Metered::Live { counters, slow_clock: SlowClock::default() };
+    }
+
+    /// Whether there are descriptors for the counters of one more job. What the run can't do without comes first.
+    fn has_room(&mut self, name: &str) -> bool {
+        let room = sys::can_spare_descriptors(DESCRIPTORS);
+        if !room && !std::mem::replace(&mut self.told_no_room, true) {
+            let why = format!("{}; the same holds for further jobs while as many run", Absence::TooManyFiles.text());
+            self.notices.tell(Notice::CountersFailed { job: name.to_owned(), why });
+        }
+        room
     }
 
     /// What a job has used since its start. `accounted` is its CPU time by the kernel's own accounts, taken where perf
@@ -71,7 +86,7 @@ impl Meter {
                 multiplexed: counters.multiplexed(),
                 residency: Reading::Absent(Absence::NotTold),
             },
-            None => unread(Absence::NoPermission),
+            None => unread(Absence::TooManyFiles),
         };
         if !usage.cpu_time.is_value()
             && let Some(time) = accounted()

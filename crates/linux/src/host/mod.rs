@@ -13,6 +13,7 @@ mod guard;
 mod lifecycle;
 mod meter;
 mod notice;
+mod orphanage;
 
 pub use capabilities::capabilities;
 pub use config::{Freezing, HostConfig, HostJob};
@@ -20,9 +21,10 @@ pub use error::HostError;
 pub use notice::Notice;
 
 use crate::cgroup::{GroupError, RunGroup};
+use crate::interrupts;
 use crate::meminfo;
-use crate::process;
 use crate::root::Root;
+use crate::run_id::RunId;
 use crate::sys::{self, RawPid};
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
@@ -61,12 +63,16 @@ impl Host {
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
         let HostConfig { root, machine, jobs, freezing, counters, mem_keep, max_pause, small, notice } = config;
         let notices = Notices::new(notice);
-        let no_proc = || io::Error::new(io::ErrorKind::NotFound, "/proc is not mounted");
-        let token = process::own_token(&root).ok_or_else(no_proc).map_err(system("finding this process in /proc"))?;
+        let no_proc = || {
+            let why =
+                "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
+            io::Error::new(io::ErrorKind::NotFound, why)
+        };
+        let run = RunId::own(&root).ok_or_else(no_proc).map_err(system("finding this process in /proc"))?;
         let (group, group_problem) = match freezing {
             Freezing::Signals => (None, None),
-            Freezing::Cgroup => (Some(RunGroup::create(&root, &token)?), None),
-            Freezing::Auto => match RunGroup::create(&root, &token) {
+            Freezing::Cgroup => (Some(RunGroup::create(&root, &run)?), None),
+            Freezing::Auto => match RunGroup::create(&root, &run) {
                 Ok(group) => (Some(group), None),
                 Err(problem) => (None, Some(problem)),
             },
@@ -74,7 +80,7 @@ impl Host {
         let freezing = if group.is_some() { Freezing::Cgroup } else { Freezing::Signals };
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
         let count = jobs.len();
-        let lifecycle = Lifecycle::new(root.clone(), token, jobs, group, home.clone(), max_pause, notices.clone())?;
+        let lifecycle = Lifecycle::new(root.clone(), run, jobs, group, home.clone(), max_pause, notices.clone())?;
         Ok(Host {
             machine: Arc::new(machine),
             freezing,
@@ -128,7 +134,7 @@ impl Host {
         let running: Vec<TaskId> = self.lifecycle.tasks().filter(|&task| !self.actuator.is_frozen(task)).collect();
         self.lifecycle.adopt_orphans();
         for &task in &running {
-            self.actuator.set_frozen(&self.lifecycle, task, true);
+            self.actuator.freeze(&mut self.lifecycle, task);
         }
         self.actuator.settle(&mut self.lifecycle);
         let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
@@ -178,6 +184,7 @@ impl Backend for Host {
                 match signal {
                     libc::SIGCHLD => children = true,
                     libc::SIGTSTP => self.suspend(),
+                    interrupts::ASKING => events.push(Event::Asked),
                     signal => events.push(Event::Interrupt { signal }),
                 }
             }
@@ -206,7 +213,7 @@ impl Backend for Host {
         lifecycle.adopt_orphans();
         actuator.look_again(lifecycle);
         for change in changes.iter().filter(|change| matches!(change, Change::Stop { .. })) {
-            actuator.set_frozen(lifecycle, change.task(), true);
+            actuator.freeze(lifecycle, change.task());
         }
         let mut new = Vec::new();
         let mut thaw = Vec::new();

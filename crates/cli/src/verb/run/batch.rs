@@ -127,6 +127,7 @@ impl<P: Platform> Batch<'_, P> {
             Notice::Progress(progress) => {
                 screen.progress(|width| line(progress, began, width));
             }
+            Notice::Status(lines) => lines.iter().for_each(|line| screen.answer(&format!("cosched: {line}"))),
             Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
         });
         let cpu_before = own_cpu_time();

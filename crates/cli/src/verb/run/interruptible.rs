@@ -1,7 +1,7 @@
 //! Signal handling for a backend without processes of its own, such as the simulation.
 
 use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, TaskId, Traffic, Usage};
-use cosched_linux::Interrupts;
+use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
 
 /// A backend with the signals that end the run.
@@ -39,7 +39,10 @@ impl<B: Backend> Backend for Interruptible<B> {
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), B::Error> {
         let before = events.len();
         while let Some(signal) = self.interrupts.next_signal() {
-            events.push(Event::Interrupt { signal });
+            events.push(match signal {
+                Interrupt::End(signal) => Event::Interrupt { signal },
+                Interrupt::Ask => Event::Asked,
+            });
         }
         // A signal is reported before simulated time moves on.
         if events.len() > before { Ok(()) } else { self.backend.wait(until, events) }

@@ -6,7 +6,7 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`limits`]: limits in GNU parallel's forms; [`args`]: the command line; [`terminal`], [`console`] and [`screen`]: what
+//! - [`limits`]: limits in GNU parallel's forms; [`args`]: the command line; [`terminal`], [`mod@console`] and [`screen`]: what
 //!   is shown, the jobs' output too; [`throttle`]: no further starts while the machine is busy;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
@@ -46,6 +46,7 @@ use cosched_report::read_joblog;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    cosched_linux::settle_signals();
     if args.is_simulated() {
         simulated::check_options(&args)?;
     }

@@ -97,10 +97,14 @@ impl Screen {
 
     /// Writes a line that stays.
     pub(crate) fn say(&self, line: &str) {
-        let mut inner = self.inner.borrow_mut();
-        if inner.quiet {
-            return;
+        if !self.inner.borrow().quiet {
+            self.answer(line);
         }
+    }
+
+    /// Writes a line that the user has asked for, so that `--quiet` does not hide it.
+    pub(crate) fn answer(&self, line: &str) {
+        let mut inner = self.inner.borrow_mut();
         inner.last = None;
         let line = &cosched_report::visible_lines(line);
         match &mut inner.to {

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec};
 use anyhow::Context as _;
 use cosched_core::{Backend as _, Capability, Counter, Nanos, SoloProfile};
-use cosched_linux::Interrupts;
+use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{BackendKind, EnergySource, SoloSource};
 use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work};
 use std::cell::{Cell, RefCell};
@@ -51,11 +51,15 @@ impl Alone {
         if self.since.elapsed() > PATIENCE {
             self.screen.progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
         }
-        let signal = self.interrupts.borrow().as_ref().and_then(Interrupts::next_signal);
-        if signal.is_some() {
-            self.signal.set(signal);
+        let interrupt = self.interrupts.borrow().as_ref().and_then(Interrupts::next_signal);
+        match interrupt {
+            Some(Interrupt::End(signal)) => self.signal.set(Some(signal)),
+            Some(Interrupt::Ask) => {
+                self.screen.answer(&format!("cosched: simulating {} jobs alone: {done} done", self.jobs));
+            }
+            None => {}
         }
-        signal.is_some()
+        matches!(interrupt, Some(Interrupt::End(_)))
     }
 
     /// The error of a solo run, worded for the user; `on` is the machine.

@@ -1,0 +1,53 @@
+//! Jobs that run on although their run was killed: they are listed, and ended if asked.
+
+use crate::support::{COSCHED, Mix, Run, freezers, signal, until};
+use rustix::process::Signal;
+use std::process::Command;
+
+/// A run that was killed with its guardian, or alone, with jobs that never end.
+fn killed(freeze: &str, guardian_too: bool) -> Run {
+    let mix = Mix::default()
+        .shell("plain", "touch 1; while :; do sleep 0.01; done")
+        .shell("cleared", "exec env -i sh -c \"touch 2; while :; do sleep 0.01; done\"")
+        .shell("deaf", "trap \"\" TERM; touch 3; (while :; do sleep 0.01; done) & wait; wait");
+    let mut run = Run::start(mix, freeze, &["--jobs", "3"]);
+    until("all jobs run", || ["1", "2", "3"].iter().all(|file| run.dir.path().join(file).exists()));
+    run.send(Signal::STOP);
+    if guardian_too {
+        signal(run.guardian().unwrap(), Signal::KILL);
+    }
+    run.send(Signal::KILL);
+    run.code();
+    run
+}
+
+#[test]
+fn orphans_are_listed_and_ended() {
+    for freeze in freezers() {
+        for guardian_too in [false, true] {
+            let run = killed(freeze, guardian_too);
+            let listed =
+                Command::new(COSCHED).args(["thaw", "--run", &run.token, "--format", "json"]).output().unwrap();
+            let answer: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+            let of_run = |answer: &serde_json::Value, key: &str| -> Vec<String> {
+                let jobs = answer[key].as_array().unwrap().iter().filter(|job| job["run"] == run.token.as_str());
+                jobs.map(|job| job["job"].as_str().unwrap().to_owned()).collect()
+            };
+            assert_eq!(of_run(&answer, "orphans"), ["cleared", "deaf", "plain"], "{answer}");
+            let doctor = Command::new(COSCHED).arg("doctor").output().unwrap();
+            let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
+            assert!(doctor.contains("jobs of killed runs") && doctor.contains(&run.token), "{doctor}");
+            assert!(!run.in_folder().is_empty());
+            let ended = Command::new(COSCHED)
+                .args(["thaw", "--kill", "--run", &run.token, "--format", "json"])
+                .output()
+                .unwrap();
+            assert!(ended.status.success(), "{ended:?}");
+            let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+            assert_eq!(of_run(&answer, "ended"), ["cleared", "deaf", "plain"], "{answer}");
+            assert!(of_run(&answer, "orphans").is_empty(), "{answer}");
+            run.all_ended();
+            run.nothing_left_to_thaw();
+        }
+    }
+}

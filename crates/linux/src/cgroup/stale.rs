@@ -1,0 +1,118 @@
+//! Groups that dead runs left behind.
+//!
+//! A group is a run's if its name is `cosched-` and the identity of the run, to the letter. All others are left alone,
+//! and so are groups of runs that go on, or that can't be judged from here.
+
+use super::{FREEZE, run_of};
+use crate::root::Root;
+use crate::run_id::{Fate, RunId};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A group of a run that does not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stale {
+    pub(crate) dir: PathBuf,
+    pub(crate) run: RunId,
+    /// The run is dead for certain, and not only out of sight.
+    pub(crate) dead: bool,
+}
+
+/// The groups of dead runs in a directory, with those inside them, and of runs that can't be judged. When `deep`, all
+/// directories below are searched, groups of live runs among them.
+pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<Stale> {
+    let mut found = Vec::new();
+    let mut todo = vec![(dir.to_owned(), deep)];
+    while let Some((dir, search)) = todo.pop() {
+        let Ok(entries) = std::fs::read_dir(&dir) else { continue };
+        let below = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        for entry in below {
+            let (path, run) = (entry.path(), run_of(&entry.file_name()));
+            let fate = run.map(|run| run.fate(root));
+            let is_stale = matches!(fate, Some(Fate::Dead | Fate::Unknown));
+            if let Some(run) = run.filter(|_| is_stale) {
+                found.push(Stale { dir: path.clone(), run, dead: fate == Some(Fate::Dead) });
+            }
+            // Its jobs may have been runs themselves.
+            if search || fate == Some(Fate::Dead) {
+                todo.push((path, true));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.dir.cmp(&b.dir));
+    found
+}
+
+/// Thaws the group of a run and those of its jobs; returns whether any was frozen. Groups that a job made are the job's
+/// own affair.
+///
+/// # Errors
+/// A frozen group could not be thawed.
+pub(crate) fn thaw(dir: &Path) -> io::Result<bool> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let jobs = entries.filter(|entry| {
+        let is_job = entry.file_name().to_str().is_some_and(|name| name.starts_with("job"));
+        is_job && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    });
+    let mut any = false;
+    let mut result = Ok(());
+    for group in jobs.map(|entry| entry.path()).chain([dir.to_owned()]) {
+        let file = group.join(FREEZE);
+        if std::fs::read(&file).is_ok_and(|text| text.starts_with(b"1")) {
+            // All the others are thawed whatever becomes of this one. One that has gone is not frozen.
+            match std::fs::write(&file, "0") {
+                Ok(()) => any = true,
+                Err(error) if !group.exists() || error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => result = Err(error),
+            }
+        }
+    }
+    result.map(|()| any)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_id::tests::{link_namespace, write_stat};
+
+    #[test]
+    fn only_groups_of_the_dead_are_stale() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        link_namespace(dir.path(), "self", 500);
+        write_stat(dir.path(), 1, 'S', 0);
+        write_stat(dir.path(), 10, 'S', 77);
+        let own = dir.path().join("groups");
+        let (live, dead, hidden) = ("cosched-10-77-500", "cosched-10-78-500", "cosched-10-77-501");
+        let inner = format!("{dead}/job0/sub/cosched-12-1-500");
+        let in_live = format!("{live}/job0/cosched-13-1-500");
+        let deep = "other/cosched-11-1-500-probe";
+        let others = ["other", "coschedule", "cosched-nightly", "cosched-10-78", "cosched-10-78-500.scope"];
+        for name in [live, dead, hidden, deep, &inner, &in_live].into_iter().chain(others) {
+            std::fs::create_dir_all(own.join(name)).unwrap();
+        }
+        let found = |deep| {
+            let found = stale(&root, &own, deep).into_iter();
+            found.map(|s| (s.dir.strip_prefix(&own).unwrap().to_str().unwrap().to_owned(), s.dead)).collect::<Vec<_>>()
+        };
+        let near = [(hidden.to_owned(), false), (dead.to_owned(), true), (inner.clone(), true)];
+        assert_eq!(found(false), near);
+        let mut all = [&near[..], &[(in_live, true), (deep.to_owned(), true)]].concat();
+        all.sort();
+        assert_eq!(found(true), all);
+    }
+
+    #[test]
+    fn groups_of_jobs_are_thawed_and_what_jobs_made_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        for group in ["job0", "job0/own", "job1.2"] {
+            std::fs::create_dir_all(dir.path().join(group)).unwrap();
+            std::fs::write(dir.path().join(group).join(FREEZE), "1\n").unwrap();
+        }
+        let frozen = |group: &str| std::fs::read_to_string(dir.path().join(group).join(FREEZE)).unwrap() == "1\n";
+        assert!(thaw(dir.path()).unwrap());
+        assert!(!frozen("job0") && !frozen("job1.2") && frozen("job0/own"));
+        assert!(!thaw(dir.path()).unwrap(), "nothing left to thaw");
+        assert!(!thaw(&dir.path().join("gone")).unwrap());
+    }
+}

@@ -1,0 +1,78 @@
+//! Groups with everything below them.
+
+use crate::sys::RawPid;
+use std::path::{Path, PathBuf};
+
+/// All groups below one, and itself, each before those below it.
+pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
+    let mut all = vec![dir.to_owned()];
+    let mut next = 0;
+    while next < all.len() {
+        if let Ok(entries) = std::fs::read_dir(&all[next]) {
+            let below =
+                entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            all.extend(below.map(|entry| entry.path()));
+        }
+        next += 1;
+    }
+    all
+}
+
+/// The processes of a group and of all below it.
+pub(crate) fn processes(dir: &Path) -> Vec<RawPid> {
+    let numbers = |dir: &PathBuf| {
+        let text = std::fs::read(dir.join("cgroup.procs")).unwrap_or_default();
+        crate::process::numbers(&text)
+    };
+    groups(dir).iter().flat_map(numbers).collect()
+}
+
+/// Whether a group, or one below it, holds any process; zombies do not count.
+pub(crate) fn is_populated(dir: &Path) -> bool {
+    let events = std::fs::read_to_string(dir.join("cgroup.events")).unwrap_or_default();
+    events.lines().any(|line| line == "populated 1")
+}
+
+/// Ends all processes of a group and of those below it, frozen or not; `false` if the kernel can't (before Linux 5.14).
+pub(crate) fn kill(dir: &Path) -> bool {
+    std::fs::write(dir.join("cgroup.kill"), "1").is_ok()
+}
+
+/// Removes a group and all below it, unless it holds a process. Returns whether it is gone.
+pub(crate) fn remove(dir: &Path) -> bool {
+    // Most groups have none below them.
+    if std::fs::remove_dir(dir).is_err() && !is_populated(dir) {
+        for group in groups(dir).iter().rev() {
+            let _ = std::fs::remove_dir(group);
+        }
+    }
+    !dir.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_below_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("job0");
+        std::fs::create_dir_all(top.join("a/b")).unwrap();
+        assert!(groups(&top).len() == 3 && processes(&top).is_empty());
+        std::fs::write(top.join("cgroup.procs"), "41\n").unwrap();
+        std::fs::write(top.join("a/b/cgroup.procs"), "42\n43\n").unwrap();
+        assert_eq!(processes(&top), [41, 42, 43]);
+        std::fs::write(top.join("cgroup.events"), "populated 1\nfrozen 0\n").unwrap();
+        assert!(is_populated(&top) && !remove(&top) && top.join("a/b").exists());
+    }
+
+    #[test]
+    fn empty_groups_are_removed_from_below() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("job0");
+        std::fs::create_dir_all(top.join("a/b")).unwrap();
+        std::fs::create_dir_all(top.join("c")).unwrap();
+        assert!(remove(&top) && !top.exists());
+        assert!(remove(&top), "it is gone already");
+    }
+}

@@ -1,0 +1,311 @@
+//! The list of a run's processes that outlives the run: which jobs were started, and which processes beside a job's own
+//! group may be stopped. The guardian reads it when the run has died; `cosched thaw` and the next start read it when
+//! the guardian has died as well.
+//!
+//! A process is entered before it is stopped for the first time, so whatever was stopped is in the list, or is in the
+//! group or session of something that is, or was forked by something that is. Nothing is written when a job is stopped
+//! and continued: that happens too often.
+//!
+//! The list is kept twice. The guardian has a copy in memory, which can't fail for want of space. The file in the user's
+//! runtime folder is for those who come later. Both consist of a head and of slots of one length, each of which is
+//! written at once: whoever kills the run never leaves half an entry.
+
+mod record;
+
+pub(crate) use record::{Record, forget, found};
+
+use crate::process::Process;
+use crate::root::Root;
+use crate::run_id::RunId;
+use crate::runtime::Folder;
+use crate::sys::RawPid;
+use cosched_core::CpuSet;
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// The beginning of the names of the files.
+const PREFIX: &str = "run-";
+const FIRST_LINE: &str = "cosched run 1";
+/// Room for the head: a path and a few numbers.
+const HEAD_BYTES: usize = 8192;
+/// Room for an entry: numbers and the name of a job, which is also the name of a file and so has at most 255 bytes.
+const SLOT_BYTES: usize = 512;
+/// Members of one job that are kept before those that have gone are looked for.
+const PRUNE: usize = 256;
+
+/// What does not change in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Head {
+    pub(crate) run: RunId,
+    /// The run's group, if it has one.
+    pub(crate) group: Option<PathBuf>,
+    /// The CPUs that the run was given; its jobs get them back.
+    pub(crate) cpus: CpuSet,
+}
+
+/// The list of a run that goes on. Clones are the same list. The last of them removes the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger(Rc<RefCell<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    root: Root,
+    memory: File,
+    kept: Option<Kept>,
+    /// Slots that are free again, and the first that was never used.
+    free: Vec<u64>,
+    fresh: u64,
+    jobs: BTreeMap<u32, Entry>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    folder: Folder,
+    name: String,
+    file: File,
+}
+
+#[derive(Debug)]
+struct Entry {
+    slot: u64,
+    members: HashMap<(RawPid, u64), u64>,
+    prune_at: usize,
+}
+
+impl Ledger {
+    /// Begins the list of a run.
+    ///
+    /// # Errors
+    /// No memory can be had for it. Where there is no place for the file, there is none.
+    pub(crate) fn begin(root: &Root, head: &Head) -> io::Result<Ledger> {
+        let memory = File::from(memfd_create("cosched", MemfdFlags::CLOEXEC)?);
+        let kept = Folder::own(root).and_then(|folder| {
+            let name = format!("{PREFIX}{}", head.run);
+            let file = folder.create(&name)?;
+            Some(Kept { folder, name, file })
+        });
+        let boot = boot_id(root).unwrap_or_default();
+        let mut bytes = format!("{FIRST_LINE}\nrun {}\nboot {boot}\ncpus {}\n", head.run, head.cpus).into_bytes();
+        if let Some(group) = &head.group {
+            bytes.extend_from_slice(b"group ");
+            bytes.extend_from_slice(group.as_os_str().as_bytes());
+            bytes.push(b'\n');
+        }
+        bytes.resize(HEAD_BYTES.max(bytes.len()), b' ');
+        let mut inner = Inner { root: root.clone(), memory, kept, free: Vec::new(), fresh: 0, jobs: BTreeMap::new() };
+        inner.memory.write_all_at(&bytes[..HEAD_BYTES], 0)?;
+        inner.write_kept(&bytes[..HEAD_BYTES], 0);
+        Ok(Ledger(Rc::new(RefCell::new(inner))))
+    }
+
+    /// Enters a job, before its program starts.
+    ///
+    /// # Errors
+    /// There is no memory left.
+    pub(crate) fn job(&self, task: u32, name: &str, main: &Process) -> io::Result<()> {
+        let mut inner = self.0.borrow_mut();
+        let slot = inner.take_slot();
+        let text = format!("job {task} {} {} {} {name}", main.pid, main.start, name.len());
+        inner.jobs.insert(task, Entry { slot, members: HashMap::new(), prune_at: PRUNE });
+        inner.write(slot, text.as_bytes())
+    }
+
+    /// Enters a process of a job that may not be found through the job's own process; called before it is stopped.
+    pub(crate) fn member(&self, task: u32, process: &Process) {
+        let mut inner = self.0.borrow_mut();
+        let key = (process.pid, process.start);
+        if inner.jobs.get(&task).is_none_or(|entry| entry.members.contains_key(&key)) {
+            return;
+        }
+        inner.prune(task);
+        let slot = inner.take_slot();
+        let text = format!("member {task} {} {} {}", process.pid, process.start, process.session);
+        // Without memory the process can still be found by its family.
+        let _ = inner.write(slot, text.as_bytes());
+        if let Some(entry) = inner.jobs.get_mut(&task) {
+            entry.members.insert(key, slot);
+        }
+    }
+
+    /// Strikes out a job that has ended.
+    pub(crate) fn ended(&self, task: u32) {
+        let mut inner = self.0.borrow_mut();
+        let Some(entry) = inner.jobs.remove(&task) else { return };
+        for slot in entry.members.into_values().chain([entry.slot]) {
+            inner.strike(slot);
+        }
+    }
+
+    /// The list as it is now.
+    pub(crate) fn read(&self) -> Option<Record> {
+        Record::read(&self.0.borrow().memory)
+    }
+
+    /// The descriptors that a guardian must keep.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        let inner = self.0.borrow();
+        let kept = inner.kept.as_ref().map(|kept| kept.folder.as_raw_fd());
+        kept.into_iter().chain([inner.memory.as_raw_fd()]).collect()
+    }
+
+    /// Removes the file.
+    pub(crate) fn remove_file(&self) {
+        if let Some(kept) = self.0.borrow_mut().kept.take() {
+            kept.folder.remove(&kept.name);
+        }
+    }
+}
+
+impl Inner {
+    fn take_slot(&mut self) -> u64 {
+        self.free.pop().unwrap_or_else(|| {
+            self.fresh += 1;
+            self.fresh - 1
+        })
+    }
+
+    fn write(&mut self, slot: u64, text: &[u8]) -> io::Result<()> {
+        let mut bytes = [b' '; SLOT_BYTES];
+        let length = text.len().min(SLOT_BYTES);
+        bytes[..length].copy_from_slice(&text[..length]);
+        let at = HEAD_BYTES as u64 + slot * SLOT_BYTES as u64;
+        self.write_kept(&bytes, at);
+        self.memory.write_all_at(&bytes, at)
+    }
+
+    fn write_kept(&mut self, bytes: &[u8], at: u64) {
+        // A list with a hole could leave a process stopped for ever without anybody knowing. No list is better: the
+        // guardian has its own, and those who come later look for marked processes.
+        if let Some(kept) = self.kept.take_if(|kept| kept.file.write_all_at(bytes, at).is_err()) {
+            kept.folder.remove(&kept.name);
+        }
+    }
+
+    fn strike(&mut self, slot: u64) {
+        let _ = self.write(slot, b"");
+        self.free.push(slot);
+    }
+
+    /// Strikes out members that have gone, now and then.
+    fn prune(&mut self, task: u32) {
+        let Some(mut entry) = self.jobs.remove(&task) else { return };
+        if entry.members.len() >= entry.prune_at {
+            let gone = |&(pid, start): &(RawPid, u64)| Process::read(&self.root, pid).is_none_or(|p| p.start != start);
+            let old: Vec<(RawPid, u64)> = entry.members.keys().copied().filter(gone).collect();
+            for key in old {
+                if let Some(slot) = entry.members.remove(&key) {
+                    self.strike(slot);
+                }
+            }
+            entry.prune_at = (2 * entry.members.len()).max(PRUNE);
+        }
+        self.jobs.insert(task, entry);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(kept) = &self.kept {
+            kept.folder.remove(&kept.name);
+        }
+    }
+}
+
+/// Tells this start of the machine from all others.
+fn boot_id(root: &Root) -> Option<String> {
+    root.text("/proc/sys/kernel/random/boot_id", "this boot").ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::record::MemberRecord;
+    use super::*;
+    use crate::run_id::tests::write_stat;
+    use std::os::unix::ffi::OsStringExt;
+
+    fn process(pid: RawPid) -> Process {
+        Process { pid, state: 'S', parent: 1, group: pid, session: pid, threads: 1, start: 70 + pid as u64 }
+    }
+
+    fn tree() -> (tempfile::TempDir, Root, Head) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
+        let group = Some(PathBuf::from(std::ffi::OsString::from_vec(b"/groups/\xd0 x".to_vec())));
+        let head = Head { run: RunId::parse("10-77-5").unwrap(), group, cpus: "0-3".parse().unwrap() };
+        let root = Root::new(dir.path());
+        (dir, root, head)
+    }
+
+    #[test]
+    fn what_is_entered_is_read_back_until_it_is_struck_out() {
+        let (_dir, root, head) = tree();
+        let ledger = Ledger::begin(&root, &head).unwrap();
+        let long = "long ".repeat(51);
+        ledger.job(0, "a  b", &process(11)).unwrap();
+        ledger.job(1, &long, &process(12)).unwrap();
+        ledger.member(1, &process(13));
+        ledger.member(1, &process(13));
+        ledger.member(7, &process(14));
+        let all = found(&root);
+        assert_eq!(all.len(), 1);
+        let record = &all[0].record;
+        assert_eq!(record.head, head);
+        let names: Vec<&str> = record.jobs.iter().map(|job| job.name.as_str()).collect();
+        assert_eq!(names, ["a  b", &long]);
+        assert_eq!(record.members, [MemberRecord { task: 1, pid: 13, start: 83, session: 13 }]);
+        assert_eq!(ledger.read().as_ref(), Some(record));
+        ledger.ended(1);
+        ledger.job(2, "c", &process(15)).unwrap();
+        let record = ledger.read().unwrap();
+        assert!(record.members.is_empty() && record.name_of(1).is_none());
+        assert_eq!((record.name_of(0), record.name_of(2)), (Some("a  b"), Some("c")));
+        drop(ledger);
+        assert!(found(&root).is_empty(), "a run that ends in good order leaves nothing");
+    }
+
+    #[test]
+    fn members_that_have_gone_are_struck_out() {
+        let (dir, root, head) = tree();
+        let ledger = Ledger::begin(&root, &head).unwrap();
+        ledger.job(0, "storm", &process(11)).unwrap();
+        write_stat(dir.path(), 1_000, 'S', 1_070);
+        for pid in 1_000..11_000 {
+            ledger.member(0, &process(pid));
+        }
+        let members = ledger.read().unwrap().members;
+        assert!(members.len() <= PRUNE + 1, "{}", members.len());
+        assert_eq!(members.iter().filter(|member| member.pid == 1_000).count(), 1, "it is still there");
+    }
+
+    #[test]
+    fn lists_of_an_earlier_boot_are_removed() {
+        let (dir, root, head) = tree();
+        let ledger = Ledger::begin(&root, &head).unwrap();
+        std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "two\n").unwrap();
+        assert!(found(&root).is_empty());
+        std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
+        assert!(found(&root).is_empty());
+        assert!(ledger.read().is_some(), "the guardian has its own");
+    }
+
+    #[test]
+    fn nonsense_is_no_list() {
+        assert_eq!(Record::parse(b""), None);
+        assert_eq!(Record::parse(&[b'x'; HEAD_BYTES]), None);
+        let mut bytes = format!("{FIRST_LINE}\nrun 1-2-3\nboot b\ncpus 0\n").into_bytes();
+        bytes.resize(HEAD_BYTES, b' ');
+        bytes.extend_from_slice(&[0xff; SLOT_BYTES + 7]);
+        let record = Record::parse(&bytes).unwrap();
+        assert!(record.jobs.is_empty() && record.head.group.is_none());
+    }
+}

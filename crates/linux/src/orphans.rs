@@ -1,0 +1,104 @@
+//! Jobs that run on although their run was killed: nobody schedules them, and nobody waits for them.
+
+use crate::cgroup;
+use crate::claim::{Claimed, job_groups, task_of};
+use crate::mend::{DeadRun, Reach, all_dead_runs};
+use crate::process::Process;
+use crate::root::Root;
+use crate::sys::RawPid;
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A job of a dead run that still has processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// The job's name; empty where nothing tells it any more.
+    pub job: String,
+    /// The run that it was part of, as in the variable `COSCHED_RUN` of its processes.
+    pub run: String,
+    /// Its processes, lowest number first.
+    pub processes: Vec<i32>,
+    /// Its group, if it has one.
+    pub group: Option<PathBuf>,
+}
+
+/// How often an orphan's processes are looked for while any are left to kill.
+const KILLS: u32 = 16;
+/// How often it is looked whether processes have ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The jobs of dead runs that still have processes, in the order of runs and names: by the runs' lists, their groups,
+/// and the marks in the environment of processes.
+pub fn orphans(root: &Root) -> Vec<Orphan> {
+    orphans_within(root, &Reach::Everywhere)
+}
+
+/// As [`orphans`], of the runs that `reach` covers.
+pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
+    all_dead_runs(root, reach).iter().flat_map(|dead| orphans_of(root, dead)).map(|found| found.orphan).collect()
+}
+
+struct FoundOrphan {
+    orphan: Orphan,
+    members: Vec<Process>,
+}
+
+fn orphans_of(root: &Root, dead: &DeadRun) -> Vec<FoundOrphan> {
+    let mut jobs: BTreeMap<String, Vec<Process>> = BTreeMap::new();
+    for Claimed { process, job, .. } in dead.claim().processes(root) {
+        jobs.entry(job.unwrap_or_default()).or_default().push(process);
+    }
+    let groups = dead.group.as_deref().map(job_groups).unwrap_or_default();
+    let found = jobs.into_iter().map(|(job, members)| {
+        let is_its = |group: &&PathBuf| {
+            let named = dead.record.as_ref().zip(task_of(group)).and_then(|(record, task)| record.name_of(task));
+            match named {
+                Some(name) => name == job,
+                None => cgroup::processes(group).iter().any(|pid| members.iter().any(|member| member.pid == *pid)),
+            }
+        };
+        let processes: Vec<RawPid> = members.iter().map(|member| member.pid).collect();
+        let group = groups.iter().find(is_its).cloned();
+        FoundOrphan { orphan: Orphan { job, run: dead.run.to_string(), processes, group }, members }
+    });
+    found.collect()
+}
+
+/// Ends the orphans of the runs that `reach` covers: asks them to end, and kills those that have not ended after `grace`. Returns those that were found,
+/// and those that are left.
+pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
+    let dead = all_dead_runs(root, reach);
+    let look = || dead.iter().flat_map(|dead| orphans_of(root, dead)).collect::<Vec<FoundOrphan>>();
+    let found = look();
+    for member in found.iter().flat_map(|orphan| &orphan.members) {
+        member.signal(root, Signal::TERM);
+        member.signal(root, Signal::CONT);
+    }
+    let is_left =
+        |process: &Process| Process::read(root, process.pid).is_some_and(|p| p.start == process.start && !p.is_dead());
+    let wait = |members: &[&Process], limit: Duration| {
+        let end = Instant::now() + limit;
+        while members.iter().any(|process| is_left(process)) && Instant::now() < end {
+            std::thread::sleep(LOOK);
+        }
+    };
+    wait(&found.iter().flat_map(|orphan| &orphan.members).collect::<Vec<_>>(), grace);
+    let mut left = look();
+    for _ in 0..KILLS {
+        if left.is_empty() {
+            break;
+        }
+        for orphan in &left {
+            let _ = orphan.orphan.group.as_deref().is_some_and(cgroup::kill);
+            for member in &orphan.members {
+                member.signal(root, Signal::KILL);
+            }
+        }
+        wait(&left.iter().flat_map(|orphan| &orphan.members).collect::<Vec<_>>(), 10 * LOOK);
+        left = look();
+    }
+    let plain = |orphans: Vec<FoundOrphan>| orphans.into_iter().map(|found| found.orphan).collect();
+    (plain(found), plain(left))
+}

@@ -1,0 +1,213 @@
+//! The identity of a run: how its groups, processes and files are told from those of others, and its death from its
+//! life.
+
+use crate::process::Process;
+use crate::root::Root;
+use crate::sys::RawPid;
+use std::fmt;
+
+/// Identifies a run: the number and start time of its process, and the PID namespace in which that is its number.
+///
+/// Another process with the same number has another start time. A number means nothing in another namespace, so a run
+/// of another container is not taken for a dead one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RunId {
+    pub(crate) pid: RawPid,
+    pub(crate) start: u64,
+    namespace: u64,
+}
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Alive,
+    Dead,
+    /// It can't be seen from here.
+    Unknown,
+}
+
+/// The number of the machine's first PID namespace, fixed in the kernel (`PROC_PID_INIT_INO`).
+const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// Bits of a mark that hold the number of the job.
+const TASK_BITS: u32 = 24;
+
+impl RunId {
+    /// The identity of a run that this process leads; `None` if `/proc` is not that of this process's namespace.
+    pub(crate) fn own(root: &Root) -> Option<RunId> {
+        let pid = std::process::id() as RawPid;
+        // The link holds the number in the namespace of the mounted /proc.
+        let shown = std::fs::read_link(root.path("/proc/self")).ok()?;
+        if shown.to_str()?.parse() != Ok(pid) {
+            return None;
+        }
+        let own = Process::read(root, pid)?;
+        Some(RunId { pid, start: own.start, namespace: namespace(root, "self")? })
+    }
+
+    /// Reads an identity as it is written; `None` for anything else.
+    pub(crate) fn parse(text: &str) -> Option<RunId> {
+        let number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse::<u64>().ok())?;
+        let mut parts = text.split('-').map(number);
+        let (pid, start, namespace) = (parts.next()??, parts.next()??, parts.next()??);
+        let id = RunId { pid: RawPid::try_from(pid).ok().filter(|&pid| pid > 0)?, start, namespace };
+        // Nothing after it, and no leading zeros.
+        (id.to_string() == text).then_some(id)
+    }
+
+    /// The mark of a job of this run that its programs do not clear, see [`crate::sys::set_mark`].
+    pub(crate) fn mark(&self, task: u32) -> u64 {
+        let mixed = self.start.rotate_left(20) ^ self.namespace.rotate_left(40) ^ self.pid as u64;
+        // Thirty bits tell runs apart well enough: a mark only ever confirms what belongs to a run that is known.
+        let run = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 34;
+        crate::sys::LEAST_MARK | (run << TASK_BITS) | (u64::from(task) & ((1 << TASK_BITS) - 1))
+    }
+
+    /// The number of the job that a mark is for, if it is one of this run.
+    pub(crate) fn marked_task(&self, mark: u64) -> Option<u32> {
+        let task = mark & ((1 << TASK_BITS) - 1);
+        (self.mark(task as u32) == mark).then_some(task as u32)
+    }
+
+    /// Whether the process that leads the run can be seen, and lives. For a process of the same user and namespace.
+    pub(crate) fn is_seen(&self, root: &Root) -> bool {
+        Process::read(root, self.pid).is_some_and(|process| process.start == self.start && !process.is_dead())
+    }
+
+    /// Whether the process that leads the run still exists, as far as that can be told from here.
+    pub(crate) fn fate(&self, root: &Root) -> Fate {
+        let own = namespace(root, "self");
+        if own == Some(self.namespace) {
+            // Where others' processes are hidden, the first one is hidden as well.
+            let can_judge = || root.exists(&format!("/proc/{}", self.pid)) || root.exists("/proc/1");
+            return match self.is_seen(root) {
+                true => Fate::Alive,
+                false if can_judge() => Fate::Dead,
+                false => Fate::Unknown,
+            };
+        }
+        // From the first namespace every process can be seen.
+        if own != Some(FIRST_NAMESPACE) {
+            return Fate::Unknown;
+        }
+        let mut fate = Fate::Dead;
+        for pid in crate::process::all_pids(root) {
+            match namespace(root, &pid.to_string()) {
+                Some(found) if found == self.namespace && inner_number(root, pid) == Some(self.pid) => {
+                    return Fate::Alive;
+                }
+                Some(_) => {}
+                // It may have ended meanwhile; or it belongs to somebody whose processes may not be looked at.
+                None if Process::read(root, pid).is_some_and(|process| !process.is_dead()) => fate = Fate::Unknown,
+                None => {}
+            }
+        }
+        fate
+    }
+}
+
+/// The PID namespace of a process, as a number.
+fn namespace(root: &Root, pid: &str) -> Option<u64> {
+    let link = std::fs::read_link(root.path(&format!("/proc/{pid}/ns/pid"))).ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The number of a process in its own namespace.
+fn inner_number(root: &Root, pid: RawPid) -> Option<RawPid> {
+    let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).ok()?;
+    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"))?;
+    crate::process::numbers(line).pop()
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.pid, self.start, self.namespace)
+    }
+}
+
+/// The run whose mark is in the environment of a process.
+pub(crate) fn marked_run(root: &Root, pid: RawPid) -> Option<RunId> {
+    RunId::parse(&crate::process::variable(root, pid, crate::process::RUN_VARIABLE)?)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Makes `/proc/self` of a small tree a member of a PID namespace.
+    pub(crate) fn link_namespace(dir: &std::path::Path, process: &str, number: u64) {
+        let ns = dir.join("proc").join(process).join("ns");
+        std::fs::create_dir_all(&ns).unwrap();
+        std::os::unix::fs::symlink(format!("pid:[{number}]"), ns.join("pid")).unwrap();
+    }
+
+    pub(crate) fn write_stat(dir: &std::path::Path, pid: RawPid, state: char, start: u64) {
+        let process = dir.join(format!("proc/{pid}"));
+        std::fs::create_dir_all(&process).unwrap();
+        let stat = format!("{pid} (p) {state} 1 {pid} {pid}{} 1 0 {start} 0", " 0".repeat(13));
+        std::fs::write(process.join("stat"), stat).unwrap();
+    }
+
+    #[test]
+    fn only_the_exact_form_is_an_identity() {
+        let id = RunId::parse("10-77-4026531836").unwrap();
+        assert_eq!(id.to_string(), "10-77-4026531836");
+        for text in ["nightly", "10-77", "10-77-1-probe", "010-77-1", "+10-77-1", "10-77-", "0-1-1", "-1-2-3", ""] {
+            assert_eq!(RunId::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn marks_tell_jobs_and_runs_apart() {
+        let (one, two) = (RunId::parse("10-77-5").unwrap(), RunId::parse("10-78-5").unwrap());
+        for task in [0, 1, 99_999] {
+            assert_eq!(one.marked_task(one.mark(task)), Some(task));
+            assert_eq!(two.marked_task(one.mark(task)), None);
+        }
+        assert_eq!(one.marked_task(u64::MAX), None, "no limit");
+    }
+
+    #[test]
+    fn a_run_is_alive_dead_or_out_of_sight() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        link_namespace(dir.path(), "self", 500);
+        write_stat(dir.path(), 1, 'S', 0);
+        write_stat(dir.path(), 10, 'S', 77);
+        write_stat(dir.path(), 11, 'Z', 78);
+        let fate = |text: &str| RunId::parse(text).unwrap().fate(&root);
+        assert_eq!(fate("10-77-500"), Fate::Alive);
+        assert_eq!(fate("10-78-500"), Fate::Dead, "another process of that number");
+        assert_eq!(fate("11-78-500"), Fate::Dead, "a zombie");
+        assert_eq!(fate("99-1-500"), Fate::Dead);
+        assert_eq!(fate("99-1-501"), Fate::Unknown, "another namespace");
+        std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
+        assert_eq!(fate("99-1-500"), Fate::Unknown, "others' processes are hidden");
+    }
+
+    #[test]
+    fn the_first_namespace_sees_into_all_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        link_namespace(dir.path(), "self", FIRST_NAMESPACE);
+        write_stat(dir.path(), 1, 'S', 0);
+        link_namespace(dir.path(), "1", FIRST_NAMESPACE);
+        write_stat(dir.path(), 40, 'S', 7);
+        link_namespace(dir.path(), "40", 501);
+        std::fs::write(dir.path().join("proc/40/status"), b"Name:\t\xd0\nNSpid:\t40\t3\n").unwrap();
+        let fate = |text: &str| RunId::parse(text).unwrap().fate(&root);
+        assert_eq!(fate("3-7-501"), Fate::Alive);
+        assert_eq!(fate("4-7-501"), Fate::Dead);
+        assert_eq!(fate("4-7-502"), Fate::Dead);
+        write_stat(dir.path(), 41, 'S', 7);
+        assert_eq!(fate("4-7-502"), Fate::Unknown, "somebody may not be looked at");
+    }
+
+    #[test]
+    fn this_process_has_an_identity_and_lives() {
+        let root = Root::default();
+        let own = RunId::own(&root).unwrap();
+        assert_eq!(own.fate(&root), Fate::Alive);
+        assert_eq!(RunId::parse(&own.to_string()), Some(own));
+    }
+}

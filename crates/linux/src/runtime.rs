@@ -1,0 +1,174 @@
+//! The folder for the files of live runs, which nobody else can write to: below `$XDG_RUNTIME_DIR`, `/run/user/UID`, or
+//! `/tmp`.
+//!
+//! A file here says which processes were stopped. Whoever could write to it could have others' processes continued, or
+//! killed. So a folder counts only if it belongs to its user and to nobody else, and no link is followed.
+
+use crate::root::Root;
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags, fstat, mkdirat, openat, unlinkat};
+use rustix::process::geteuid;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A folder that only one user can write to.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    fd: OwnedFd,
+    /// The user that it belongs to.
+    pub(crate) owner: u32,
+}
+
+const NAME: &str = "cosched";
+
+impl Folder {
+    /// The caller's own folder; it is made if needed. `None` if there is no place for it.
+    pub(crate) fn own(root: &Root) -> Option<Folder> {
+        let user = geteuid().as_raw();
+        places(root, user).into_iter().find_map(|place| {
+            if let Some(parent) = &place.parent
+                && !is_private(parent, user)
+            {
+                return None;
+            }
+            let _ = mkdirat(CWD, &place.dir, Mode::RWXU);
+            Folder::open(&place.dir, user)
+        })
+    }
+
+    /// All folders that the caller may act upon: its own, and those of all users if it is root.
+    pub(crate) fn all(root: &Root) -> Vec<Folder> {
+        let user = geteuid().as_raw();
+        let mut dirs: Vec<(PathBuf, u32)> = places(root, user).into_iter().map(|place| (place.dir, user)).collect();
+        if user == 0 {
+            let number = |name: &str| name.parse::<u32>().ok();
+            let below = |dir: &str| root.names(dir, "folders of users").unwrap_or_default();
+            for user in below("/run/user").iter().filter_map(|name| number(name)) {
+                dirs.push((root.path(&format!("/run/user/{user}")).join(NAME), user));
+            }
+            for name in below("/tmp") {
+                if let Some(user) = name.strip_prefix("cosched-").and_then(number) {
+                    dirs.push((root.path("/tmp").join(name), user));
+                }
+            }
+        }
+        let mut seen: Vec<PathBuf> = Vec::new();
+        dirs.retain(|(dir, _)| !seen.contains(dir) && (seen.push(dir.clone()), true).1);
+        dirs.iter().filter_map(|(dir, user)| Folder::open(dir, *user)).collect()
+    }
+
+    fn open(dir: &Path, user: u32) -> Option<Folder> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = openat(CWD, dir, flags, Mode::empty()).ok()?;
+        let stat = fstat(&fd).ok()?;
+        (stat.st_uid == user && stat.st_mode & 0o077 == 0).then_some(Folder { fd, owner: user })
+    }
+
+    /// Makes a new file for reading and writing; one of that name is replaced.
+    pub(crate) fn create(&self, name: &str) -> Option<File> {
+        self.remove(name);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR).ok().map(File::from)
+    }
+
+    /// Opens a file of the folder's owner for reading.
+    pub(crate) fn open_file(&self, name: &OsStr) -> Option<File> {
+        // Without waiting: it might be a pipe.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::empty()).ok()?;
+        let stat = fstat(&fd).ok()?;
+        let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
+        (is_file && stat.st_uid == self.owner && stat.st_nlink == 1).then(|| File::from(fd))
+    }
+
+    pub(crate) fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        std::os::fd::AsRawFd::as_raw_fd(&self.fd)
+    }
+
+    pub(crate) fn remove(&self, name: impl AsRef<OsStr>) {
+        let _ = unlinkat(&self.fd, name.as_ref(), rustix::fs::AtFlags::empty());
+    }
+
+    /// The names in it that begin so, sorted.
+    pub(crate) fn names(&self, prefix: &str) -> Vec<std::ffi::OsString> {
+        let Ok(entries) = rustix::fs::Dir::read_from(&self.fd) else { return Vec::new() };
+        let names = entries.filter_map(|entry| Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned()));
+        let mut names: Vec<_> = names.filter(|name| name.as_bytes().starts_with(prefix.as_bytes())).collect();
+        names.sort();
+        names
+    }
+}
+
+struct Place {
+    /// A folder that must be private itself.
+    parent: Option<PathBuf>,
+    dir: PathBuf,
+}
+
+fn places(root: &Root, user: u32) -> Vec<Place> {
+    let below = |parent: PathBuf| Place { dir: parent.join(NAME), parent: Some(parent) };
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let named = named.filter(|_| *root == Root::default());
+    let usual = root.path(&format!("/run/user/{user}"));
+    let last = Place { parent: None, dir: root.path("/tmp").join(format!("{NAME}-{user}")) };
+    named.into_iter().chain([usual]).map(below).chain([last]).collect()
+}
+
+/// Whether a folder belongs to the user, and nobody else may write to it.
+fn is_private(dir: &Path, user: u32) -> bool {
+    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+    let Ok(fd) = openat(CWD, dir, flags, Mode::empty()) else { return false };
+    fstat(&fd).is_ok_and(|stat| stat.st_uid == user && stat.st_mode & 0o022 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn tree() -> (tempfile::TempDir, Root, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        let root = Root::new(dir.path());
+        let own = dir.path().join(format!("tmp/cosched-{}", geteuid().as_raw()));
+        (dir, root, own)
+    }
+
+    #[test]
+    fn a_folder_is_made_for_the_user_alone() {
+        let (dir, root, own) = tree();
+        let folder = Folder::own(&root).unwrap();
+        assert_eq!(std::fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(folder.create("run-1").is_some());
+        assert_eq!(folder.names("run-"), ["run-1"]);
+        assert!(folder.open_file(OsStr::new("run-1")).is_some());
+        assert_eq!(Folder::all(&root).len(), 1);
+        // Where systemd keeps a folder for the user, that is taken.
+        let usual = dir.path().join(format!("run/user/{}", geteuid().as_raw()));
+        std::fs::create_dir_all(&usual).unwrap();
+        std::fs::set_permissions(&usual, std::fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(Folder::own(&root).unwrap().names("run-").is_empty());
+        assert!(usual.join("cosched").is_dir());
+    }
+
+    #[test]
+    fn what_others_could_write_to_is_not_trusted() {
+        let (dir, root, own) = tree();
+        let elsewhere = dir.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &own).unwrap();
+        assert!(Folder::own(&root).is_none(), "a link");
+        std::fs::remove_file(&own).unwrap();
+        std::fs::create_dir(&own).unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Folder::own(&root).is_none() && Folder::all(&root).is_empty(), "open to all");
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let folder = Folder::own(&root).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", own.join("run-2")).unwrap();
+        assert!(folder.open_file(OsStr::new("run-2")).is_none(), "a link in it");
+        assert!(folder.create("run-2").is_some(), "the link is replaced, and not followed");
+        assert!(!std::fs::symlink_metadata(own.join("run-2")).unwrap().is_symlink());
+    }
+}

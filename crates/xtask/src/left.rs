@@ -1,0 +1,70 @@
+//! What an attack leaves behind.
+
+use crate::seen::{Seen, in_folder};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Everything of a run that can be left, by its token.
+pub(crate) struct Traces {
+    pub(crate) folder: PathBuf,
+    pub(crate) token: String,
+}
+
+/// What is left.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    pub(crate) processes: Vec<Seen>,
+    pub(crate) groups: Vec<PathBuf>,
+    pub(crate) list: bool,
+}
+
+impl Left {
+    pub(crate) fn nothing(&self) -> bool {
+        self.processes.is_empty() && self.groups.is_empty() && !self.list
+    }
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stopped = self.processes.iter().filter(|process| matches!(process.state, 'T' | 't')).count();
+        let (all, groups) = (self.processes.len(), self.groups.len());
+        write!(f, "{all} processes ({stopped} stopped), {groups} groups, list: {}", self.list)
+    }
+}
+
+impl Traces {
+    /// What is left now. Jobs that still work count.
+    fn look(&self) -> Left {
+        let name = format!("cosched-{}", self.token);
+        let mut groups = Vec::new();
+        let mut todo: Vec<PathBuf> = crate::attack::mount().into_iter().map(PathBuf::from).collect();
+        while let Some(dir) = todo.pop() {
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok) {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    let target = if entry.file_name() == *name { &mut groups } else { &mut todo };
+                    target.push(entry.path());
+                }
+            }
+        }
+        let user = rustix::process::geteuid().as_raw();
+        let named = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("cosched"));
+        let usual = [format!("/run/user/{user}/cosched"), format!("/tmp/cosched-{user}")].map(PathBuf::from);
+        let mut folders = named.into_iter().chain(usual);
+        let list = folders.any(|folder| folder.join(format!("run-{}", self.token)).exists());
+        Left { processes: in_folder(&self.folder), groups, list }
+    }
+
+    /// Waits until nothing is left, at most for `patience`.
+    pub(crate) fn wait(&self, patience: Duration, mut meanwhile: impl FnMut(&Left)) -> Left {
+        let end = Instant::now() + patience;
+        loop {
+            let left = self.look();
+            if left.nothing() || Instant::now() > end {
+                return left;
+            }
+            meanwhile(&left);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
