@@ -7,6 +7,7 @@ use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use cosched_linux::{Freezing, Host, HostConfig, HostJob, Program, freezer_problem, topology};
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub(crate) struct ThisMachine {
     machine: Machine,
     counters: CounterSupport,
     outputs: tempfile::TempDir,
+    /// Programs made so far: each start of a job has files of its own.
+    programs: Cell<usize>,
 }
 
 impl ThisMachine {
@@ -35,10 +38,18 @@ impl ThisMachine {
         let machine = topology::read(&root, &affinity, None).expect("this machine's topology").machine;
         let events = MachineEvents::detect(&root, &[]).expect("this machine's events");
         let counters = probe(&root, &events).expect("what this machine can count");
-        Ok(ThisMachine { root, freezing, machine, counters, outputs: tempfile::tempdir().expect("a folder") })
+        Ok(ThisMachine {
+            root,
+            freezing,
+            machine,
+            counters,
+            outputs: tempfile::tempdir().expect("a folder"),
+            programs: Cell::new(0),
+        })
     }
 
-    fn program(&self, id: usize, job: &Job) -> Program {
+    fn program(&self, job: &Job) -> Program {
+        let id = self.programs.replace(self.programs.get() + 1);
         // About 1,000 iterations of a loop in the shell take a millisecond.
         let once = match job.does {
             Does::Work(ms) => format!("i=0; while [ $i -lt {ms}000 ]; do i=$((i+1)); done"),
@@ -74,7 +85,7 @@ impl Fixture for ThisMachine {
 
     fn backend(&self, jobs: &[Job]) -> Result<Host, Skip> {
         let jobs = jobs.iter().enumerate();
-        let jobs = jobs.map(|(id, job)| HostJob { name: name(id), program: self.program(id, job) }).collect();
+        let jobs = jobs.map(|(id, job)| HostJob { name: name(id), program: self.program(job) }).collect();
         let host = Host::new(HostConfig {
             root: self.root.clone(),
             machine: self.machine.clone(),

@@ -12,7 +12,7 @@ struct Tiny(PathBuf);
 impl Tiny {
     fn mount(at: &Path) -> Result<Tiny, String> {
         std::fs::create_dir_all(at).unwrap();
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(at).output();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "mode=0755,size=64k", "tmpfs"]).arg(at).output();
         match mount {
             Ok(output) if output.status.success() => Ok(Tiny(at.to_owned())),
             Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
