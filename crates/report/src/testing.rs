@@ -84,6 +84,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::FreezeFailed { job: job(), why: "no such process".to_owned() },
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
         RunWarning::NoConsole { why: "too many processes".to_owned() },
+        RunWarning::FewerAtOnce { policy: "fifo".to_owned(), asked: 6, cpus: 2 },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
     warnings

@@ -124,6 +124,15 @@ pub enum RunWarning {
         /// What the system says.
         why: String,
     },
+    /// More jobs may be live than the policy runs at once, and it lets none take turns.
+    FewerAtOnce {
+        /// The policy.
+        policy: String,
+        /// Jobs that may be live.
+        asked: usize,
+        /// CPUs, of which each job has its own.
+        cpus: usize,
+    },
     /// A job wrote more than `--log-limit` allows.
     LogCut {
         /// The file in the log folder.
@@ -166,6 +175,7 @@ impl RunWarning {
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",
             RunWarning::NoConsole { .. } => "no-console",
+            RunWarning::FewerAtOnce { .. } => "fewer-at-once",
             RunWarning::LogCut { .. } => "log-cut",
         }
     }
@@ -213,6 +223,10 @@ impl RunWarning {
             RunWarning::NoConsole { why } => {
                 format!("no process could be started to show the jobs' output ({why}): it is only in the log folder")
             }
+            RunWarning::FewerAtOnce { policy, asked, cpus } => format!(
+                "--jobs {asked}: under {policy} each job has a CPU of its own, so that {cpus} run at once; for jobs that mostly \
+                 wait or sleep let the kernel share the CPUs, with --policy linux"
+            ),
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
             }

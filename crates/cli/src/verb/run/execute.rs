@@ -23,6 +23,11 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     for &shortfall in &plan.choice.shortfalls {
         screen.warn(RunWarning::Without(shortfall));
     }
+    // `-j 6 sleep` means six sleepers at once to users of GNU parallel.
+    let (asked, cpus) = (plan.config.jobs.min(plan.jobs.len()), platform.view().machine.cpus.len());
+    if plan.choice.entry.name == "fifo" && args.limits.jobs.is_some() && asked > cpus {
+        screen.warn(RunWarning::FewerAtOnce { policy: plan.choice.entry.name.to_owned(), asked, cpus });
+    }
     let setting = Setting { args, platform, screen: &screen };
     let mut infos = plan.infos();
     if let Some(exit) = solo::learn(&setting, &mut plan, &mut infos)? {
