@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +22,9 @@ pub struct Program {
     pub path: PathBuf,
     /// Its arguments; the first is the name by which it was called.
     pub args: Vec<OsString>,
-    /// Its whole environment.
-    pub env: Vec<(OsString, OsString)>,
+    /// Its whole environment. Jobs share it where it is the same: a copy for each would make every fork of a large batch
+    /// copy the tables of as many pages.
+    pub env: Arc<[(OsString, OsString)]>,
     /// Its working directory; `None` for the caller's.
     pub cwd: Option<PathBuf>,
     /// The file that it reads; `None` for nothing.

@@ -171,9 +171,10 @@ impl Lifecycle {
         let ix = task.0 as usize;
         let mut program = self.jobs[ix].program.clone();
         // A run within a run puts its own mark in place of the outer one.
-        program.env.retain(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
-        program.env.push((OsString::from(RUN_VARIABLE), OsString::from(&self.token)));
-        program.env.push((OsString::from(JOB_VARIABLE), OsString::from(&self.jobs[ix].name)));
+        let others = program.env.iter().filter(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE).cloned();
+        let marks = [(RUN_VARIABLE, &self.token), (JOB_VARIABLE, &self.jobs[ix].name)];
+        let marks = marks.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        program.env = others.chain(marks).collect();
         let mark = self.run.mark(task.0);
         let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root, mark };
         let waiting = spawn::prepare(&program, &around)?;

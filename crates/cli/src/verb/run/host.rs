@@ -29,7 +29,12 @@ pub(crate) struct HostPlatform {
     freezing: Freezing,
     /// The small cores of `--emulate-small`.
     small: Option<SmallCores>,
+    /// This process's own environment, which jobs share.
+    env: Env,
 }
+
+/// Names and values of variables.
+type Env = Arc<[(OsString, OsString)]>;
 
 impl HostPlatform {
     /// Reads the machine's topology, counters and freezer.
@@ -78,7 +83,14 @@ impl HostPlatform {
             capabilities,
             params: Vec::new(),
         };
-        Ok(HostPlatform { view, counters, freezer_problem, freezing, small: args.emulate_small.clone() })
+        Ok(HostPlatform {
+            view,
+            counters,
+            freezer_problem,
+            freezing,
+            small: args.emulate_small.clone(),
+            env: std::env::vars_os().collect(),
+        })
     }
 }
 
@@ -133,7 +145,7 @@ impl Platform for HostPlatform {
     }
 
     fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<HostJob> {
-        Ok(HostJob { name: job.name.clone(), program: program(job, logs)? })
+        Ok(HostJob { name: job.name.clone(), program: program(job, logs, &self.env)? })
     }
 
     fn files(job: &HostJob) -> Option<(PathBuf, PathBuf)> {
@@ -175,7 +187,7 @@ impl Platform for HostPlatform {
 }
 
 /// The program to start for a job. The name `cosched` means this same binary.
-fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
+fn program(job: &Job, logs: &Path, own: &Env) -> anyhow::Result<Program> {
     let input = &job.input;
     let place = &input.place;
     let Some(command) = &input.command else {
@@ -185,9 +197,13 @@ fn program(job: &Job, logs: &Path) -> anyhow::Result<Program> {
             job.name
         )));
     };
-    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    env.retain(|(name, _)| name.to_str().is_none_or(|name| !input.env.contains_key(name)));
-    env.extend(input.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+    let env: Env = if input.env.is_empty() {
+        own.clone()
+    } else {
+        let others = own.iter().filter(|(name, _)| name.to_str().is_none_or(|name| !input.env.contains_key(name)));
+        let added = input.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        others.cloned().chain(added).collect()
+    };
     let cwd = input.cwd.as_deref().map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
     if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
         return Err(usage(format!("{place}: job `{}`: cwd {} is not a folder", job.name, told(cwd.as_os_str()))));
