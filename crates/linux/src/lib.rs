@@ -16,6 +16,7 @@ mod guardian;
 mod host;
 mod interrupts;
 mod ledger;
+pub mod load;
 pub mod meminfo;
 pub mod mend;
 pub mod orphans;

@@ -2,7 +2,7 @@
 
 use crate::batch::{Dice, POLICIES, WORK, mix};
 use crate::left::Traces;
-use crate::seen::{guardian, in_folder, seen, signal};
+use crate::seen::{guardian, in_folder, mount, seen, signal};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use rustix::process::Signal;
@@ -68,13 +68,6 @@ fn built() -> anyhow::Result<PathBuf> {
         .status()?;
     ensure!(built.success(), "the program can't be built");
     Ok(std::env::current_exe()?.with_file_name("cosched"))
-}
-
-/// The mount point of the cgroup v2 hierarchy.
-pub(crate) fn mount() -> Option<String> {
-    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
-    let mounts = String::from_utf8_lossy(&mounts);
-    mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4).map(str::to_owned)
 }
 
 /// A run that is killed with all that works in its folder when the attack ends before its time.

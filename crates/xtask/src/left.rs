@@ -1,6 +1,6 @@
 //! What an attack leaves behind.
 
-use crate::seen::{Seen, in_folder};
+use crate::seen::{Seen, in_folder, mount};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl Traces {
     fn look(&self) -> Left {
         let name = format!("cosched-{}", self.token);
         let mut groups = Vec::new();
-        let mut todo: Vec<PathBuf> = crate::attack::mount().into_iter().map(PathBuf::from).collect();
+        let mut todo: Vec<PathBuf> = mount().into_iter().map(PathBuf::from).collect();
         while let Some(dir) = todo.pop() {
             for entry in std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok) {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

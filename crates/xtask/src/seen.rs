@@ -47,3 +47,10 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
         let _ = kill_process(pid, signal);
     }
 }
+
+/// The mount point of the cgroup v2 hierarchy.
+pub(crate) fn mount() -> Option<String> {
+    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
+    let mounts = String::from_utf8_lossy(&mounts);
+    mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4).map(str::to_owned)
+}

@@ -94,6 +94,7 @@ impl Fixture for ThisMachine {
             freezing: self.freezing,
             counters: self.counters.clone(),
             mem_keep: None,
+            most_load: None,
             max_pause: Nanos::from_ms(50),
             notice: Box::new(|notice| eprintln!("{notice:?}")),
         });

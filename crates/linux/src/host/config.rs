@@ -42,6 +42,8 @@ pub struct HostConfig {
     pub counters: CounterSupport,
     /// Starts no further job while less memory than this is available, in bytes.
     pub mem_keep: Option<u64>,
+    /// Starts no further job while the load average of the last minute is above this.
+    pub most_load: Option<f64>,
     /// A job that stopped itself is continued after this time.
     pub max_pause: Nanos,
     /// CPUs that are slowed down to stand for small cores; `machine` shows them as such already. This needs the cgroup

@@ -22,10 +22,10 @@ pub use notice::Notice;
 
 use crate::cgroup::{GroupError, RunGroup};
 use crate::interrupts;
-use crate::meminfo;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::{self, RawPid};
+use crate::{load, meminfo};
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
@@ -50,6 +50,7 @@ pub struct Host {
     actuator: Actuator,
     meter: Meter,
     mem_keep: Option<u64>,
+    most_load: Option<f64>,
     /// Told by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
@@ -61,7 +62,8 @@ impl Host {
     /// # Errors
     /// What is missing for a safe run.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
-        let HostConfig { root, machine, jobs, freezing, counters, mem_keep, max_pause, small, notice } = config;
+        let HostConfig { root, machine, jobs, freezing, counters, mem_keep, most_load, max_pause, small, notice } =
+            config;
         let notices = Notices::new(notice);
         let no_proc = || {
             let why =
@@ -89,6 +91,7 @@ impl Host {
             actuator: Actuator::new(count, home, small, notices.clone()),
             meter: Meter::new(&root, count, counters, notices),
             mem_keep,
+            most_load,
             queued: Vec::new(),
             clock: RunClock::start(),
             root,
@@ -277,9 +280,12 @@ impl Backend for Host {
     }
 
     fn may_start(&mut self) -> bool {
-        let Some(keep) = self.mem_keep else { return true };
-        // A machine that does not say how much is left has not said that it is too little.
-        meminfo::read(&self.root).map_or(true, |memory| memory.usable() >= keep)
+        // What a machine does not tell is not too much of a load, and not too little memory.
+        let has_memory = || {
+            self.mem_keep.is_none_or(|keep| meminfo::read(&self.root).map_or(true, |memory| memory.usable() >= keep))
+        };
+        let is_calm = || self.most_load.is_none_or(|most| load::average(&self.root).is_none_or(|load| load <= most));
+        has_memory() && is_calm()
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

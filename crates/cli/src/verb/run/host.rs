@@ -3,7 +3,6 @@
 use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
-use super::throttle::Throttled;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
@@ -117,7 +116,7 @@ fn emulated(
 
 impl Platform for HostPlatform {
     type Job = HostJob;
-    type Backend = Throttled<Host>;
+    type Backend = Host;
 
     const SOLO_BY_DEFAULT: bool = false;
 
@@ -156,21 +155,20 @@ impl Platform for HostPlatform {
         job.input.command.as_ref().map_or_else(String::new, Command::line)
     }
 
-    fn backend(&self, args: &RunArgs, jobs: Vec<HostJob>, screen: &Screen) -> anyhow::Result<Throttled<Host>> {
+    fn backend(&self, args: &RunArgs, jobs: Vec<HostJob>, screen: &Screen) -> anyhow::Result<Host> {
         let tell = screen.clone();
-        let most = args.limits.load.map(|load| load.on(self.view.machine.cpus.len()));
-        let host = Host::new(HostConfig {
+        Ok(Host::new(HostConfig {
             root: Root::default(),
             machine: (*self.view.machine).clone(),
             jobs,
             freezing: self.freezing,
             counters: self.counters.clone(),
             mem_keep: args.limits.mem_keep,
+            most_load: args.limits.load.map(|load| load.on(self.view.machine.cpus.len())),
             max_pause: args.limits.max_pause,
             small: self.small.clone(),
             notice: Box::new(move |notice| tell.warn(warning(notice))),
-        })?;
-        Ok(Throttled::new(host, most))
+        })?)
     }
 
     fn solo_work(&self, _trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {

@@ -7,7 +7,7 @@
 //! Each file uses only files that stand before it:
 //!
 //! - [`limits`]: limits in GNU parallel's forms; [`args`]: the command line; [`terminal`], [`mod@console`] and [`screen`]: what
-//!   is shown, the jobs' output too; [`throttle`]: no further starts while the machine is busy;
+//!   is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
@@ -32,7 +32,6 @@ mod screen;
 mod simulated;
 mod solo;
 mod terminal;
-mod throttle;
 
 pub(crate) use args::{Format, RunArgs, name_value};
 pub(crate) use console::{ConsoleArgs, main as console};

@@ -87,7 +87,12 @@ impl Console {
             command.arg("--log-limit").arg(limit.to_string());
         }
         let child = command.stdin(OwnedFd::from(theirs)).spawn()?;
-        Ok(Console {
+        Ok(Console::on(line, child))
+    }
+
+    /// The end of a line that never blocks, to this process.
+    fn on(line: UnixStream, child: Child) -> Console {
+        Console {
             child,
             line,
             kept: VecDeque::new(),
@@ -96,7 +101,7 @@ impl Console {
             left_out: 0,
             is_gone: false,
             heard: Vec::new(),
-        })
+        }
     }
 
     /// Redraws the progress line. While older orders wait, this one is not worth keeping.
@@ -213,17 +218,7 @@ mod tests {
         let (line, theirs) = UnixStream::pair().unwrap();
         line.set_nonblocking(true).unwrap();
         let child = Command::new("true").spawn().unwrap();
-        let console = Console {
-            child,
-            line,
-            kept: VecDeque::new(),
-            kept_bytes: 0,
-            written: 0,
-            left_out: 0,
-            is_gone: false,
-            heard: Vec::new(),
-        };
-        (console, theirs)
+        (Console::on(line, child), theirs)
     }
 
     #[test]
