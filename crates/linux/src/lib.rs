@@ -36,5 +36,5 @@ pub use cgroup::{GroupError, freezer_problem};
 pub use console::become_console;
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
-pub use spawn::{Program, find_program};
+pub use spawn::{Environment, Program, find_program};
 pub use sys::affinity;

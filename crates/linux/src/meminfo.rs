@@ -1,6 +1,7 @@
 //! How much memory is left: on the machine, and in the cgroups of this process.
 
 use crate::root::{ReadError, Root};
+use std::time::{Duration, Instant};
 
 /// Memory that can be used without swapping, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +42,29 @@ pub fn read(root: &Root) -> Result<Memory, ReadError> {
     Ok(Memory { total: value("MemTotal")?, available: value("MemAvailable")?, cgroup_left: cgroup_left(root)? })
 }
 
-/// How many processes the kernel has killed since boot because memory ran out; `None` where it does not tell.
-pub fn oom_kills(root: &Root) -> Option<u64> {
-    let text = root.text("/proc/vmstat", "out-of-memory kills").ok()??;
-    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+/// How many processes the kernel has killed since boot because memory ran out.
+#[derive(Debug, Default)]
+pub(crate) struct OomKills {
+    last: Option<(Instant, Option<u64>)>,
+}
+
+impl OomKills {
+    /// The number as it was at most a second ago: the file is long, and this is asked at every start of a job.
+    pub(crate) fn recent(&mut self, root: &Root) -> Option<u64> {
+        match self.last {
+            Some((when, kills)) if when.elapsed() < Duration::from_secs(1) => kills,
+            _ => self.read(root),
+        }
+    }
+
+    /// The number as it is now; `None` where the kernel does not tell.
+    pub(crate) fn read(&mut self, root: &Root) -> Option<u64> {
+        let text = root.text("/proc/vmstat", "out-of-memory kills").ok().flatten();
+        let line = |text: &String| text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok();
+        let kills = text.as_ref().and_then(line);
+        self.last = Some((Instant::now(), kills));
+        kills
+    }
 }
 
 /// The least memory that is left below a limit of this process's cgroup or of one above it.

@@ -3,13 +3,13 @@
 #![allow(unsafe_code)]
 
 use crate::interrupts;
-use crate::process::Process;
+use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::sys::{self, FileLimit, RawPid, Side, SignalMask};
-use std::ffi::{CString, OsStr, OsString};
+use crate::sys::{self, FileLimit, RawPid, SignalMask, Stack};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -22,9 +22,8 @@ pub struct Program {
     pub path: PathBuf,
     /// Its arguments; the first is the name by which it was called.
     pub args: Vec<OsString>,
-    /// Its whole environment. Jobs share it where it is the same: a copy for each would make every fork of a large batch
-    /// copy the tables of as many pages.
-    pub env: Arc<[(OsString, OsString)]>,
+    /// Its environment, but for the marks of the run. Jobs share it where it is the same.
+    pub env: Arc<Environment>,
     /// Its working directory; `None` for the caller's.
     pub cwd: Option<PathBuf>,
     /// The file that it reads; `None` for nothing.
@@ -38,18 +37,40 @@ pub struct Program {
     pub again: bool,
 }
 
-/// A job's process that has not become its program yet.
-pub(crate) struct Waiting {
-    pub(crate) process: Process,
-    go: File,
-    answer: File,
+/// Names and values of variables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// As `NAME=VALUE`.
+    entries: Vec<CString>,
 }
 
-/// What a child needs from the run: the signal mask and the file limit to restore, the root of `/proc`, its mark.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) mask: &'a SignalMask,
-    pub(crate) files: Option<&'a FileLimit>,
-    pub(crate) root: &'a Root,
+impl Environment {
+    /// The environment of these variables. Those with which a run marks its jobs are left out: a run within a run puts its
+    /// own marks in place of the outer one's.
+    ///
+    /// # Errors
+    /// A name or value contains a zero byte.
+    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> io::Result<Environment> {
+        let others = variables.into_iter().filter(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
+        let entry = |(mut name, value): (OsString, OsString)| {
+            name.push("=");
+            name.push(value);
+            c_string(&name)
+        };
+        Ok(Environment { entries: others.map(entry).collect::<io::Result<_>>()? })
+    }
+
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        let values = self.entries.iter().filter_map(|entry| entry.as_bytes().strip_prefix(name.as_bytes()));
+        values.filter_map(|rest| rest.strip_prefix(b"=")).map(OsStr::from_bytes).next()
+    }
+}
+
+/// What a child needs from the run: the signal mask and the file limit to restore, and its mark.
+pub(crate) struct Surroundings {
+    pub(crate) mask: SignalMask,
+    pub(crate) files: Option<FileLimit>,
     /// The mark of the job.
     pub(crate) mark: u64,
 }
@@ -107,141 +128,209 @@ fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Forks the process of a job.
+/// All that the process of a job reads before it becomes its program. It lies in the memory of the run, which the two
+/// share until then, so nothing here may change or move, and nothing in the child may allocate or free.
+struct Image {
+    path: CString,
+    /// Ends with a null pointer, as do the next two.
+    argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+    shell_argv: Vec<*const libc::c_char>,
+    cwd: Option<CString>,
+    /// What becomes standard input, output and error output.
+    files: [RawFd; 3],
+    /// The ends of the two pipes: those of the child, and those of the run, which it closes.
+    go_read: RawFd,
+    answer_write: RawFd,
+    others: [RawFd; 2],
+    around: Surroundings,
+    ignored: &'static [i32],
+    run: RawPid,
+}
+
+const SHELL: &CStr = c"/bin/sh";
+
+/// A job's process that has not become its program yet. Dropping it ends the process.
+pub(crate) struct Waiting {
+    pid: RawPid,
+    /// Written to when the process is to go on; closing it ends the process.
+    go: Option<File>,
+    /// Closes when the process has become its program or has ended: until then it uses all that is below.
+    answer: File,
+    _stack: Stack,
+    _image: Box<Image>,
+    /// What the image points to.
+    _strings: Vec<CString>,
+    _env: Arc<Environment>,
+}
+
+/// Makes the process of a job.
+///
+/// It shares the memory of the run until it becomes its program, as after `vfork`, so that the tables of a large run's
+/// pages need not be copied. Unlike there the run goes on, to attach counters and the like; the process waits meanwhile.
 ///
 /// # Errors
 /// Whatever keeps it from being started, with the file concerned.
-pub(crate) fn prepare(program: &Program, around: &Surroundings<'_>) -> io::Result<Waiting> {
-    // Everything that can fail or allocate is done before the fork.
+pub(crate) fn prepare(program: &Program, marks: &[(&str, &str)], around: Surroundings) -> io::Result<Waiting> {
     let path = c_string(program.path.as_os_str())?;
-    let args: Vec<CString> = program.args.iter().map(|arg| c_string(arg)).collect::<io::Result<_>>()?;
-    let env: Vec<CString> = program
-        .env
-        .iter()
-        .map(|(name, value)| {
-            let mut entry = name.clone();
-            entry.push("=");
-            entry.push(value);
-            c_string(&entry)
-        })
-        .collect::<io::Result<_>>()?;
-    let shell = c"/bin/sh".to_owned();
-    // A script without a first line that names its interpreter is run by the shell.
-    let shell_args: Vec<CString> =
-        [&shell, &path].into_iter().chain(args.iter().skip(1)).map(|arg| (*arg).clone()).collect();
-    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
-        list.iter().map(|item| item.as_ptr()).chain([std::ptr::null()]).collect()
+    let mut strings: Vec<CString> = program.args.iter().map(|arg| c_string(arg)).collect::<io::Result<_>>()?;
+    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> { list.iter().map(|item| item.as_ptr()).collect() };
+    let ended = |mut list: Vec<*const libc::c_char>| {
+        list.push(std::ptr::null());
+        list
     };
-    let (argv, envp, shell_argv) = (pointers(&args), pointers(&env), pointers(&shell_args));
+    let argv = ended(pointers(&strings));
+    // A script without a first line that names its interpreter is run by the shell.
+    let script = [SHELL.as_ptr(), path.as_ptr()].into_iter().chain(argv.iter().skip(1).copied());
+    let shell_argv = if program.args.is_empty() { ended(script.collect()) } else { script.collect() };
+    let marks: Vec<CString> = marks
+        .iter()
+        .map(|(name, value)| c_string(OsStr::new(&format!("{name}={value}"))))
+        .collect::<io::Result<_>>()?;
+    let envp = ended([pointers(&program.env.entries), pointers(&marks)].concat());
+    strings.extend(marks);
     let cwd = program.cwd.as_ref().map(|cwd| c_string(cwd.as_os_str())).transpose()?;
     let stdin_path = program.stdin.as_deref().unwrap_or(Path::new("/dev/null"));
     let stdin = File::open(stdin_path).map_err(|error| named(stdin_path, error))?;
     let stdout = open_output(&program.stdout, program.again).map_err(|error| named(&program.stdout, error))?;
     let is_there = program.again || program.stderr == program.stdout;
     let stderr = open_output(&program.stderr, is_there).map_err(|error| named(&program.stderr, error))?;
-    let (mut go_read, go) = pipe()?;
-    let (answer, mut answer_write) = pipe()?;
-    let own_pid = std::process::id() as RawPid;
-    let ignored = interrupts::inherited();
+    let (go_read, go) = pipe()?;
+    let (answer, answer_write) = pipe()?;
+    let image = Box::new(Image {
+        path,
+        argv,
+        envp,
+        shell_argv,
+        cwd,
+        files: [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()],
+        go_read: go_read.as_raw_fd(),
+        answer_write: answer_write.as_raw_fd(),
+        others: [go.as_raw_fd(), answer.as_raw_fd()],
+        around,
+        ignored: interrupts::inherited(),
+        run: std::process::id() as RawPid,
+    });
+    let stack = Stack::new()?;
+    let argument = (&raw const *image).cast_mut().cast();
+    // SAFETY: `become_program` calls only functions that are safe after a fork, on data that was prepared before it, and
+    // never returns. The data and the stack live until the pipe for the answer has closed: `Waiting` sees to that.
+    let pid = unsafe { sys::clone_sharing_memory(become_program, &stack, argument) }?;
+    // The child has descriptors of its own.
+    drop((stdin, stdout, stderr, go_read, answer_write));
+    Ok(Waiting {
+        pid,
+        go: Some(go),
+        answer,
+        _stack: stack,
+        _image: image,
+        _strings: strings,
+        _env: program.env.clone(),
+    })
+}
 
-    // SAFETY: this process has one thread (the backend checks that when it is made), and the child calls only functions
-    // that are safe after a fork, on data that was prepared before it.
-    match unsafe { sys::fork() }? {
-        Side::Parent(pid) => {
-            let process = Process::read(around.root, pid)
-                .ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat can't be read")))?;
-            Ok(Waiting { process, go, answer })
+/// The child's side: waits until it is told to go on, and becomes the job's program.
+///
+/// The C library's `errno` is the run's as well. So before the word to go on comes, nothing is called that can fail;
+/// after that the run waits for the answer and looks at nothing.
+extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `prepare` passes a valid image, which nobody changes.
+    let image = unsafe { &*image.cast_const().cast::<Image>() };
+    let around = &image.around;
+    // SAFETY: system calls on open descriptors, on a buffer of the length that is passed, and on strings and arrays that
+    // end and outlive the calls.
+    unsafe {
+        for fd in image.others {
+            libc::close(fd);
         }
-        Side::Child => {
-            drop(go);
-            drop(answer);
-            let failed = |step: u8, error: &io::Error, answer: &mut File| -> ! {
-                let mut message = [0u8; 5];
-                message[0] = step;
-                message[1..].copy_from_slice(&error.raw_os_error().unwrap_or(0).to_ne_bytes());
-                let _ = answer.write_all(&message);
-                sys::exit_now(127)
-            };
-            // SAFETY: system calls on numbers and on strings and arrays that outlive them; every descriptor is open.
-            unsafe {
-                libc::setsid();
-                for (file, target) in [(&stdin, 0), (&stdout, 1), (&stderr, 2)] {
-                    if file.as_raw_fd() == target {
-                        libc::fcntl(target, libc::F_SETFD, 0);
-                    } else if libc::dup2(file.as_raw_fd(), target) < 0 {
-                        failed(b'd', &io::Error::last_os_error(), &mut answer_write);
-                    }
-                }
-                if let Some(cwd) = &cwd
-                    && libc::chdir(cwd.as_ptr()) < 0
-                {
-                    failed(b'c', &io::Error::last_os_error(), &mut answer_write);
-                }
-            }
-            // If the parent dies, this signal continues a stopped job, even if nothing else is left to do so.
-            let _ = sys::signal_on_parent_death(libc::SIGCONT);
-            sys::set_mark(around.mark);
-            if let Some(limit) = around.files {
-                sys::restore_file_limit(limit);
-            }
-            // Reading nothing means that the parent has died, before or after the signal above was asked for.
-            let mut byte = [0u8];
-            if !matches!(go_read.read(&mut byte), Ok(1)) || parent_pid() != own_pid {
-                sys::exit_now(127);
-            }
-            sys::default_signals(around.mask, ignored);
-            // SAFETY: both arrays end with a null pointer, and all strings live.
-            unsafe {
-                libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
-                if io::Error::last_os_error().raw_os_error() == Some(libc::ENOEXEC) {
-                    libc::execve(shell.as_ptr(), shell_argv.as_ptr(), envp.as_ptr());
-                }
-            }
-            failed(b'x', &io::Error::last_os_error(), &mut answer_write)
+        libc::setsid();
+        // If the parent dies, this signal continues a stopped job, even if nothing else is left to do so.
+        let _ = sys::signal_on_parent_death(libc::SIGCONT);
+        sys::set_mark(around.mark);
+        // Reading nothing means that the run has died, before or after the signal above was asked for.
+        let mut byte = 0u8;
+        if libc::read(image.go_read, (&raw mut byte).cast(), 1) != 1 || libc::getppid() != image.run {
+            sys::exit_now(127);
         }
+        for (&file, target) in image.files.iter().zip(0..) {
+            if file == target {
+                libc::fcntl(target, libc::F_SETFD, 0);
+            } else if libc::dup2(file, target) < 0 {
+                failed(image, b'd');
+            }
+        }
+        if let Some(cwd) = &image.cwd
+            && libc::chdir(cwd.as_ptr()) < 0
+        {
+            failed(image, b'c');
+        }
+        if let Some(limit) = &around.files {
+            sys::restore_file_limit(limit);
+        }
+        sys::default_signals(&around.mask, image.ignored);
+        libc::execve(image.path.as_ptr(), image.argv.as_ptr(), image.envp.as_ptr());
+        if io::Error::last_os_error().raw_os_error() == Some(libc::ENOEXEC) {
+            libc::execve(SHELL.as_ptr(), image.shell_argv.as_ptr(), image.envp.as_ptr());
+        }
+        failed(image, b'x')
     }
 }
 
-fn parent_pid() -> RawPid {
-    // SAFETY: takes nothing and can't fail.
-    unsafe { libc::getppid() }
+/// Tells the run which step failed and why, and ends the child.
+fn failed(image: &Image, step: u8) -> ! {
+    let code = io::Error::last_os_error().raw_os_error().unwrap_or(0).to_ne_bytes();
+    let message = [step, code[0], code[1], code[2], code[3]];
+    // SAFETY: the descriptor is open, and the buffer has the length that is passed.
+    unsafe {
+        libc::write(image.answer_write, message.as_ptr().cast(), message.len());
+    }
+    sys::exit_now(127)
 }
 
 impl Waiting {
-    /// Lets the process become its program. Returns the process, and a pipe that tells if that failed.
+    /// The process.
     ///
     /// # Errors
-    /// The process has died meanwhile.
-    pub(crate) fn go(mut self) -> io::Result<Started> {
-        self.go.write_all(b"g")?;
-        Ok(Started { process: self.process, answer: self.answer })
+    /// `/proc` does not show it.
+    pub(crate) fn process(&self, root: &Root) -> io::Result<Process> {
+        Process::read(root, self.pid).ok_or_else(|| io::Error::other(format!("/proc/{}/stat can't be read", self.pid)))
     }
-}
 
-/// A process that was told to become its program.
-pub(crate) struct Started {
-    pub(crate) process: Process,
-    answer: File,
-}
-
-impl Started {
-    /// Waits until the program is in place.
+    /// Lets the process become its program, and waits until it has.
     ///
     /// # Errors
-    /// The program could not be started; the process then ends by itself.
-    pub(crate) fn wait(mut self, program: &Program) -> io::Result<Process> {
-        let mut message = Vec::new();
-        // The pipe closes when the program is in place.
-        self.answer.read_to_end(&mut message)?;
-        if message.len() < 5 {
-            return Ok(self.process);
+    /// The program could not be started, or the process has died meanwhile; it then ends by itself.
+    pub(crate) fn start(mut self, program: &Program) -> io::Result<()> {
+        if let Some(mut go) = self.go.take() {
+            go.write_all(b"g")?;
         }
-        let code = i32::from_ne_bytes([message[1], message[2], message[3], message[4]]);
-        let error = io::Error::from_raw_os_error(code);
-        Err(match (message[0], &program.cwd) {
+        let mut message = [0; 5];
+        // The pipe closes when the program is in place.
+        if self.read_answer(&mut message) == 0 {
+            return Ok(());
+        }
+        let [step, code @ ..] = message;
+        let error = io::Error::from_raw_os_error(i32::from_ne_bytes(code));
+        Err(match (step, &program.cwd) {
             (b'c', Some(cwd)) => named(cwd, error),
             _ => named(&program.path, error),
         })
+    }
+}
+
+impl Waiting {
+    /// Reads from the child until something comes or it has closed its end; returns how much came. These calls leave
+    /// `errno` alone.
+    fn read_answer(&self, message: &mut [u8]) -> usize {
+        rustix::io::retry_on_intr(|| rustix::io::read(&self.answer, &mut *message)).unwrap_or(0)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.go = None;
+        // Until the child has closed this, it uses what is about to be freed.
+        while self.read_answer(&mut [0; 8]) > 0 {}
     }
 }
 

@@ -256,8 +256,9 @@ mod tests {
 
     #[test]
     fn an_orphan_that_comes_back_to_a_stopped_job_is_stopped() {
-        let mut shell = Shell::start("sleep 1000");
-        let orphan = Shell::start("sleep 1000");
+        // Each is one process: a shell that is stopped while it starts another would stay in state D.
+        let mut shell = Shell::start("exec sleep 1000");
+        let orphan = Shell::start("exec sleep 1000");
         let mut stop = SignalStop::default();
         stop.stop(&shell.tree);
         shell.stands_still(&mut stop);

@@ -322,6 +322,64 @@ pub(crate) unsafe fn fork() -> io::Result<Side> {
     }
 }
 
+/// Memory for the stack of a child that shares this process's memory. Below it is a page that can't be touched.
+pub(crate) struct Stack {
+    lowest: *mut libc::c_void,
+}
+
+impl Stack {
+    const GUARD: usize = 1 << 16;
+    const SIZE: usize = 1 << 18;
+
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn new() -> io::Result<Stack> {
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK);
+        // SAFETY: new memory is asked for, and its lowest part, which holds nothing yet, is closed.
+        unsafe {
+            let lowest = libc::mmap(std::ptr::null_mut(), Stack::SIZE, access, kind, -1, 0);
+            if lowest == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            let stack = Stack { lowest };
+            check(libc::mprotect(lowest, Stack::GUARD, libc::PROT_NONE))?;
+            Ok(stack)
+        }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the memory is this value's alone.
+        unsafe {
+            libc::munmap(self.lowest, Stack::SIZE);
+        }
+    }
+}
+
+/// Starts a child that shares this process's memory and has descriptors, a signal mask and a working directory of its own.
+/// Both run on at once. The child begins in `main`.
+///
+/// # Errors
+/// An error of the kernel.
+///
+/// # Safety
+/// `main` never returns. Until the child has become another program or has ended, the stack and what `argument` points to
+/// live and do not change, and the child calls only functions that are safe after a fork. What the C library keeps per
+/// thread, such as `errno`, is the same for both.
+pub(crate) unsafe fn clone_sharing_memory(
+    main: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+    stack: &Stack,
+    argument: *mut libc::c_void,
+) -> io::Result<RawPid> {
+    // SAFETY: the top of the stack is the end of its memory, which is aligned to pages; the rest is the caller's promise.
+    check(unsafe {
+        let top = stack.lowest.byte_add(Stack::SIZE);
+        libc::clone(main, top, libc::CLONE_VM | libc::SIGCHLD, argument)
+    })
+}
+
 /// Ends the process at once, without running exit handlers.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: takes a number and does not return.

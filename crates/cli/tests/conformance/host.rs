@@ -6,10 +6,11 @@ use cosched_core::{CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
-use cosched_linux::{Freezing, Host, HostConfig, HostJob, Program, freezer_problem, topology};
+use cosched_linux::{Environment, Freezing, Host, HostConfig, HostJob, Program, freezer_problem, topology};
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The limit of a wait. Nothing on this machine takes nearly this long.
@@ -65,7 +66,7 @@ impl ThisMachine {
         Program {
             path: PathBuf::from(path),
             args: ["sh", "-c", &script].map(OsString::from).to_vec(),
-            env: std::env::vars_os().collect(),
+            env: Arc::new(Environment::new(std::env::vars_os()).expect("no zero bytes")),
             cwd: None,
             stdin: None,
             stdout: self.outputs.path().join(format!("{id}.out")),

@@ -9,7 +9,7 @@ use crate::units::{Absence, Nanos, Reading};
 impl<B: Backend> Loop<'_, B> {
     /// Tells the recorder what each task does that has arrived and not ended.
     pub(super) fn answer(&mut self, now: Nanos) {
-        let is_dying = |id: &TaskId| self.records[id.0 as usize].dying.is_some();
+        let is_dying = |id: &TaskId| self.dying.contains_key(id);
         let all = (0..self.records.len() as u32).map(TaskId);
         let ids: Vec<TaskId> =
             all.filter(|id| is_dying(id) || self.snap.tasks.binary_search_by_key(id, |task| task.id).is_ok()).collect();

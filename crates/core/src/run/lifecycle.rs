@@ -22,7 +22,6 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         while let Some(&id) = self.pending.front() {
-            let dying = |record: &TaskRecord| record.dying.is_some();
             if self.records[id.0 as usize].spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
                 break;
             }
@@ -32,7 +31,7 @@ impl<B: Backend> Loop<'_, B> {
                 break;
             }
             let any_live = !self.snap.tasks.is_empty();
-            if !self.backend.may_start() && (any_live || self.records.iter().any(dying)) {
+            if !self.backend.may_start() && (any_live || !self.dying.is_empty()) {
                 self.room_retry = Some(now + ROOM_RETRY);
                 break;
             }
@@ -147,9 +146,11 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     pub(super) fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
-        let Some(record) = self.records.get(id.0 as usize).filter(|record| record.finished.is_none()) else { return };
+        if self.records.get(id.0 as usize).is_none_or(|record| record.finished.is_some()) {
+            return;
+        }
         let never_ran = matches!(exit, Exit::NotStarted(_));
-        let was_dying = record.dying.is_some();
+        let was_dying = self.dying.remove(&id).is_some();
         if !never_ran {
             self.close(&[id], false);
             if was_dying {
@@ -163,7 +164,6 @@ impl<B: Backend> Loop<'_, B> {
         }
         record.interval = None;
         record.finished = Some(now);
-        record.dying = None;
         record.told_to_end = was_dying && !record.timed_out;
         let ok = exit.ok() && !record.timed_out;
         let is_first = record.first.is_none();

@@ -18,6 +18,7 @@ use crate::snapshot::{Snapshot, TaskView, Trigger};
 use crate::task::{TaskId, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::Nanos;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Runs tasks to their end under a policy.
@@ -60,6 +61,7 @@ pub fn run<B: Backend>(
         snap,
         records,
         pending: pending.into(),
+        dying: BTreeMap::new(),
         samples: Vec::new(),
         next_wake: None,
         drain: None,
@@ -86,7 +88,7 @@ impl<B: Backend> Loop<'_, B> {
             let now = self.backend.now();
             self.snap.now = now;
             self.admit(now, &mut triggers);
-            if self.snap.tasks.is_empty() && !self.records.iter().any(|record| record.dying.is_some()) {
+            if self.snap.tasks.is_empty() && self.dying.is_empty() {
                 if self.pending.is_empty() {
                     break;
                 }
@@ -264,7 +266,7 @@ impl<B: Backend> Loop<'_, B> {
                 None => {}
             }
         }
-        for dying in self.records.iter().filter_map(|record| record.dying).filter(|dying| !dying.killed) {
+        for dying in self.dying.values().filter(|dying| !dying.killed) {
             at(dying.kill_at);
         }
         next

@@ -3,8 +3,7 @@
 use super::backend::{Backend, Kill};
 use super::intervals::merge;
 use super::recorder::Warning;
-use super::state::Loop;
-use super::task_record::Dying;
+use super::state::{Dying, Loop};
 use crate::snapshot::{TaskView, Trigger};
 use crate::task::TaskId;
 use crate::units::Nanos;
@@ -42,14 +41,9 @@ impl<B: Backend> Loop<'_, B> {
                 triggers.push(Trigger::Ended(id));
             }
         }
-        for record in &mut self.records {
-            if let Some(dying) = &mut record.dying
-                && !dying.killed
-                && dying.kill_at <= now
-            {
-                dying.killed = true;
-                self.backend.kill(record.spec.id, Kill::Kill);
-            }
+        for (&id, dying) in self.dying.iter_mut().filter(|(_, dying)| !dying.killed && dying.kill_at <= now) {
+            dying.killed = true;
+            self.backend.kill(id, Kill::Kill);
         }
     }
 
@@ -61,12 +55,10 @@ impl<B: Backend> Loop<'_, B> {
             self.begin_termination(now, id, at_once);
         }
         if at_once {
-            for record in &mut self.records {
-                // Every further signal kills again what is left.
-                if let Some(dying) = &mut record.dying {
-                    dying.killed = true;
-                    self.backend.kill(record.spec.id, Kill::Kill);
-                }
+            // Every further signal kills again what is left.
+            for (&id, dying) in &mut self.dying {
+                dying.killed = true;
+                self.backend.kill(id, Kill::Kill);
             }
         }
     }
@@ -82,9 +74,8 @@ impl<B: Backend> Loop<'_, B> {
         self.close(&[id], false);
         let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) else { return };
         self.snap.tasks.remove(pos);
-        let record = &mut self.records[id.0 as usize];
-        record.interval = None;
-        record.dying = Some(Dying { kill_at: now + self.config.grace, killed: at_once });
+        self.records[id.0 as usize].interval = None;
+        self.dying.insert(id, Dying { kill_at: now + self.config.grace, killed: at_once });
         self.backend.kill(id, if at_once { Kill::Kill } else { Kill::Term });
     }
 }

@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 use crate::task::TaskId;
 use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A run in progress.
@@ -28,6 +28,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) snap: Snapshot,
     pub(super) records: Vec<TaskRecord>,
     pub(super) pending: VecDeque<TaskId>,
+    /// Tasks that were asked to end, and when each is killed.
+    pub(super) dying: BTreeMap<TaskId, Dying>,
     pub(super) samples: Vec<Sample>,
     pub(super) next_wake: Option<Nanos>,
     pub(super) drain: Option<Drain>,
@@ -65,6 +67,13 @@ pub(super) struct Planning {
 pub(super) struct Tally {
     pub(super) failed: u32,
     pub(super) succeeded: u32,
+}
+
+/// A task that was asked to end.
+#[derive(Clone, Copy)]
+pub(super) struct Dying {
+    pub(super) kill_at: Nanos,
+    pub(super) killed: bool,
 }
 
 /// The run is being ended early.

@@ -25,7 +25,6 @@ pub(super) struct TaskRecord {
     pub(super) ran: Nanos,
     pub(super) progress_basis: ProgressBasis,
     pub(super) last_solo: Reading<f64>,
-    pub(super) dying: Option<Dying>,
     pub(super) timed_out: bool,
     pub(super) told_to_end: bool,
     pub(super) told_overdue: bool,
@@ -47,13 +46,6 @@ pub(super) struct Interval {
     pub(super) traffic: Arc<[Traffic]>,
 }
 
-/// A task that was asked to end.
-#[derive(Clone, Copy)]
-pub(super) struct Dying {
-    pub(super) kill_at: Nanos,
-    pub(super) killed: bool,
-}
-
 impl TaskRecord {
     pub(super) fn new(spec: TaskSpec, quantum: Nanos) -> TaskRecord {
         let used = Usage::zero(spec.id);
@@ -69,7 +61,6 @@ impl TaskRecord {
             ran: Nanos::ZERO,
             progress_basis: ProgressBasis::Provisional,
             last_solo: Reading::Absent(Absence::NoSoloEstimate),
-            dying: None,
             timed_out: false,
             told_to_end: false,
             told_overdue: false,

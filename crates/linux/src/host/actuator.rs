@@ -8,6 +8,7 @@ use crate::stop::SignalStop;
 use crate::sys::{self, RawPid};
 use crate::tree::Tree;
 use cosched_core::{CpuSet, Nanos, TaskId};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How often processes that were forked while their job was bound are looked for.
@@ -17,7 +18,7 @@ const SETTLE_MS: u32 = 100;
 
 /// Makes jobs run where and when they are to.
 pub(crate) struct Actuator {
-    jobs: Vec<Option<Reins>>,
+    jobs: BTreeMap<TaskId, Reins>,
     /// The CPUs of this process, where a job that is to end may run.
     home: CpuSet,
     small: Option<SmallCores>,
@@ -39,12 +40,12 @@ enum Freezer {
 }
 
 impl Actuator {
-    pub(crate) fn new(jobs: usize, home: CpuSet, small: Option<SmallCores>, notices: Notices) -> Actuator {
-        Actuator { jobs: std::iter::repeat_with(|| None).take(jobs).collect(), home, small, notices }
+    pub(crate) fn new(home: CpuSet, small: Option<SmallCores>, notices: Notices) -> Actuator {
+        Actuator { jobs: BTreeMap::new(), home, small, notices }
     }
 
     fn reins(&self, task: TaskId) -> Option<&Reins> {
-        self.jobs.get(task.0 as usize)?.as_ref()
+        self.jobs.get(&task)
     }
 
     /// Takes charge of a job that is about to start, and binds it.
@@ -52,12 +53,12 @@ impl Actuator {
         // A refusal leaves the job where the kernel puts it.
         let _ = sys::set_affinity(tree.main.pid, cpus);
         let by = if tree.group().is_some() { Freezer::Group } else { Freezer::Signals(SignalStop::default()) };
-        self.jobs[task.0 as usize] = Some(Reins { cpus: cpus.clone(), frozen: false, paused: false, by });
+        self.jobs.insert(task, Reins { cpus: cpus.clone(), frozen: false, paused: false, by });
     }
 
     /// Lets go of a job that has ended.
     pub(crate) fn forget(&mut self, task: TaskId) {
-        self.jobs[task.0 as usize] = None;
+        self.jobs.remove(&task);
     }
 
     /// Whether a job is frozen, by the policy or for a pause.
@@ -67,7 +68,7 @@ impl Actuator {
 
     /// Whether any job is frozen.
     pub(crate) fn holds_any(&self) -> bool {
-        self.jobs.iter().flatten().any(|reins| reins.frozen)
+        self.jobs.values().any(|reins| reins.frozen)
     }
 
     /// What keeps a job from running.
@@ -92,7 +93,7 @@ impl Actuator {
         let is_lost = |tree: &Tree| !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
         if !self.is_frozen(task) && life.tree(task).is_some_and(is_lost) {
             life.lose_group(task);
-            if let Some(reins) = &mut self.jobs[task.0 as usize] {
+            if let Some(reins) = self.jobs.get_mut(&task) {
                 reins.by = Freezer::Signals(SignalStop::default());
             }
         }
@@ -102,7 +103,7 @@ impl Actuator {
     /// Freezes or thaws a job; tells the user when that fails.
     pub(crate) fn set_frozen(&mut self, life: &Lifecycle, task: TaskId, frozen: bool) {
         let Some(tree) = life.tree(task) else { return };
-        let Some(reins) = self.jobs[task.0 as usize].as_mut() else { return };
+        let Some(reins) = self.jobs.get_mut(&task) else { return };
         // Whatever it was frozen for, from now on it is as the caller wants it.
         reins.paused = false;
         if std::mem::replace(&mut reins.frozen, frozen) == frozen {
@@ -124,7 +125,7 @@ impl Actuator {
         let mut complete = true;
         for task in life.tasks() {
             if let Some(tree) = life.tree(task)
-                && let Some(Reins { frozen: true, by: Freezer::Signals(stop), .. }) = &mut self.jobs[task.0 as usize]
+                && let Some(Reins { frozen: true, by: Freezer::Signals(stop), .. }) = self.jobs.get_mut(&task)
             {
                 complete &= stop.look_again(tree);
             }
@@ -147,7 +148,7 @@ impl Actuator {
     /// Binds all processes of a job, also those that are forked meanwhile.
     pub(crate) fn bind(&mut self, life: &Lifecycle, task: TaskId, cpus: &CpuSet) {
         let Some(tree) = life.tree(task) else { return };
-        let Some(reins) = self.jobs[task.0 as usize].as_mut().filter(|reins| reins.cpus != *cpus) else { return };
+        let Some(reins) = self.jobs.get_mut(&task).filter(|reins| reins.cpus != *cpus) else { return };
         reins.cpus = cpus.clone();
         let mut done: Vec<RawPid> = Vec::new();
         for _ in 0..BINDS {
@@ -183,7 +184,7 @@ impl Actuator {
             any |= slowed;
             if slowed && !runs && !frozen {
                 self.set_frozen(life, task, true);
-                if let Some(reins) = &mut self.jobs[task.0 as usize] {
+                if let Some(reins) = self.jobs.get_mut(&task) {
                     reins.paused = true;
                 }
             } else if paused && (runs || !slowed) {

@@ -12,7 +12,7 @@ use crate::cgroup::{JobGroup, RunGroup};
 use crate::guardian::Charge;
 use crate::interrupts;
 use crate::ledger::{Head, Ledger};
-use crate::meminfo;
+use crate::meminfo::OomKills;
 use crate::mend::{self, Reach};
 use crate::process::{JOB_VARIABLE, RUN_VARIABLE};
 use crate::root::Root;
@@ -22,7 +22,7 @@ use crate::sys::{self, FileLimit, RawPid, SignalMask, Status};
 use crate::tree::Tree;
 use cosched_core::{CpuSet, Event, Exit, Nanos, TaskId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::ffi::OsString;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -51,6 +51,9 @@ pub(crate) struct Lifecycle {
     run: RunId,
     token: String,
     jobs: Vec<Job>,
+    /// Those of them that have started and not ended: a few, where `jobs` may be many thousands.
+    live: BTreeSet<TaskId>,
+    oom_kills: OomKills,
     /// Makes a cgroup for each job; without it a job's processes are found by family.
     group: Option<RunGroup>,
     guard: Guard,
@@ -75,7 +78,7 @@ struct Live {
     main_end: Option<(Exit, Nanos)>,
     /// Since when it has been stopped, by itself or by others, but not by us.
     stopped_itself: Option<Nanos>,
-    oom_kills_before: u64,
+    oom_kills_before: Option<u64>,
 }
 
 impl Lifecycle {
@@ -115,6 +118,8 @@ impl Lifecycle {
             run,
             token: run.to_string(),
             jobs: jobs.collect(),
+            live: BTreeSet::new(),
+            oom_kills: OomKills::default(),
             group,
             guard,
             ledger,
@@ -129,9 +134,9 @@ impl Lifecycle {
         })
     }
 
-    /// Every task, started or not.
-    pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> + use<> {
-        (0..self.jobs.len() as u32).map(TaskId)
+    /// The jobs that have started and not ended.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {
+        self.live.iter().copied()
     }
 
     pub(crate) fn name(&self, task: TaskId) -> &str {
@@ -169,35 +174,33 @@ impl Lifecycle {
     /// The program could not be started.
     pub(crate) fn start(&mut self, task: TaskId, ready: impl FnOnce(&str, &Tree)) -> io::Result<()> {
         let ix = task.0 as usize;
-        let mut program = self.jobs[ix].program.clone();
-        // A run within a run puts its own mark in place of the outer one.
-        let others = program.env.iter().filter(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE).cloned();
-        let marks = [(RUN_VARIABLE, &self.token), (JOB_VARIABLE, &self.jobs[ix].name)];
-        let marks = marks.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        program.env = others.chain(marks).collect();
+        let job = &self.jobs[ix];
+        let marks = [(RUN_VARIABLE, self.token.as_str()), (JOB_VARIABLE, job.name.as_str())];
         let mark = self.run.mark(task.0);
-        let around = Surroundings { mask: &self.mask, files: self.files.as_ref(), root: &self.root, mark };
-        let waiting = spawn::prepare(&program, &around)?;
+        let around = Surroundings { mask: self.mask, files: self.files, mark };
+        let waiting = spawn::prepare(&job.program, &marks, around)?;
         self.jobs[ix].program.again = true;
-        let process = waiting.process;
+        let process = waiting.process(&self.root)?;
         let group = self.join_group(task, process.pid);
         let live = Live {
             tree: Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0, mark),
             main_end: None,
             stopped_itself: None,
-            oom_kills_before: meminfo::oom_kills(&self.root).unwrap_or(0),
+            oom_kills_before: self.oom_kills.recent(&self.root),
         };
         let job = &mut self.jobs[ix];
         // The guardian must know of the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         ready(&job.name, &job.live.insert(live).tree);
-        let started = entered.and_then(|()| waiting.go()?.wait(&program));
+        self.live.insert(task);
+        let started = entered.and_then(|()| waiting.start(&job.program));
         if started.is_err() {
             // The process ends by itself and is reaped as an unknown child.
-            self.jobs[ix].live = None;
+            job.live = None;
+            self.live.remove(&task);
             self.ledger.ended(task.0);
         }
-        started.map(drop)
+        started
     }
 
     fn join_group(&mut self, task: TaskId, pid: RawPid) -> Option<JobGroup> {
@@ -253,10 +256,8 @@ impl Lifecycle {
                 }
                 continue;
             }
-            let is_main =
-                |job: &Job| job.live.as_ref().is_some_and(|l| l.tree.main.pid == waited.pid && !l.tree.main_gone);
-            let Some(ix) = self.jobs.iter().position(is_main) else { continue };
-            let task = TaskId(ix as u32);
+            let is_main = |tree: &Tree| tree.main.pid == waited.pid && !tree.main_gone;
+            let Some(task) = self.tasks().find(|&task| self.tree(task).is_some_and(is_main)) else { continue };
             if is_gone {
                 self.main_ended(task, waited, events);
             } else {
@@ -291,7 +292,8 @@ impl Lifecycle {
             Status::Exited(code) => Exit::Code(code),
             Status::Signaled(signal) => {
                 let by_group = live.tree.group().and_then(JobGroup::oom_kills).map(|kills| kills > 0);
-                let on_machine = || Some(meminfo::oom_kills(&self.root)? > live.oom_kills_before);
+                let before = live.oom_kills_before;
+                let on_machine = || Some(self.oom_kills.read(&self.root)? > before?);
                 let oom = signal == libc::SIGKILL && by_group.or_else(on_machine) == Some(true);
                 Exit::Signal { signal, oom }
             }
@@ -311,29 +313,29 @@ impl Lifecycle {
     /// Gives orphans, which have become children of this process, back to the jobs that they belong to. Jobs with a
     /// cgroup need none of this.
     pub(crate) fn adopt_orphans(&mut self) {
-        if self.jobs.iter().all(|job| job.live.as_ref().is_none_or(|live| live.tree.group().is_some())) {
+        if self.tasks().all(|task| self.tree(task).is_none_or(|tree| tree.group().is_some())) {
             return;
         }
-        let Lifecycle { jobs, guard, orphanage, token, .. } = self;
+        let Lifecycle { jobs, live, guard, orphanage, token, .. } = self;
         orphanage.look(|orphan| {
-            let mut live = jobs.iter_mut().filter_map(|job| Some((&job.name, &job.program, job.live.as_mut()?)));
-            let is_main = |live: &Live| !live.tree.main_gone && live.tree.main.pid == orphan.process.pid;
-            if guard.is(orphan.process.pid) || live.any(|(_, _, live)| is_main(live)) {
+            let process = &orphan.process;
+            let of = |task: &TaskId| {
+                let job = &jobs[task.0 as usize];
+                Some((*task, job, &job.live.as_ref()?.tree))
+            };
+            let jobs_of = || live.iter().filter_map(of);
+            let is_main = |tree: &Tree| !tree.main_gone && tree.main.pid == process.pid;
+            if guard.is(process.pid) || jobs_of().any(|(_, _, tree)| is_main(tree)) {
                 return Found::Own;
             }
-            let mut live: Vec<(&String, &Program, &mut Live)> =
-                jobs.iter_mut().filter_map(|job| Some((&job.name, &job.program, job.live.as_mut()?))).collect();
-            let process = &orphan.process;
-            let by_kin = |(name, _, live): &(&String, &Program, &mut Live)| {
-                live.tree.knows(process) || live.tree.owns(process, token, name)
-            };
-            let by_output = |(_, program, _): &(&String, &Program, &mut Live)| orphan.writes_to(program);
-            let owner = live.iter().position(by_kin).or_else(|| live.iter().position(by_output));
+            let by_kin =
+                |(_, job, tree): &(TaskId, &Job, &Tree)| tree.knows(process) || tree.owns(process, token, &job.name);
+            let owner = jobs_of().find(by_kin).or_else(|| jobs_of().find(|(_, job, _)| orphan.writes_to(&job.program)));
             // Where there is one job only, no other can have started it.
-            let owner = owner.or_else(|| (live.len() == 1).then_some(0));
-            match owner {
-                Some(ix) => {
-                    live[ix].2.tree.adopt(*process);
+            let owner = owner.or_else(|| jobs_of().next().filter(|_| live.len() == 1)).map(|(task, ..)| task);
+            match owner.and_then(|task| jobs[task.0 as usize].live.as_mut()) {
+                Some(live) => {
+                    live.tree.adopt(*process);
                     Found::Own
                 }
                 None => Found::Unclear,
@@ -343,23 +345,22 @@ impl Lifecycle {
 
     /// Takes out the jobs that have no process left.
     fn settle(&mut self) -> Vec<Ended> {
-        let waits = |job: &Job| job.live.as_ref().is_some_and(|live| live.main_end.is_some());
-        if !self.jobs.iter().any(waits) {
+        let waits = |task: TaskId| self.live(task).is_some_and(|live| live.main_end.is_some());
+        if !self.tasks().any(waits) {
             return Vec::new();
         }
         self.adopt_orphans();
         let mut ended = Vec::new();
-        for ix in 0..self.jobs.len() {
-            let job = &mut self.jobs[ix];
-            let Some(mut live) = job.live.take() else { continue };
-            let end = live.main_end.clone();
-            let Some((exit, _)) = end.filter(|_| !live.tree.is_alive()) else {
-                job.live = Some(live);
-                continue;
-            };
-            ended.push(Ended { task: TaskId(ix as u32), exit, cpu_time: live.cpu_time() });
-            self.ledger.ended(ix as u32);
-        }
+        let Lifecycle { jobs, live, ledger, .. } = self;
+        live.retain(|&task| {
+            let slot = &mut jobs[task.0 as usize].live;
+            let Some(gone) = slot.take_if(|live| live.main_end.is_some() && !live.tree.is_alive()) else { return true };
+            let cpu_time = gone.cpu_time();
+            let exit = gone.main_end.map_or(Exit::Unknown, |(exit, _)| exit);
+            ended.push(Ended { task, exit, cpu_time });
+            ledger.ended(task.0);
+            false
+        });
         ended
     }
 
@@ -367,10 +368,11 @@ impl Lifecycle {
     /// reports as kept from running must wait until it no longer is, because SIGCONT would set it free.
     pub(crate) fn continue_stopped(&mut self, now: Nanos, hold: impl Fn(TaskId) -> Hold) -> Option<Nanos> {
         let mut next: Option<Nanos> = None;
-        for (ix, job) in self.jobs.iter_mut().enumerate() {
+        for &task in &self.live {
+            let job = &mut self.jobs[task.0 as usize];
             let Some(live) = &mut job.live else { continue };
             let Some(since) = live.stopped_itself else { continue };
-            if hold(TaskId(ix as u32)) != Hold::Free {
+            if hold(task) != Hold::Free {
                 continue;
             }
             let due = since + self.max_pause;

@@ -88,7 +88,7 @@ impl Host {
             freezing,
             group_problem,
             lifecycle,
-            actuator: Actuator::new(count, home, small, notices.clone()),
+            actuator: Actuator::new(home, small, notices.clone()),
             meter: Meter::new(&root, count, counters, notices),
             mem_keep,
             most_load,

@@ -12,9 +12,13 @@ use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
-use cosched_linux::{Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program};
+use cosched_linux::{
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program,
+};
 use cosched_report::{BackendKind, EnergySource, RunWarning};
-use std::ffi::OsString;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,11 +33,9 @@ pub(crate) struct HostPlatform {
     /// The small cores of `--emulate-small`.
     small: Option<SmallCores>,
     /// This process's own environment, which jobs share.
-    env: Env,
+    env: Arc<Environment>,
+    found: Programs,
 }
-
-/// Names and values of variables.
-type Env = Arc<[(OsString, OsString)]>;
 
 impl HostPlatform {
     /// Reads the machine's topology, counters and freezer.
@@ -88,7 +90,8 @@ impl HostPlatform {
             freezer_problem,
             freezing,
             small: args.emulate_small.clone(),
-            env: std::env::vars_os().collect(),
+            env: Arc::new(Environment::new(std::env::vars_os()).context("reading the environment")?),
+            found: Programs::default(),
         })
     }
 }
@@ -144,7 +147,7 @@ impl Platform for HostPlatform {
     }
 
     fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<HostJob> {
-        Ok(HostJob { name: job.name.clone(), program: program(job, logs, &self.env)? })
+        Ok(HostJob { name: job.name.clone(), program: program(job, logs, &self.env, &self.found)? })
     }
 
     fn files(job: &HostJob) -> Option<(PathBuf, PathBuf)> {
@@ -184,8 +187,22 @@ impl Platform for HostPlatform {
     }
 }
 
+/// Programs that were found: where jobs are many, most call the same one.
+#[derive(Default)]
+struct Programs(RefCell<HashMap<Search, Option<PathBuf>>>);
+
+/// A name, the working directory and the value of `PATH`.
+type Search = (OsString, Option<PathBuf>, Option<OsString>);
+
+impl Programs {
+    fn find(&self, name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
+        let key = (name.to_owned(), cwd.map(Path::to_owned), path.map(OsStr::to_owned));
+        self.0.borrow_mut().entry(key).or_insert_with(|| find_program(name, cwd, path)).clone()
+    }
+}
+
 /// The program to start for a job. The name `cosched` means this same binary.
-fn program(job: &Job, logs: &Path, own: &Env) -> anyhow::Result<Program> {
+fn program(job: &Job, logs: &Path, own: &Arc<Environment>, programs: &Programs) -> anyhow::Result<Program> {
     let input = &job.input;
     let place = &input.place;
     let Some(command) = &input.command else {
@@ -195,12 +212,14 @@ fn program(job: &Job, logs: &Path, own: &Env) -> anyhow::Result<Program> {
             job.name
         )));
     };
-    let env: Env = if input.env.is_empty() {
+    let env = if input.env.is_empty() {
         own.clone()
     } else {
-        let others = own.iter().filter(|(name, _)| name.to_str().is_none_or(|name| !input.env.contains_key(name)));
+        let set = |name: &OsString| name.to_str().is_some_and(|name| input.env.contains_key(name));
+        let others = std::env::vars_os().filter(|(name, _)| !set(name));
         let added = input.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        others.cloned().chain(added).collect()
+        let env = Environment::new(others.chain(added));
+        Arc::new(env.map_err(|error| usage(format!("{place}: job `{}`: env {error}", job.name)))?)
     };
     let cwd = input.cwd.as_deref().map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
     if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
@@ -219,10 +238,9 @@ fn program(job: &Job, logs: &Path, own: &Env) -> anyhow::Result<Program> {
     let (path, args) = match command {
         Command::Shell(line) => (PathBuf::from("/bin/sh"), line.words()),
         Command::Argv(words) => {
-            let search = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
             let found = match words[0].as_os_str() {
                 name if name == "cosched" => std::env::current_exe().ok(),
-                name => find_program(name, cwd.as_deref(), search),
+                name => programs.find(name, cwd.as_deref(), env.get("PATH")),
             };
             let Some(found) = found else {
                 let is_all = place == COMMAND_LINE;
