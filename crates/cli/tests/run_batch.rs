@@ -468,3 +468,16 @@ fn more_jobs_than_run_at_once_are_told() {
         assert!(!told.contains("at once"), "{told}");
     }
 }
+
+#[test]
+fn a_working_folder_that_vanishes_is_named() {
+    let folder = tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("gone")).expect("a folder");
+    let mix = "[[job]]\nname = \"first\"\ncommand = [\"rmdir\", \"gone\"]\n\
+        [[job]]\nname = \"late\"\ncommand = [\"true\"]\ncwd = \"gone\"\n";
+    write(&folder, "mix.toml", mix);
+    let output = cosched(&folder, &["run", "mix.toml", "--policy", "fifo", "--jobs", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = err(&output);
+    assert!(text.contains("/gone: No such file or directory") && !text.contains("Broken pipe"), "{text}");
+}

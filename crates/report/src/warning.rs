@@ -140,12 +140,24 @@ pub enum RunWarning {
         /// Bytes that were cut off.
         bytes: u64,
     },
+    /// A warning that came several times.
+    Repeated {
+        /// The warning.
+        warning: Box<RunWarning>,
+        /// How often it came.
+        times: u64,
+    },
 }
 
 impl RunWarning {
     /// A warning of the loop; `name` returns the name of a task's job.
     pub fn of_loop(warning: &Warning, name: impl Fn(TaskId) -> String) -> RunWarning {
         RunWarning::Loop { warning: warning.clone(), text: loop_text(warning, name) }
+    }
+
+    /// The warning, if it came `times` times.
+    pub fn repeated(self, times: u64) -> RunWarning {
+        if times > 1 { RunWarning::Repeated { warning: Box::new(self), times } } else { self }
     }
 
     /// The code of this kind of warning, as in the run record and the series.
@@ -177,6 +189,7 @@ impl RunWarning {
             RunWarning::NoConsole { .. } => "no-console",
             RunWarning::FewerAtOnce { .. } => "fewer-at-once",
             RunWarning::LogCut { .. } => "log-cut",
+            RunWarning::Repeated { warning, .. } => warning.code(),
         }
     }
 
@@ -230,12 +243,17 @@ impl RunWarning {
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
             }
+            RunWarning::Repeated { warning, times } => format!("{} ({times} times)", warning.text()),
         }
     }
 
     /// Whether the warning says that a file that the user asked for is incomplete.
     pub fn is_lost_file(&self) -> bool {
-        matches!(self, RunWarning::FileStopped { file: RunFile::Events | RunFile::JobLog, .. })
+        match self {
+            RunWarning::Repeated { warning, .. } => warning.is_lost_file(),
+            RunWarning::FileStopped { file, .. } => matches!(file, RunFile::Events | RunFile::JobLog),
+            _ => false,
+        }
     }
 }
 

@@ -148,6 +148,27 @@ fn jobs_that_stop_themselves_are_continued() {
     }
 }
 
+/// A job that stops and continues itself all the time does not fill the terminal.
+#[test]
+fn a_warning_that_comes_again_and_again_is_told_ever_more_rarely() {
+    for freeze in freezers() {
+        let flapping = "(i=0; while [ $i -lt 200 ]; do kill -CONT $$; sleep 0.003; i=$((i+1)); done; touch done; \
+            while :; do kill -CONT $$; sleep 0.01; done) & while [ ! -e done ]; do kill -STOP $$; done; kill $!";
+        let mut run = Run::start(Mix::default().shell("flapping", flapping), freeze, &[]);
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        let told = run.stderr().lines().filter(|line| line.contains("stopped itself")).count();
+        assert!((1..=8).contains(&told), "{}", run.stderr());
+        let record = std::fs::read_to_string(run.dir.path().join("logs/run.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+        let warnings = record["warnings"].as_array().unwrap();
+        let times = |text: &str| text.rsplit_once('(')?.1.strip_suffix(" times)")?.parse::<u64>().ok();
+        let stops = warnings.iter().filter(|warning| warning["code"] == "stopped-itself");
+        let stops: Vec<u64> = stops.filter_map(|warning| times(warning["text"].as_str()?)).collect();
+        assert!(stops.len() == 1 && stops[0] > 8, "{warnings:?}");
+        run.nothing_left();
+    }
+}
+
 #[test]
 fn jobs_that_fail_leave_the_others_alone() {
     for freeze in freezers() {

@@ -5,6 +5,7 @@ use super::console::{Console, Cut, Showing};
 use super::terminal::{Terminal, width_of};
 use cosched_report::RunWarning;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -20,8 +21,10 @@ struct Inner {
     is_terminal: bool,
     to: To,
     last: Option<Instant>,
-    /// Kept until the record takes them.
-    warnings: Vec<RunWarning>,
+    /// Kept until the record takes them, each once, with how often it came.
+    warnings: Vec<(RunWarning, u64)>,
+    /// Where each is in the list, by its text.
+    told: HashMap<String, usize>,
 }
 
 enum To {
@@ -37,7 +40,8 @@ impl Screen {
         let terminal = Terminal::new();
         let is_terminal = terminal.is_terminal();
         let to = To::Terminal(terminal);
-        Screen { inner: Rc::new(RefCell::new(Inner { quiet, is_terminal, to, last: None, warnings: Vec::new() })) }
+        let inner = Inner { quiet, is_terminal, to, last: None, warnings: Vec::new(), told: HashMap::new() };
+        Screen { inner: Rc::new(RefCell::new(inner)) }
     }
 
     /// From now on everything goes to a console, until [`Screen::leave_console`].
@@ -138,14 +142,35 @@ impl Screen {
         }
     }
 
-    /// Shows a warning on a line that stays, and keeps it for the record.
+    /// Shows a warning on a line that stays, and keeps it for the record. One that comes again and again is shown ever more
+    /// rarely: at the second, fourth, eighth time and so on.
     pub(crate) fn warn(&self, warning: RunWarning) {
-        self.say(&format!("cosched: {}", warning.text()));
-        self.inner.borrow_mut().warnings.push(warning);
+        let text = warning.text();
+        let times = self.inner.borrow_mut().count(warning, &text);
+        if times == 1 {
+            self.say(&format!("cosched: {text}"));
+        } else if times.is_power_of_two() {
+            self.say(&format!("cosched: {text} ({times} times so far)"));
+        }
     }
 
     /// Takes the warnings shown so far.
     pub(crate) fn take_warnings(&self) -> Vec<RunWarning> {
-        std::mem::take(&mut self.inner.borrow_mut().warnings)
+        let mut inner = self.inner.borrow_mut();
+        inner.told.clear();
+        std::mem::take(&mut inner.warnings).into_iter().map(|(warning, times)| warning.repeated(times)).collect()
+    }
+}
+
+impl Inner {
+    /// Enters a warning, whose text is `text`; how often it has come.
+    fn count(&mut self, warning: RunWarning, text: &str) -> u64 {
+        if let Some(&at) = self.told.get(text) {
+            self.warnings[at].1 += 1;
+            return self.warnings[at].1;
+        }
+        self.told.insert(text.to_owned(), self.warnings.len());
+        self.warnings.push((warning, 1));
+        1
     }
 }
