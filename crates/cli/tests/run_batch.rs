@@ -481,3 +481,14 @@ fn a_working_folder_that_vanishes_is_named() {
     let text = err(&output);
     assert!(text.contains("/gone: No such file or directory") && !text.contains("Broken pipe"), "{text}");
 }
+
+#[test]
+fn the_answer_is_shown_even_where_the_record_can_not_be_kept() {
+    let folder = tempdir().expect("a folder");
+    let summary = cosched(&folder, &["run", "--record", "/dev/full", "--", "true"]);
+    assert_eq!(summary.status.code(), Some(1));
+    assert!(out(&summary).contains("1 ended well"), "{}", out(&summary));
+    assert!(err(&summary).contains("can't write /dev/full: No space left on device"), "{}", err(&summary));
+    let record = cosched(&folder, &["run", "--record", "/dev/full", "--format", "json", "--", "true"]);
+    assert_eq!((record.status.code(), json(&record)["jobs"][0]["exit_code"].as_i64()), (Some(1), Some(0)));
+}

@@ -50,9 +50,11 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
-    keep(args, &plan.logs, &record)?;
+    let kept = keep(args, &plan.logs, &record);
     screen.clear();
+    // What the run found out is shown even where it can't be kept.
     print(args, &record)?;
+    kept?;
     let exit = exit_of(&result, !args.command.is_empty());
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {

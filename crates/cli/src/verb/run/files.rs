@@ -4,7 +4,7 @@ use super::args::RunArgs;
 use super::folder::Folder;
 use crate::exit::usage;
 use anyhow::Context as _;
-use cosched_report::{JobLogWriter, Record, append_joblog};
+use cosched_report::{JobLogWriter, Record, append_joblog, visible_lines};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Resu
     }
     // A full log folder does not change how the jobs ended: the user is told, and the answer is still printed.
     if let Err(error) = in_logs {
-        eprintln!("cosched: {error:#}");
+        eprintln!("cosched: {}", visible_lines(&format!("{error:#}")));
     }
     Ok(())
 }
