@@ -490,5 +490,5 @@ fn the_answer_is_shown_even_where_the_record_can_not_be_kept() {
     assert!(out(&summary).contains("1 ended well"), "{}", out(&summary));
     assert!(err(&summary).contains("can't write /dev/full: No space left on device"), "{}", err(&summary));
     let record = cosched(&folder, &["run", "--record", "/dev/full", "--format", "json", "--", "true"]);
-    assert_eq!((record.status.code(), json(&record)["jobs"][0]["exit_code"].as_i64()), (Some(1), Some(0)));
+    assert_eq!((record.status.code(), json(&record)["jobs"][0]["exit"].as_i64()), (Some(1), Some(0)));
 }

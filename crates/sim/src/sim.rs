@@ -299,6 +299,11 @@ impl Sim {
 }
 
 impl Sim {
+    /// The threads of all tasks together; for tests.
+    pub fn threads(&self) -> usize {
+        self.world.threads.len()
+    }
+
     /// The CPUs on which a task's threads run, or wait for their turn, at this moment; for tests.
     pub fn cpus_of(&self, task: TaskId) -> CpuSet {
         let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];

@@ -22,7 +22,8 @@ fn what_ends_begins_anew_with_all_its_work() {
     let machine = machine(3, 1);
     let config = config(&machine, vec![job(&compute(), 400), job(&chase(2.0), 1_900), job(&compute(), 900)]);
     for policy in ["linux", "fifo", "round-robin"] {
-        let (result, _) = until_last(&config, policy);
+        let (result, sim) = until_last(&config, policy);
+        assert_eq!(sim.threads(), 3, "what has ended takes no memory");
         let runs: Vec<u32> = result.tasks.iter().map(|task| task.runs).collect();
         // Each job has a core to itself. The longest one takes a little more than 4 times 400 ms.
         assert_eq!(runs, [5, 1, 3], "{policy}");

@@ -18,6 +18,8 @@ const LLC_ACCESSES: Limits = Limits::new("llc_accesses_per_ki", 0.0, 2000.0, "6.
 const SIZE: Limits = Limits::new("llc_misses_per_ki", 0.001, 65536.0, "MB");
 const LLC_MISSES: Limits = Limits::new("llc_misses_per_ki", 0.0, 2000.0, "misses");
 const READS: Limits = Limits::new("reads_per_ki", 0.0, 2000.0, "4.9");
+/// Lines written for each line read. The built-in programs have at most 1.
+const MOST_WRITES: f64 = 100.0;
 const WRITES: Limits = Limits::new("writes_per_ki", 0.0, 2000.0, "2.4");
 const AT_MB: Limits = Limits::new("at_mb", 0.0, 65536.0, "2.5");
 const CPI_FIXED: Limits = Limits::new("cpi_fixed", -100.0, 100.0, "0.62");
@@ -178,11 +180,19 @@ fn read_memory(
     let writes_per_ki = group.number(memory.writes_per_ki, &WRITES)?;
     let at_mb = group.number(memory.at_mb, &AT_MB)?;
     // The use of memory is scaled with the misses, so it must be 0 where there are no misses.
-    for (key, span, lines) in [(READS.key, reads_span, reads_per_ki), (WRITES.key, writes_span, writes_per_ki)] {
+    let uses = [(READS.key, reads_span, reads_per_ki), (WRITES.key, writes_span.clone(), writes_per_ki)];
+    for (key, span, lines) in uses {
         if lines > 0.0 && misses_at(cache, at_mb) <= 0.0 {
             let expected = format!("0, since with {at_mb} MB (at_mb) the program has no misses by llc_misses_per_ki");
             return Err(group.wrong(span, key, lines, expected, format!("{key} = 0")));
         }
+    }
+    if writes_per_ki > MOST_WRITES * reads_per_ki {
+        let expected = format!(
+            "at most {} ({MOST_WRITES} for each line read), since in the simulation writes follow the reads",
+            MOST_WRITES * reads_per_ki
+        );
+        return Err(group.wrong(writes_span, WRITES.key, writes_per_ki, expected, "writes_per_ki = 0"));
     }
     let fit = [&memory.cpi_fixed, &memory.cpi_per_100_cycles, &memory.from_cycles];
     let fitted = fit.iter().any(|number| number.is_some());

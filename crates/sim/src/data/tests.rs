@@ -303,6 +303,15 @@ fn use_of_memory_without_misses_is_refused() {
 }
 
 #[test]
+fn writes_without_reads_are_refused() {
+    for reads in ["0", "1e-308", "0.023"] {
+        let bad = OVERLAP.replace("reads_per_ki = 22.3", &format!("reads_per_ki = {reads}"));
+        let error = READ_PROGRAM(&bad, "my.toml").expect_err("writes follow reads").to_string();
+        assert!(error.contains("writes_per_ki is 9.3; expected at most") && error.contains("my.toml:"), "{error}");
+    }
+}
+
+#[test]
 fn wrong_latency_files_are_refused_with_line_and_remedy() {
     let check = |change, at: &str, parts: &[&str]| check(READ_CURVE, CURVE, change, at, parts);
     check(("    [0, 1], ", "    "), "    [0.", &["[0, 1] first"]);

@@ -149,60 +149,52 @@ impl World {
     /// Adds a task whose threads share its work evenly; returns its number.
     pub(crate) fn add_task(&mut self, program: usize, instance: Instance, threads: u32, work: f64, nice: i8) -> u32 {
         let task = self.tasks.len() as u32;
-        let threads = self.add_threads(task, program, instance, threads, work, weight(nice));
-        self.tasks.push(threads);
+        let thread = self.new_thread(task, program, instance, work / f64::from(threads), weight(nice));
+        let first = self.threads.len();
+        self.threads.extend(std::iter::repeat_n(thread, threads as usize));
+        self.tasks.push(first..self.threads.len());
         task
     }
 
-    /// Starts a task that has ended again, with new threads. What the old ones executed stays counted.
+    /// Starts a task that has ended again: its threads begin anew.
     pub(crate) fn restart_task(&mut self, task: u32, work: f64) {
-        let old = self.tasks[task as usize].clone();
-        let Some(one) = self.threads.get(old.start) else { return };
-        let (program, instance, weight) = (one.program, one.instance, one.weight);
-        self.tasks[task as usize] = self.add_threads(task, program, instance, old.len() as u32, work, weight);
+        let all = self.tasks[task as usize].clone();
+        for ix in all.clone() {
+            let one = &self.threads[ix];
+            let (program, instance, weight) = (one.program, one.instance, one.weight);
+            self.threads[ix] = self.new_thread(task, program, instance, work / all.len() as f64, weight);
+        }
     }
 
-    fn add_threads(
-        &mut self,
-        task: u32,
-        program: usize,
-        instance: Instance,
-        threads: u32,
-        work: f64,
-        weight: u64,
-    ) -> std::ops::Range<usize> {
-        let first = self.threads.len();
-        for _ in 0..threads {
-            let mut thread = Thread {
-                task,
-                program,
-                instance,
-                state: State::Off,
-                placed: false,
-                affinity: Arc::new([]),
-                weight,
-                vruntime: 1 << 40,
-                last_cpu: None,
-                home: None,
-                switching: 0.0,
-                warming: 0.0,
-                phase: 0,
-                phase_left: 0.0,
-                work_left: work / f64::from(threads),
-                tally: Tally::default(),
-                cpu_ns: 0,
-                held: 0.0,
-                held_in: 0,
-                held_at: 0.0,
-                rate: 0.0,
-                busy: 0.0,
-                uses: Default::default(),
-                ends: u64::MAX,
-            };
-            thread.enter(0, &self.behaviours[program][0].phases[0]);
-            self.threads.push(thread);
-        }
-        first..self.threads.len()
+    fn new_thread(&self, task: u32, program: usize, instance: Instance, work: f64, weight: u64) -> Thread {
+        let mut thread = Thread {
+            task,
+            program,
+            instance,
+            state: State::Off,
+            placed: false,
+            affinity: Arc::new([]),
+            weight,
+            vruntime: 1 << 40,
+            last_cpu: None,
+            home: None,
+            switching: 0.0,
+            warming: 0.0,
+            phase: 0,
+            phase_left: 0.0,
+            work_left: work,
+            tally: Tally::default(),
+            cpu_ns: 0,
+            held: 0.0,
+            held_in: 0,
+            held_at: 0.0,
+            rate: 0.0,
+            busy: 0.0,
+            uses: Default::default(),
+            ends: u64::MAX,
+        };
+        thread.enter(0, &self.behaviours[program][0].phases[0]);
+        thread
     }
 
     /// Lets a thread run on some CPUs, ascending and at least one of them online; it stays where it is if it may.

@@ -12,6 +12,7 @@ use cosched_core::{
     find_policy,
 };
 use cosched_report::{JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -77,15 +78,12 @@ fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
 fn distinct<P: Platform>(plan: &Plan<P>) -> (Vec<usize>, Vec<usize>) {
     let mut firsts: Vec<usize> = Vec::new();
     let mut first_of: Vec<usize> = Vec::new();
+    let mut known = HashMap::new();
     for (ix, (_, job)) in plan.jobs.iter().enumerate() {
-        let same = |&&other: &&usize| {
-            let a = &plan.jobs[other].1.input;
-            let b = &job.input;
-            a.command == b.command && a.env == b.env && a.cwd == b.cwd && a.stdin == b.stdin && a.cpus == b.cpus
-        };
-        let first = firsts.iter().find(same).copied();
-        first_of.push(first.unwrap_or(ix));
-        if first.is_none() {
+        let job = &job.input;
+        let first = *known.entry((&job.command, &job.env, &job.cwd, &job.stdin, job.cpus)).or_insert(ix);
+        first_of.push(first);
+        if first == ix {
             firsts.push(ix);
         }
     }
