@@ -44,6 +44,9 @@ fn main() -> ExitCode {
         return Exit::Usage.into();
     }
     let words = words::mark_command(&cli, words);
+    if words.iter().take_while(|word| *word != "--").any(|word| word == "-h") {
+        cli = words::short_help(cli);
+    }
     let parsed = cli.try_get_matches_from_mut(words).and_then(|matches| {
         let mut parsed = Cli::from_arg_matches(&matches)?;
         if let (Verb::Run(args), Some(matches)) = (&mut parsed.verb, matches.subcommand_matches("run")) {

@@ -143,7 +143,7 @@ const FOREIGN: &[Foreign] = &[
 pub(crate) fn advice(option: &str) -> Option<String> {
     let found = FOREIGN.iter().find(|foreign| foreign.names.contains(&option))?;
     Some(format!(
-        "{option} is an option of GNU parallel, not of cosched: {}; docs/parallel.md compares both",
+        "{option} is an option of GNU parallel, not of cosched: {}; `cosched man parallel` compares both",
         found.advice
     ))
 }

@@ -36,6 +36,22 @@ pub(crate) fn mark_command(cli: &Command, words: Vec<OsString>) -> Vec<OsString>
     words
 }
 
+/// The command line with a `-h` that fits a screen: one list of options, each on a line of its own. `--help` has all.
+pub(crate) fn short_help(cli: Command) -> Command {
+    cli.mut_subcommand("run", |run| {
+        let brief = |arg: Arg| {
+            let arg = arg.help_heading(None::<&str>).hide_env(true);
+            if !arg.get_action().takes_values() {
+                return arg;
+            }
+            arg.hide_default_value(true).hide_possible_values(true)
+        };
+        let run = run.mut_args(brief).max_term_width(80);
+        let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
+        run.disable_help_flag(true).arg(help.help("Print this help; --help prints all").help_heading(None::<&str>))
+    })
+}
+
 /// What to do instead, if an option of `cosched run` is one of GNU parallel's that cosched does not have.
 pub(crate) fn foreign_option(cli: &Command, words: &[OsString]) -> Option<String> {
     let at = words.iter().skip(1).position(|word| !starts_with_dash(word)).map(|pos| pos + 1)?;

@@ -84,6 +84,28 @@ fn every_option_of_every_verb_is_documented() {
     assert!(!has_word(&page, "--polic"), "the beginning of an option is not the option");
 }
 
+/// What a person needs first fits a terminal of 80 columns and 24 lines, below the prompt.
+#[test]
+fn the_first_screens_fit_a_terminal() {
+    for words in [&["run", "-h"][..], &["doctor"], &["list", "policies"], &["list", "machines"]] {
+        let output = cosched(words);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        // Other tests kill runs, whose jobs are listed for a moment.
+        let text = text.split("\njobs of killed runs").next().unwrap_or_default();
+        assert!(output.status.success() && text.lines().count() > 5, "{words:?}: {text}");
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(text.lines().count() < 24 && widest <= 80, "{words:?}: {} x {widest}: {text}", text.lines().count());
+    }
+    let brief = String::from_utf8(cosched(&["run", "-h"]).stdout).expect("UTF-8");
+    assert!(brief.lines().all(|line| line.chars().count() <= 80), "{brief}");
+}
+
+#[test]
+fn pages_of_the_documentation_are_built_in() {
+    let page = cosched(&["man", "mix-file"]);
+    assert_eq!(String::from_utf8(page.stdout).expect("UTF-8"), self::page("mix-file.md"));
+}
+
 #[test]
 fn every_exit_code_and_variable_is_documented() {
     let page = page("command-line.md");

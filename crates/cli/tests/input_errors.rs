@@ -83,7 +83,7 @@ fn options_of_run() {
         (&["--colsep", "[,;]"], &["--colsep", "not a pattern", "'\\t'"]),
         (&["-n", "0"], &["--max-args", "1.."]),
         (&["--keep-order", "--output", "live"], &["--keep-order", "--output group"]),
-        (&["--bar"], &["--bar is an option of GNU parallel", "progress line", "docs/parallel.md"]),
+        (&["--bar"], &["--bar is an option of GNU parallel", "progress line", "cosched man parallel"]),
         (&["-S", "host"], &["-S is an option of GNU parallel", "this machine only"]),
         (&["--pipe"], &["--pipe is an option of GNU parallel", "split -n"]),
         (&["-kX"], &["-X is an option of GNU parallel", "-n N"]),
@@ -120,7 +120,7 @@ fn files_that_options_name() {
 #[test]
 fn sources_of_jobs() {
     check(&[], &["run"], 2, &["no job", "-f FILE", "cosched run gzip"]);
-    check(&[], &["run", "nowhere.toml"], 2, &["nowhere.toml", "can't be read", "as in `cosched run examples"]);
+    check(&[], &["run", "nowhere.toml"], 2, &["nowhere.toml", "can't be read", "as in `cosched run jobs.toml`"]);
     check(
         &[],
         &["run", "-f", "nowhere.txt"],

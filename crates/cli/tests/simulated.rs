@@ -574,13 +574,15 @@ fn solo_runs_can_be_interrupted() {
 fn machines_and_programs_are_listed_with_their_sources() {
     let folder = tempdir().expect("a folder");
     for (what, expected) in [("machines", MACHINE), ("programs", "mcf")] {
-        let text = out(&cosched(&folder, &["list", what]));
+        let brief = out(&cosched(&folder, &["list", what]));
         let object = json(&cosched(&folder, &["list", what, "--format", "json"]));
         let entries = object[what].as_array().expect("a list");
         assert!(entries.iter().any(|entry| entry["name"] == expected), "{what}");
         for entry in entries {
             let name = entry["name"].as_str().expect("a name");
-            assert!(text.contains(&format!("\n{name}  ")) || text.starts_with(&format!("{name}  ")), "{name}");
+            assert!(brief.lines().any(|line| line.split(' ').next() == Some(name)), "{name}");
+            let text = out(&cosched(&folder, &["list", what, name]));
+            assert!(text.starts_with(&format!("{name}  ")), "{text}");
             let sources = entry["sources"].as_array().expect("sources");
             assert!(!sources.is_empty(), "{name} has no source");
             for source in sources {
@@ -592,7 +594,12 @@ fn machines_and_programs_are_listed_with_their_sources() {
         }
     }
     let script = out(&cosched(&folder, &["completions", "bash"]));
-    assert!(script.contains(MACHINE), "completions know the machines");
+    for name in [MACHINE, "mcf", "perf-fair"] {
+        assert!(script.contains(name), "completions know {name}");
+    }
+    let unknown = cosched(&folder, &["list", "programs", "mfc"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(err(&unknown).contains("there is no `mfc` in this list (did you mean `mcf`?)"), "{}", err(&unknown));
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat};
 pub use policy::{
     Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy,
-    PolicyEntry, Shortfall, auto_policy, find_policy, stand_in,
+    PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy, stand_in,
 };
 pub use residency::Residency;
 pub use rng::{Rng, RngState};

@@ -48,5 +48,5 @@ pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use status::status_lines;
 pub use summary::{SummaryOptions, summary};
-pub use text::{visible, visible_bytes, visible_lines};
+pub use text::{visible, visible_bytes, visible_lines, wrap};
 pub use warning::{RunFile, RunWarning, shortfall_text};

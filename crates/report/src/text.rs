@@ -102,8 +102,8 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
 }
 
 /// Breaks a text at its spaces into lines of at most `width` characters; a longer word stays whole, and so does a text
-/// from [`unbroken`].
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+/// with non-breaking spaces.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_ascii_whitespace() {
         match lines.last_mut() {

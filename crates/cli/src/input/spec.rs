@@ -4,6 +4,7 @@ use super::near::did_you_mean;
 use super::read::read_spec;
 use crate::exit::usage;
 use clap::builder::{PossibleValue, TypedValueParser};
+use cosched_core::POLICIES;
 use cosched_sim::{
     MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine, parse_program,
 };
@@ -69,11 +70,27 @@ pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<
     })
 }
 
-/// Accepts any word as a machine, since it can be a file, and offers the built-in names for completion.
-#[derive(Clone)]
-pub(crate) struct MachineNames;
+/// The built-in machines, and this one.
+pub(crate) fn machine_names() -> Vec<&'static str> {
+    std::iter::once("host").chain(MACHINES.iter().map(|machine| machine.name)).collect()
+}
 
-impl TypedValueParser for MachineNames {
+/// The built-in programs.
+pub(crate) fn program_names() -> Vec<&'static str> {
+    PROGRAMS.iter().map(|program| program.name).collect()
+}
+
+/// The policies, and the word for the best of them.
+pub(crate) fn policy_names() -> Vec<&'static str> {
+    std::iter::once("auto").chain(POLICIES.iter().map(|policy| policy.name)).collect()
+}
+
+/// Accepts any word, which may be the name of a file or is refused later with better words, and offers these names for
+/// completion.
+#[derive(Clone)]
+pub(crate) struct Offered(pub(crate) fn() -> Vec<&'static str>);
+
+impl TypedValueParser for Offered {
     type Value = String;
 
     fn parse_ref(&self, cmd: &clap::Command, arg: Option<&clap::Arg>, value: &OsStr) -> Result<String, clap::Error> {
@@ -81,7 +98,6 @@ impl TypedValueParser for MachineNames {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let names = std::iter::once("host").chain(MACHINES.iter().map(|machine| machine.name));
-        Some(Box::new(names.map(PossibleValue::new)))
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
     }
 }

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 
 /// Print what a policy decides for a snapshot, and why
 ///
-/// The snapshot is a line of a file that `cosched run --events FILE` or another program wrote; see docs/formats.md.
+/// The snapshot is a line of a file that `cosched run --events FILE` or another program wrote; see
+/// `cosched man formats`.
 /// With the recorded policy, its parameters and its state, the decision is the same to the last bit.
 #[derive(Args, Debug)]
 pub(crate) struct DecideArgs {

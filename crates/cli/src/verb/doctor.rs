@@ -1,10 +1,10 @@
 //! `cosched doctor`: what works here, what does not, why, and how to get it to work.
 
-use super::run::Format;
+use super::run::{Format, width_of};
 use super::thaw::words;
 use crate::exit::Exit;
 use clap::Args;
-use cosched_core::{Counter, Machine, Reading};
+use cosched_core::{Counter, Machine, Reading, auto_policy, auto_shortfall};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
@@ -12,7 +12,8 @@ use cosched_linux::orphans::orphans;
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::traffic::TrafficMeter;
-use cosched_linux::{freezer_problem, meminfo};
+use cosched_linux::{Freezing, freezer_problem, meminfo};
+use cosched_report::wrap;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -24,6 +25,10 @@ pub(crate) struct DoctorArgs {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
+
+    /// Show every feature on its own, with what it needs
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 /// One line of the table of features.
@@ -34,6 +39,9 @@ struct Feature {
     works: bool,
     /// What was found, or why it does not work.
     found: String,
+    /// Why it does not work, in words that features with the same cause share.
+    #[serde(skip)]
+    reason: String,
     /// The privilege or the hardware that it needs.
     needs: &'static str,
     /// What happens without it.
@@ -49,6 +57,8 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let events = MachineEvents::detect(&root, &[])?;
     let counters = probe(&root, &events)?;
     let features = features(&root, &topology, &counters);
+    let freezing = if freezer_problem(&root).is_none() { Freezing::Cgroup } else { Freezing::Signals };
+    let capabilities = cosched_linux::capabilities(&root, &topology.machine, &counters, freezing);
     let orphans = orphans(&root);
     let mut out = std::io::stdout();
     match args.format {
@@ -62,7 +72,15 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
         }
         Format::Text => {
-            out.write_all(text(&topology, &counters, &features).as_bytes())?;
+            out.write_all(machine_text(&topology).as_bytes())?;
+            let policy = auto_policy(&capabilities);
+            let why = auto_shortfall(&capabilities).map_or_else(String::new, |lack| format!(" ({})", lack.why));
+            writeln!(out, "policy: --policy auto takes {}{why}\n", policy.name)?;
+            if args.verbose {
+                out.write_all(full(&counters, &features).as_bytes())?;
+            } else {
+                out.write_all(brief(&features, width_of(std::io::stdout())).as_bytes())?;
+            }
             if !orphans.is_empty() {
                 writeln!(out, "\njobs of killed runs still run (`cosched thaw --kill` ends them):")?;
             }
@@ -87,6 +105,10 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
                 (Reading::Value(()), _) => "yes".to_owned(),
                 (Reading::Absent(_), Some(problem)) => problem.to_string(),
                 (Reading::Absent(why), None) => why.to_string(),
+            },
+            reason: match (state, problem) {
+                (_, Some(problem)) => problem.reason.to_string(),
+                (state, None) => state.absence().map_or_else(String::new, |why| why.to_string()),
             },
             needs: "hardware counters; perf_event_paranoid at most 2, or CAP_PERFMON",
             without: "policies fall back to CPU time and order of waiting, and say so",
@@ -117,6 +139,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
             (Reading::Absent(why), None) => format!("from cgroups (task clock: {why})"),
             (Reading::Absent(why), Some(_)) => why.to_string(),
         },
+        reason: String::new(),
         needs: "perf_event_paranoid at most 2, or a cgroup v2 hierarchy that can be written",
         without: "CPU times are known at each job's end only",
         mend: (!counters.cpu_time.is_value() && freezer.is_some())
@@ -126,6 +149,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         feature: "freeze by cgroup".to_owned(),
         works: freezer.is_none(),
         found: freezer.as_ref().map_or_else(|| "yes".to_owned(), ToString::to_string),
+        reason: String::new(),
         needs: "cgroup v2 (Linux 5.2) and permission to write the caller's own group: root, or delegation by systemd",
         without: "jobs are frozen by SIGSTOP and SIGCONT, which a job can notice",
         mend: freezer.is_some().then(|| "systemd-run --user --scope -p Delegate=yes cosched run ...".to_owned()),
@@ -134,6 +158,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         feature: "freeze by signals".to_owned(),
         works: true,
         found: "yes".to_owned(),
+        reason: String::new(),
         needs: "nothing",
         without: "-",
         mend: None,
@@ -142,6 +167,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         feature: "bind to CPUs".to_owned(),
         works: true,
         found: format!("{} of {} CPUs", topology.facts.used.len(), topology.facts.present.len()),
+        reason: String::new(),
         needs: "nothing; a container or cpuset may leave fewer CPUs",
         without: "the kernel chooses the CPU of each job that runs",
         mend: None,
@@ -154,6 +180,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
             Ok(meter) => format!("{} packages", meter.packages()),
             Err(problem) => problem.reason.to_string(),
         },
+        reason: String::new(),
         needs: "RAPL or the like; powercap files that can be read (root), or the power PMU",
         without: "energy is absent from the record",
         mend: match &energy {
@@ -169,6 +196,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         feature: "memory left".to_owned(),
         works: memory.is_ok(),
         found: memory.map_or_else(|error| error.to_string(), |memory| format!("{} MiB", memory.usable() >> 20)),
+        reason: String::new(),
         needs: "nothing",
         without: "--mem-keep has no effect",
         mend: None,
@@ -178,10 +206,14 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         feature: "cores of two types".to_owned(),
         works: types > 1,
         found: format!("{types} type{}", if types == 1 { "" } else { "s" }),
+        reason: String::new(),
         needs: "a hybrid processor",
         without: "policies for big and small cores are off",
         mend: None,
     });
+    for feature in features.iter_mut().filter(|feature| feature.reason.is_empty()) {
+        feature.reason.clone_from(&feature.found);
+    }
     features
 }
 
@@ -201,6 +233,7 @@ fn traffic(root: &Root, machine: &Machine) -> Feature {
         feature: "memory traffic".to_owned(),
         works: problem.is_none(),
         found: [found].into_iter().filter(|found| !found.is_empty()).chain(why).collect::<Vec<_>>().join("; "),
+        reason: problem.map_or_else(String::new, |problem| problem.reason.to_string()),
         needs: "a memory controller with counters; perf_event_paranoid at most 0, or CAP_PERFMON",
         without: "efs leaves out writes, and what other programs move",
         mend: problem
@@ -209,22 +242,61 @@ fn traffic(root: &Root, machine: &Machine) -> Feature {
     }
 }
 
-fn text(topology: &Topology, counters: &CounterSupport, features: &[Feature]) -> String {
+/// What the machine is.
+fn machine_text(topology: &Topology) -> String {
     let machine = &topology.machine;
-    let mut out = String::new();
+    let plural = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     let threads = if machine.has_smt() { " with SMT" } else { "" };
-    let _ = writeln!(out, "{}", machine.name);
-    let _ = writeln!(
-        out,
-        "CPUs {}: {} cores{threads}, {} last-level caches, {} memory domains",
-        machine.all_cpus(),
-        machine.cores.len(),
-        machine.llcs.len(),
-        machine.memory_domains.len()
-    );
+    let parts = [
+        format!("{} ({})", plural(machine.cpus.len(), "CPU"), machine.all_cpus()),
+        format!("{}{threads}", plural(machine.cores.len(), "core")),
+        plural(machine.llcs.len(), "last-level cache"),
+        plural(machine.memory_domains.len(), "memory domain"),
+    ];
+    let mut out = format!("{}\n{}\n", machine.name, parts.join(", "));
     for (cpus, why) in topology.facts.left_out() {
         let _ = writeln!(out, "left out: CPUs {cpus}, {why}");
     }
+    out
+}
+
+/// What does not work, each reason and remedy once; then what works.
+fn brief(features: &[Feature], width: usize) -> String {
+    let mut out = String::new();
+    let mut told: Vec<(String, &str, Option<&str>)> = Vec::new();
+    for feature in features.iter().filter(|feature| !feature.works) {
+        let key = (feature.reason.clone(), feature.without, feature.mend.as_deref());
+        if told.contains(&key) {
+            continue;
+        }
+        let same = features.iter().filter(|other| {
+            !other.works && (&other.reason, other.without, other.mend.as_deref()) == (&key.0, key.1, key.2)
+        });
+        // "count cycles, count reads" says the same word twice.
+        let name = |(ix, same): (usize, &'_ Feature)| match same.feature.strip_prefix("count ") {
+            Some(rest) if ix > 0 => rest.to_owned(),
+            _ => same.feature.clone(),
+        };
+        let names: Vec<String> = same.enumerate().map(name).collect();
+        let mut paragraph = |first: &str, text: &str| {
+            for (ix, line) in wrap(text, width.saturating_sub(6)).iter().enumerate() {
+                let indent = if ix == 0 { first } else { "      " };
+                let _ = writeln!(out, "{indent}{line}");
+            }
+        };
+        paragraph("  ", &format!("{}: {}", names.join(", "), key.0));
+        let mend = key.2.map_or_else(String::new, |mend| format!("; remedy: {mend}"));
+        paragraph("      ", &format!("without: {}{mend}", key.1));
+        told.push(key);
+    }
+    let works: Vec<String> = features.iter().filter(|feature| feature.works).map(Feature::brief).collect();
+    let works = wrap(&format!("works: {}", works.join(", ")), width.saturating_sub(2)).join("\n    ");
+    if out.is_empty() { format!("{works}\n") } else { format!("off:\n{out}{works}\n") }
+}
+
+/// Every feature with all that is known of it.
+fn full(counters: &CounterSupport, features: &[Feature]) -> String {
+    let mut out = String::new();
     if let Some(paranoid) = counters.paranoid {
         let _ = writeln!(out, "perf_event_paranoid {paranoid}");
     }
@@ -241,11 +313,17 @@ fn text(topology: &Topology, counters: &CounterSupport, features: &[Feature]) ->
             let _ = writeln!(out, "{:<indent$}needs: {}", "", feature.needs);
             let _ = writeln!(out, "{:<indent$}without: {}", "", feature.without);
             if let Some(mend) = &feature.mend {
-                let _ = writeln!(out, "{:<indent$}mend: {mend}", "");
+                let _ = writeln!(out, "{:<indent$}remedy: {mend}", "");
             }
         }
     }
     out
+}
+
+impl Feature {
+    fn brief(&self) -> String {
+        if self.found == "yes" { self.feature.clone() } else { format!("{} ({})", self.feature, self.found) }
+    }
 }
 
 #[cfg(test)]

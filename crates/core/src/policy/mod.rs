@@ -166,11 +166,13 @@ impl PolicyEntry {
 /// The best policy that a machine supports: `perf-fair` where progress and bandwidth can be measured, else `fifo`,
 /// which keeps what it starts on one CPU and pays nothing for switching.
 pub fn auto_policy(capabilities: &Capabilities) -> &'static PolicyEntry {
-    let can = |entry: &PolicyEntry| {
-        Params::resolve(entry.name, entry.params, &[])
-            .is_ok_and(|params| entry.shortfalls(&params, capabilities).is_empty())
-    };
-    if can(&perf_fair::ENTRY) { &perf_fair::ENTRY } else { &fifo::ENTRY }
+    if auto_shortfall(capabilities).is_none() { &perf_fair::ENTRY } else { &fifo::ENTRY }
+}
+
+/// Why [`auto_policy`] does not take `perf-fair`: the first thing that the policy wants and the machine lacks.
+pub fn auto_shortfall(capabilities: &Capabilities) -> Option<Shortfall> {
+    let params = Params::resolve(perf_fair::ENTRY.name, perf_fair::ENTRY.params, &[]).unwrap_or_default();
+    perf_fair::ENTRY.shortfalls(&params, capabilities).into_iter().next()
 }
 
 /// The decision that stands in when a policy's own can't be carried out: round-robin over all tasks, from the snapshot

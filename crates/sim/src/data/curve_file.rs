@@ -39,7 +39,7 @@ struct Line {
 /// # Errors
 /// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Source), SpecError> {
-    let text = Text { text, file, page: "docs/machine-file.md" };
+    let text = Text { text, file, page: "cosched man machine-file" };
     let parsed: File = text.read()?;
     let top = text.top();
     top.schema(&parsed.schema, SCHEMA)?;

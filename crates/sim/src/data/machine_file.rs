@@ -180,7 +180,7 @@ struct Switching {
 /// # Errors
 /// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
-    let text = Text { text, file, page: "docs/machine-file.md" };
+    let text = Text { text, file, page: "cosched man machine-file" };
     let parsed: File = text.read()?;
     let top = text.top();
     top.schema(&parsed.schema, SCHEMA)?;

@@ -102,7 +102,7 @@ struct Part {
 /// # Errors
 /// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
-    let text = Text { text, file, page: "docs/program-file.md" };
+    let text = Text { text, file, page: "cosched man program-file" };
     let parsed: File = text.read()?;
     let top = text.top();
     top.schema(&parsed.schema, SCHEMA)?;

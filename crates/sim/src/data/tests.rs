@@ -179,8 +179,8 @@ fn wrong_machine_files_are_refused_with_line_and_remedy() {
         &["[memory] channels is 0; expected 1 to 64, as in channels = 3"],
     );
     check(("channels = 2", "channels = 2.5"), "channels =", &["2.5", "whole number"]);
-    check(("channels = 2", "channels = \"two\""), "channels =", &["string", "docs/machine-file.md"]);
-    check(("channels = 2", "channel = 2"), "channel =", &["`channel`", "`channels`", "docs/machine-file.md"]);
+    check(("channels = 2", "channels = \"two\""), "channels =", &["string", "cosched man machine-file"]);
+    check(("channels = 2", "channel = 2"), "channel =", &["`channel`", "`channels`", "cosched man machine-file"]);
     check(("channels = 2\n", ""), "[memory]", &["[memory] channels is missing; expected 1 to 64"]);
     check(("ghz = 3.2", "ghz = nan"), "ghz = nan", &["[[core_type]] ghz is NaN"]);
     check(("ghz = 3.2", "ghz = -3.2"), "ghz = -3.2", &["-3.2", "0.1 to 10"]);
@@ -275,7 +275,7 @@ fn wrong_program_files_are_refused_with_line_and_remedy() {
     check(("[7, 3.1]", "[7, -3.1]"), "[7, -3.1]", &["[7.0, -3.1]", "0 to 2000"]);
     check(("[7, 3.1]", "[7]"), "[7]", &["llc_misses_per_ki is [7.0]; expected pairs of MB"]);
     check(("[7, 3.1]", "[7, 3.1, 2]"), "[7, 3.1, 2]", &["[7.0, 3.1, 2.0]", "pairs of MB"]);
-    check(("[7, 3.1]", "[\"7\", 3.1]"), "3.1", &["expected a number", "docs/program-file.md"]);
+    check(("[7, 3.1]", "[\"7\", 3.1]"), "3.1", &["expected a number", "cosched man program-file"]);
     check(("[[1.75, 6.7], [7, 3.1], [19.25, 1.5]]", "[]"), "llc_misses", &["llc_misses_per_ki is empty"]);
     check(("from_cycles = 228\n", ""), "[memory]", &["from_cycles is missing"]);
     check(("from_cycles = 228", "from_cycles = 228\nmlp = 2"), "mlp", &["beside a fit", "either mlp"]);

@@ -2,12 +2,17 @@
 
 mod simulated;
 
-use super::run::Format;
+use super::run::{Format, width_of};
+use crate::exit::usage;
+use crate::input::near::did_you_mean;
+use crate::input::spec::{self, Offered};
 use clap::{Args, ValueEnum};
 use cosched_core::metric::METRICS;
 use cosched_core::{Importance, POLICIES, ParamKind, Params};
 use cosched_linux::events::listing;
 use cosched_linux::root::Root;
+use cosched_report::wrap;
+use cosched_sim::MACHINES;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -19,6 +24,10 @@ pub(crate) struct ListArgs {
     /// What to list
     #[arg(value_enum)]
     what: What,
+
+    /// Show these in full, with their parameters and sources; policies, machines and programs are else a line each
+    #[arg(value_name = "NAME", value_parser = Offered(all_names), hide_possible_values = true)]
+    names: Vec<String>,
 
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
@@ -39,11 +48,37 @@ enum What {
     Events,
 }
 
+/// What can be shown in full.
+fn all_names() -> Vec<&'static str> {
+    let machines = spec::machine_names().into_iter().skip(1);
+    spec::policy_names().into_iter().skip(1).chain(machines).chain(spec::program_names()).collect()
+}
+
+/// Refuses names that are not in the list.
+fn check(names: &[String], known: &[&'static str]) -> anyhow::Result<()> {
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) if known.is_empty() => Err(usage(format!("`{name}`: this list is shown as a whole"))),
+        Some(name) => Err(usage(format!(
+            "there is no `{name}` in this list{}; it has {}",
+            did_you_mean(name, known.iter().copied()),
+            known.join(", ")
+        ))),
+    }
+}
+
 pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
+    let known = match args.what {
+        What::Policies => POLICIES.iter().map(|policy| policy.name).collect(),
+        What::Machines => MACHINES.iter().map(|machine| machine.name).collect(),
+        What::Programs => spec::program_names(),
+        What::Metrics | What::Events => Vec::new(),
+    };
+    check(&args.names, &known)?;
     let (text, object) = match args.what {
-        What::Policies => policies(),
-        What::Machines => simulated::machines()?,
-        What::Programs => simulated::programs()?,
+        What::Policies => policies(&args.names),
+        What::Machines => simulated::machines(&args.names)?,
+        What::Programs => simulated::programs(&args.names)?,
         What::Metrics => metrics(),
         What::Events => events()?,
     };
@@ -55,10 +90,28 @@ pub(crate) fn run(args: ListArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn policies() -> (String, Value) {
-    let mut text = String::from("auto          the best policy that this machine supports (the default)\n");
+/// Whether an entry is listed, where these names were given.
+fn is_wanted(name: &str, names: &[String]) -> bool {
+    names.is_empty() || names.iter().any(|wanted| wanted == name)
+}
+
+/// Adds an entry of a brief list: its name, and what it is in lines of the terminal's width.
+fn brief_entry(brief: &mut String, name: &str, about: &str) {
+    const NAMES: usize = 14;
+    for (ix, line) in wrap(about, width_of(std::io::stdout()).saturating_sub(NAMES + 1)).iter().enumerate() {
+        let name = if ix == 0 { name } else { "" };
+        let _ = writeln!(brief, "{name:<NAMES$} {line}");
+    }
+}
+
+/// A few lines for each policy, or these policies in full.
+fn policies(names: &[String]) -> (String, Value) {
+    let mut brief = String::new();
+    brief_entry(&mut brief, "auto", "the best policy that this machine supports (the default)");
+    let mut text = String::new();
     let mut list = Vec::new();
-    for entry in POLICIES {
+    for entry in POLICIES.iter().filter(|entry| is_wanted(entry.name, names)) {
+        brief_entry(&mut brief, entry.name, entry.gist);
         let _ = writeln!(text, "{:<13} {}", entry.name, entry.gist);
         let _ = writeln!(text, "{:<13} source: {}", "", entry.source);
         let params = Params::resolve(entry.name, entry.params, &[]).unwrap_or_default();
@@ -92,7 +145,8 @@ fn policies() -> (String, Value) {
             "needs": needs, "params": specs,
         }));
     }
-    (text, json!({ "policies": list }))
+    brief.push_str("\n`cosched list policies NAME` shows parameters, needs and the source\n");
+    (if names.is_empty() { brief } else { text }, json!({ "policies": list }))
 }
 
 fn metrics() -> (String, Value) {

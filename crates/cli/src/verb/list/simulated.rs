@@ -1,36 +1,47 @@
 //! The built-in machines and programs for simulations.
 
+use super::{brief_entry, is_wanted};
 use anyhow::Context as _;
 use cosched_sim::program::Stall;
 use cosched_sim::{MACHINES, MachineSpec, PROGRAMS, ProgramSpec, Source, builtin_machine, builtin_program};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-pub(super) fn machines() -> anyhow::Result<(String, Value)> {
-    let mut text = String::from("host  this machine, with real processes (the default of --on)\n");
+/// A few lines for each machine, or these machines in full.
+pub(super) fn machines(names: &[String]) -> anyhow::Result<(String, Value)> {
+    let mut brief = String::new();
+    brief_entry(&mut brief, "host", "this machine, with real processes (the default of --on)");
+    let mut text = String::new();
     let mut list = Vec::new();
-    for entry in MACHINES {
+    for entry in MACHINES.iter().filter(|entry| is_wanted(entry.name, names)) {
         let spec = builtin_machine(entry.name).with_context(|| format!("the built-in machine {}", entry.name))?;
-        let _ = writeln!(text, "\n{}  {}", entry.name, spec.title);
+        brief_entry(&mut brief, entry.name, &spec.title);
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{gap}{}  {}", entry.name, spec.title);
         let _ = writeln!(text, "  {}", machine_line(&spec));
         sources(&spec.sources, &mut text);
         list.push(machine_json(entry.name, &spec));
     }
-    Ok((text, json!({ "machines": list })))
+    brief.push_str("\n`cosched list machines NAME` shows caches, memory, clocks and the sources\n");
+    Ok((if names.is_empty() { brief } else { text }, json!({ "machines": list })))
 }
 
-pub(super) fn programs() -> anyhow::Result<(String, Value)> {
+/// A few lines for each program, or these programs in full.
+pub(super) fn programs(names: &[String]) -> anyhow::Result<(String, Value)> {
+    let mut brief = String::new();
     let mut text = String::new();
     let mut list = Vec::new();
-    for entry in PROGRAMS {
+    for entry in PROGRAMS.iter().filter(|entry| is_wanted(entry.name, names)) {
         let spec = builtin_program(entry.name).with_context(|| format!("the built-in program {}", entry.name))?;
+        brief_entry(&mut brief, entry.name, &spec.title);
         let gap = if text.is_empty() { "" } else { "\n" };
         let _ = writeln!(text, "{gap}{}  {}", entry.name, spec.title);
         let _ = writeln!(text, "  {}", program_line(&spec));
         sources(&spec.sources, &mut text);
         list.push(program_json(entry.name, &spec));
     }
-    Ok((text, json!({ "programs": list })))
+    brief.push_str("\n`cosched list programs NAME` shows figures and their sources\n");
+    Ok((if names.is_empty() { brief } else { text }, json!({ "programs": list })))
 }
 
 /// The source of each group of figures; assumed figures are marked.

@@ -2,7 +2,7 @@
 
 use super::limits::{JobLimit, LoadLimit, duration, time_limit};
 use crate::exit;
-use crate::input::spec::MachineNames;
+use crate::input::spec::{self, Offered};
 use crate::input::{Reading, Separator};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
@@ -11,28 +11,33 @@ use cosched_linux::emulate::SmallCores;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// Two lines, so that the short help fits a screen.
+const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f commands.txt -p bandwidth\n\
+                        ls | cosched run gzip -k {}          cosched run jobs.toml --on xeon-e5645";
+
 /// Run a batch of jobs under a policy
 ///
 /// Jobs come from a mix file, from a list of commands (-f), or from the command line. Each job writes to files of its
 /// own in the log folder; a job's failure does not stop the others unless --halt says so.
 ///
-///   cosched run examples/quickstart.toml
+///   cosched run jobs.toml
 ///   cosched run -f commands.txt --policy bandwidth
 ///   cosched run -- make -C project test
 ///   cosched run gzip -k {} ::: *.txt
 ///   ls | cosched run gzip -k {}
-///   cosched run mix.toml --on xeon-e5645
+///   cosched run jobs.toml --on xeon-e5645
 #[derive(Args, Debug)]
-#[command(verbatim_doc_comment, after_help = exit::TABLE)]
+#[command(verbatim_doc_comment, after_help = EXAMPLES, after_long_help = exit::TABLE)]
 pub(crate) struct RunArgs {
-    /// Mix file (TOML); see docs/mix-file.md
+    /// Mix file (TOML); `cosched man mix-file` explains it
+    #[arg(hide_short_help = true)]
     pub(crate) mix: Option<PathBuf>,
 
     /// A command and its arguments; with `::: A B C`, or values on standard input, one job for each value
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD", hide_short_help = true)]
     pub(crate) command: Vec<OsString>,
 
-    /// Take a command for the shell from each line of FILE; `-` is standard input
+    /// Take a shell command from each line; `-`: stdin
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
 
@@ -48,16 +53,18 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
-    /// Solo times for slowdowns: `measure` runs each distinct job alone first (a simulation always does); a FILE is an
+    /// Solo times for slowdowns: measured first, or from an earlier run
+    ///
+    /// `measure` runs each distinct job alone first (a simulation always does); a FILE is an
     /// earlier run record, or the solo-profiles.json of an earlier run's log folder, which `oracle` needs
-    #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO")]
+    #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO", hide_short_help = true)]
     pub(crate) solo: Option<String>,
 
-    /// Skip jobs whose command succeeded before, according to the --joblog file
+    /// Skip jobs that succeeded before, by the --joblog
     #[arg(long, requires = "joblog")]
     pub(crate) resume: bool,
 
-    /// Start nothing; print what would be done, and why
+    /// Start nothing; print the plan
     #[arg(long, visible_alias = "explain")]
     pub(crate) dry_run: bool,
 }
@@ -66,25 +73,27 @@ pub(crate) struct RunArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Values")]
 pub(crate) struct ValueArgs {
-    /// Take values from FILE, one a line; `-` is standard input; can be given several times
+    /// Take values from FILE, one a line; `-`: stdin
+    ///
+    /// Can be given several times: as with `:::`, each value of one is then combined with each of the others.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) arg_file: Vec<PathBuf>,
 
     /// Values in files and on standard input end with a zero byte, as `find -print0` writes them
-    #[arg(short = '0', long)]
+    #[arg(short = '0', long, hide_short_help = true)]
     pub(crate) null: bool,
 
     /// Divide each value into columns {1}, {2} and so on, at this text; '\\s+' stands for blanks
-    #[arg(short = 'C', long, value_name = "SEP", allow_hyphen_values = true)]
+    #[arg(short = 'C', long, value_name = "SEP", allow_hyphen_values = true, hide_short_help = true)]
     pub(crate) colsep: Option<Separator>,
 
     /// Put N values into each job
     #[arg(short = 'n', long, short_alias = 'N', alias = "max-replace-args", value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(crate) max_args: Option<u32>,
 
     /// Leave out empty values; having no value at all is no error
-    #[arg(short = 'r', long)]
+    #[arg(short = 'r', long, hide_short_help = true)]
     pub(crate) no_run_if_empty: bool,
 }
 
@@ -105,50 +114,55 @@ impl ValueArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Policy and machine")]
 pub(crate) struct PolicyArgs {
-    /// Machine: `host` runs real processes on this one; the name of a built-in machine (see `cosched list machines`) or
-    /// a machine file (with `/` or `.toml` in its name) simulates the jobs' programs on that machine
+    /// Simulate this machine; `host` is the real one
+    ///
+    /// `host` runs real processes on this one; the name of a built-in machine (see `cosched list machines`) or a machine
+    /// file (with `/` or `.toml` in its name) simulates the jobs' programs on that machine.
     #[arg(long, default_value = "host", env = "COSCHED_ON", value_name = "NAME|FILE")]
-    #[arg(value_parser = MachineNames, hide_possible_values = true)]
+    #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
     pub(crate) on: String,
 
-    /// Policy; `auto` takes the best that this machine supports (see `cosched list policies`)
+    /// Policy: see `cosched list policies`
+    ///
+    /// `auto` takes the best that the machine supports.
     #[arg(short, long, default_value = "auto", env = "COSCHED_POLICY", value_name = "P")]
+    #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
     pub(crate) policy: String,
 
     /// Set a parameter of the policy, as in quantum_s=0.1; can be given several times
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value)]
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value, hide_short_help = true)]
     pub(crate) params: Vec<(String, String)>,
 
     /// Machine profile with parameters for this machine (TOML with a table `params`)
-    #[arg(long, value_name = "FILE", env = "COSCHED_PROFILE")]
+    #[arg(long, value_name = "FILE", env = "COSCHED_PROFILE", hide_short_help = true)]
     pub(crate) profile: Option<PathBuf>,
 
     /// Seed of everything random
-    #[arg(long, default_value_t = 1, env = "COSCHED_SEED", value_name = "N")]
+    #[arg(long, default_value_t = 1, env = "COSCHED_SEED", value_name = "N", hide_short_help = true)]
     pub(crate) seed: u64,
 
     /// Use only these CPUs, as in 0-3,8
-    #[arg(long, value_name = "LIST", env = "COSCHED_CPUS")]
+    #[arg(long, value_name = "LIST", env = "COSCHED_CPUS", hide_short_help = true)]
     pub(crate) cpus: Option<CpuSet>,
 
     /// Let these CPUs stand for small cores by pausing the jobs on them, as in 2-3:0.25 for a quarter of the speed
-    #[arg(long, value_name = "CPUS:SHARE")]
+    #[arg(long, value_name = "CPUS:SHARE", hide_short_help = true)]
     pub(crate) emulate_small: Option<SmallCores>,
 
     /// Count another event than the table's, as in mm=0x4844; can be given several times
-    #[arg(id = "event", long = "event", value_name = "NAME=RAW")]
+    #[arg(id = "event", long = "event", value_name = "NAME=RAW", hide_short_help = true)]
     pub(crate) events: Vec<String>,
 
     /// How jobs are frozen: by the cgroup freezer where it works, else by signals
-    #[arg(long, value_enum, default_value_t = FreezeArg::Auto, env = "COSCHED_FREEZE", value_name = "HOW")]
+    #[arg(long, value_enum, default_value_t = FreezeArg::Auto, env = "COSCHED_FREEZE", value_name = "HOW", hide_short_help = true)]
     pub(crate) freeze: FreezeArg,
 
     /// How decisions are carried out; `plans` works on simulated machines only
-    #[arg(long, value_enum, default_value_t = ActuationArg::Decisions, value_name = "HOW")]
+    #[arg(long, value_enum, default_value_t = ActuationArg::Decisions, value_name = "HOW", hide_short_help = true)]
     pub(crate) actuation: ActuationArg,
 
     /// Exit with 3 instead of going on without this; can be given several times
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_enum, value_name = "WHAT", hide_short_help = true)]
     pub(crate) require: Vec<Requirement>,
 }
 
@@ -156,43 +170,49 @@ pub(crate) struct PolicyArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Jobs that are live at once: a number, 0 for all, +N or -N for more or fewer than CPUs, or N% of the CPUs; the rest
-    /// wait in a queue [default: number of CPUs for fifo, else four times that]
+    /// Jobs that are live at once; 0 for all
+    ///
+    /// A number, 0 for all, +N or -N for more or fewer than CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else four times that]
     #[arg(short, long, value_name = "N", env = "COSCHED_JOBS", allow_hyphen_values = true)]
     #[arg(short_alias = 'P', alias = "max-procs")]
     pub(crate) jobs: Option<JobLimit>,
 
     /// Start no further job while less memory than this is available, as in 2G
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP", hide_short_help = true)]
     pub(crate) mem_keep: Option<u64>,
 
     /// Start no further job while the load average is above this: a number, or N% of the CPUs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) load: Option<LoadLimit>,
 
     /// Time between the starts of two jobs
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
     pub(crate) delay: Option<Nanos>,
 
-    /// End a job that has run for longer than this (time in which it was paused does not count), as in 90s or 2h, or
-    /// 200% for twice the median of the jobs that have ended
+    /// End a job that runs for longer, as in 90s
+    ///
+    /// Time in which it was paused does not count. As in 90s or 2h, or 200% for twice the median of the jobs that have
+    /// ended.
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     pub(crate) timeout: Option<TimeLimit>,
 
-    /// Start a job that fails again, up to N times in all
+    /// Start a job that fails again, N times in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1)]
+    #[arg(hide_short_help = true)]
     pub(crate) retries: u32,
 
     /// Time from SIGTERM to SIGKILL
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s", hide_short_help = true)]
     pub(crate) grace: Nanos,
 
     /// Pause no started job for much longer than this
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s", env = "COSCHED_MAX_PAUSE")]
+    #[arg(hide_short_help = true)]
     pub(crate) max_pause: Nanos,
 
-    /// When to give up early: never, or `now` or `soon` with fail=N, success=N, done=N or one of these with N%, as in
-    /// now,fail=1
+    /// When to give up early, as in now,fail=1
+    ///
+    /// never, or `now` or `soon` with fail=N, success=N, done=N or one of these with N%.
     #[arg(long, value_name = "RULE", default_value = "never")]
     pub(crate) halt: Halt,
 }
@@ -201,43 +221,48 @@ pub(crate) struct LimitArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
-    /// Folder for the jobs' output and the run's record [default: cosched-logs/TIME-PID]
+    /// Folder for output and record
+    ///
+    /// Each job's output and error output get files of their own in it, beside the run's record and series [default:
+    /// cosched-logs/TIME-PID]
     #[arg(long, value_name = "DIR", env = "COSCHED_LOGS", visible_alias = "results")]
     pub(crate) logs: Option<PathBuf>,
 
     /// Use the log folder even if others may write to it, who could then change what is written
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) shared_logs: bool,
 
-    /// Show the jobs' output: each job's output when it ends, or its lines as they come, with or without its name
+    /// Show the jobs' output: group, tag or live
+    ///
+    /// Each job's output when it ends, or its lines as they come, with or without its name.
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) output: Option<Show>,
 
     /// Show each line of output with the job's value before it
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with = "output", hide_short_help = true)]
     pub(crate) tag: bool,
 
     /// Show the jobs' output in the order of the jobs, each job's in one piece
-    #[arg(short, long)]
+    #[arg(short, long, hide_short_help = true)]
     pub(crate) keep_order: bool,
 
     /// Cut what a job writes to a file beyond this size, as in 100M; it is not shown either, and how much it was is said
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_LOG_LIMIT")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_LOG_LIMIT", hide_short_help = true)]
     pub(crate) log_limit: Option<u64>,
 
     /// What standard output is for: a summary for people, or the run record
-    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT", hide_short_help = true)]
     pub(crate) format: Format,
 
     /// Write the run record (JSON) here as well, and the series beside it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) record: Option<PathBuf>,
 
     /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) events: Option<PathBuf>,
 
-    /// Keep a log of ended jobs in GNU parallel's format
+    /// Keep a log of ended jobs, as GNU parallel does
     #[arg(long, value_name = "FILE")]
     pub(crate) joblog: Option<PathBuf>,
 
@@ -245,7 +270,9 @@ pub(crate) struct OutputArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Report each job's start and end
+    /// Report each job's start, and more at the end
+    ///
+    /// Each job's start and end, and below the summary what is absent and why, and what cosched itself took.
     #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
 }

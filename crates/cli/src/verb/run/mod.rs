@@ -35,6 +35,7 @@ mod terminal;
 
 pub(crate) use args::{Format, RunArgs, name_value};
 pub(crate) use console::{ConsoleArgs, main as console};
+pub(crate) use terminal::width_of;
 
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};
@@ -98,7 +99,7 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
     let mut restart = Restart::Never;
     let inputs = if let Some(mix) = &args.mix {
         let text = input::read_mix(mix).map_err(|error| {
-            usage(format!("{error}; give a mix file that is there, as in `cosched run examples/quickstart.toml`"))
+            usage(format!("{error}; give a mix file that is there, as in `cosched run jobs.toml` (`cosched man mix-file` explains it)"))
         })?;
         let mix = input::mix::parse(&text, &input::told(mix.as_os_str()))?;
         restart = mix.restart;
