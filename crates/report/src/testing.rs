@@ -124,6 +124,7 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         progress: Reading::Value(solo_s / 0.2),
         progress_basis: ProgressBasis::Ipc,
         runs: 1,
+        width: Reading::Value(1),
     }
 }
 
@@ -147,6 +148,7 @@ pub(crate) fn result() -> RunResult {
         progress: Reading::Absent(Absence::NotStarted),
         progress_basis: ProgressBasis::Provisional,
         runs: 0,
+        width: Reading::Absent(Absence::NotStarted),
     };
     let mut overhead = Overhead { decisions: 120, quanta: 100, ..Overhead::default() };
     for us in 1..=100 {
