@@ -263,7 +263,11 @@ mod tests {
         shell.stands_still(&mut stop);
         shell.tree.adopt(orphan.tree.main);
         shell.stands_still(&mut stop);
-        until("the orphan stands still", || orphan.states().starts_with('T'));
+        // It may have been in an uninterruptible sleep, which counts as standing still, and have woken since.
+        until("the orphan stands still", || {
+            stop.look_again(&shell.tree);
+            orphan.states().starts_with('T')
+        });
         stop.go_on(&shell.tree, false);
         shell.runs();
     }

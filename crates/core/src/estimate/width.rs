@@ -97,7 +97,10 @@ mod tests {
     #[test]
     fn what_lasts_counts_and_what_passes_does_not() {
         assert_eq!(found(&[]), Reading::Absent(Absence::NotYetMeasured));
-        assert_eq!((found(&[4]), found(&[8, 1]), found(&[0])), (Reading::Value(4), Reading::Value(1), Reading::Value(1)));
+        assert_eq!(
+            (found(&[4]), found(&[8, 1]), found(&[0])),
+            (Reading::Value(4), Reading::Value(1), Reading::Value(1))
+        );
         assert_eq!(found(&[9, 1, 1]), Reading::Value(1), "a burst at the start");
         assert_eq!(found(&[1, 1, 1, 1, 1, 8, 1, 1, 8, 1]), Reading::Value(1), "now and then");
         assert_eq!(found(&[1, 1, 1, 1, 8, 8, 8, 1, 1, 1, 1]), Reading::Value(8), "a phase of three looks");

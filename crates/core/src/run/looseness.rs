@@ -53,7 +53,8 @@ impl<B: Backend> Loop<'_, B> {
     fn with_spare(&self, id: TaskId, placement: &Placement, spare: &CpuSet) -> Placement {
         let Placement::Exclusive { cpus, .. } = placement else { return placement.clone() };
         let task = self.snap.task(id).filter(|task| task.control.place && self.is_loose(id));
-        let more = task.map(|task| task.allowed.as_ref().map_or_else(|| spare.clone(), |mask| mask.intersection(spare)));
+        let more =
+            task.map(|task| task.allowed.as_ref().map_or_else(|| spare.clone(), |mask| mask.intersection(spare)));
         match more {
             Some(more) if !more.is_empty() => Placement::Shared { mask: cpus.iter().chain(more.iter()).collect() },
             _ => placement.clone(),
@@ -99,4 +100,3 @@ impl<B: Backend> Loop<'_, B> {
 pub(super) fn cpus_of<'t>(width: Width, bound: &'t CpuSet, own: &'t CpuSet) -> &'t CpuSet {
     if width == Width::Measured && !bound.is_empty() { bound } else { own }
 }
-
