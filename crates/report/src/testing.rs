@@ -85,6 +85,11 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
         RunWarning::NoConsole { why: "too many processes".to_owned() },
         RunWarning::FewerAtOnce { policy: "fifo".to_owned(), asked: 6, cpus: 2 },
+        RunWarning::CpusShared { cpus: "2-3".to_owned(), others: vec![(41, "0-1".to_owned())] },
+        RunWarning::CpusCollide {
+            cpus: "0-3".to_owned(),
+            others: (41..46).map(|pid| (pid, "0-1".to_owned())).collect(),
+        },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
     warnings
