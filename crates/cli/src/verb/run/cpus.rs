@@ -89,9 +89,7 @@ impl CpusPerJob {
                 "{}: job `{}` needs cpus = {wanted}, and {have}; use a smaller number, as in cpus = 1",
                 input.place, job.name,
             ),
-            None => format!(
-                "--cpus-per-job {wanted}: {have}; use a smaller number, or all, as in --cpus-per-job all",
-            ),
+            None => format!("--cpus-per-job {wanted}: {have}; use a smaller number, or all, as in --cpus-per-job all",),
         }))
     }
 
