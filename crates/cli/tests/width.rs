@@ -152,7 +152,7 @@ fn the_width_that_was_found_is_in_the_record() {
     assert!(job["width"].is_null() && job["width_absent"] == "not measured yet", "{job}");
 }
 
-/// A run that goes on until a file is there.
+/// A run whose job goes on as long as a file is there. When the run is killed, so does the job.
 struct Held {
     folder: TempDir,
     child: Child,
@@ -161,7 +161,7 @@ struct Held {
 impl Held {
     fn start(cpus: &str, runtime: &Path) -> Held {
         let folder = tempdir().expect("a folder");
-        let line = "touch began; while [ ! -e go ]; do sleep 0.02; done";
+        let line = "touch began; while [ -e began ]; do sleep 0.02; done";
         let mut command = command(folder.path(), &["--quiet", "--cpus", cpus, "--", "sh", "-c", line]);
         let child = command.env("XDG_RUNTIME_DIR", runtime).spawn().expect("cosched runs");
         until("the job begins", || folder.path().join("began").exists());
@@ -175,7 +175,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = std::fs::write(self.folder.path().join("go"), "");
+        let _ = std::fs::remove_file(self.folder.path().join("began"));
         let _ = self.child.wait();
     }
 }
