@@ -12,7 +12,7 @@ const WINDOW: usize = 5;
 /// Looks without which there is no median.
 const LEAST: usize = 3;
 /// The greatest number of intervals from one look to the next.
-const RAREST: u32 = 16;
+const RAREST: u32 = 32;
 
 /// What is known of a task's width.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ mod tests {
         let before = taken.iter().filter(|&&interval| interval < 150).count();
         assert!((5..20).contains(&before), "{before} looks at a task that never changes");
         let noticed = taken.iter().position(|&interval| interval >= 150).unwrap();
-        assert!(taken[noticed] < 150 + 16 && taken[noticed + 4] == taken[noticed] + 4, "{taken:?}");
+        assert!(taken[noticed] < 150 + RAREST && taken[noticed + 4] == taken[noticed] + 4, "{taken:?}");
         assert_eq!(width.found(), Reading::Value(6));
     }
 
