@@ -144,7 +144,9 @@ fn the_width_that_was_found_is_in_the_record() {
             assert_eq!(record["jobs"][0]["width_source"], "measured");
             record["jobs"][0]["width"].as_u64()
         };
-        assert_eq!((of(&wide), of(work)), (Some(3), Some(1)), "on CPUs {cpus}, {freeze}");
+        // On a busy CPU the shell that starts the three may take a few looks to get to its `wait`.
+        let found = (of(&wide), of(work));
+        assert!(matches!(found, (Some(3 | 4), Some(1))), "on CPUs {cpus}, {freeze}: {found:?}");
     }
     let folder = tempdir().expect("a folder");
     let record = record(folder.path(), &["--", "true"]);
