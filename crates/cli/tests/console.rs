@@ -23,6 +23,8 @@ fn cosched(folder: &Path, mix: &str, words: &[&str]) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
         command.env_remove(name);
     }
+    // Other tests run beside this one, and must not be given CPUs in its place.
+    command.env("COSCHED_CPUS", "all");
     command
         .args(["run", "mix.toml", "--logs", "L", "--policy", "round-robin", "--param", "quantum_s=0.02"])
         .args(words);

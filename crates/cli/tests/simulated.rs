@@ -33,6 +33,8 @@ fn command(folder: &Path, words: &[&str]) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
         command.env_remove(name);
     }
+    // Other tests run beside this one, and must not be given CPUs in its place.
+    command.env("COSCHED_CPUS", "all");
     command.args(words).current_dir(folder).stdin(Stdio::null());
     command
 }
@@ -597,9 +599,9 @@ fn machines_and_programs_are_listed_with_their_sources() {
     for name in [MACHINE, "mcf", "perf-fair"] {
         assert!(script.contains(name), "completions know {name}");
     }
-    let unknown = cosched(&folder, &["list", "programs", "mfc"]);
+    let unknown = cosched(&folder, &["list", "programs", "mcff"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(err(&unknown).contains("there is no `mfc` in this list (did you mean `mcf`?)"), "{}", err(&unknown));
+    assert!(err(&unknown).contains("there is no `mcff` in this list (did you mean `mcf`?)"), "{}", err(&unknown));
 }
 
 #[test]

@@ -11,6 +11,8 @@ fn command(folder: &TempDir, words: &[&str]) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
         command.env_remove(name);
     }
+    // Other tests run beside this one, and must not be given CPUs in its place.
+    command.env("COSCHED_CPUS", "all");
     command.arg("run").args(words).current_dir(folder.path()).stdin(Stdio::null());
     command
 }

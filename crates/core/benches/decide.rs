@@ -261,6 +261,10 @@ impl Backend for Instant {
             Usage { cpu_time: Reading::Value(self.now), counts, ..Usage::zero(task) }
         }));
     }
+    fn wanting(&mut self, _: TaskId) -> Reading<u32> {
+        Reading::Absent(Absence::NotOffered)
+    }
+
     fn apply(&mut self, changes: &[Change]) -> Result<(), Enough> {
         black_box(changes);
         Ok(())

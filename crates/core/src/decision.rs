@@ -101,6 +101,20 @@ pub enum WaitReason {
     },
 }
 
+impl WaitReason {
+    /// Whether the policy keeps the task from running although a CPU might be free for it: it would disturb others.
+    pub fn is_deliberate(&self) -> bool {
+        match self {
+            WaitReason::Heavy { .. } | WaitReason::Unmeasured | WaitReason::BusFull { .. } => true,
+            WaitReason::Order { .. }
+            | WaitReason::Fitness { .. }
+            | WaitReason::Ahead { .. }
+            | WaitReason::Gang { .. }
+            | WaitReason::Affinity => false,
+        }
+    }
+}
+
 one_of_each! {
     WaitReason {
         Order { ahead: 1 },

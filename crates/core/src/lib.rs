@@ -21,6 +21,7 @@ mod run;
 mod sample;
 mod snapshot;
 mod solo_trace;
+mod spare;
 mod task;
 mod topology;
 mod traffic;
@@ -48,7 +49,8 @@ pub use run::{
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};
 pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
-pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, signal_name};
+pub use spare::spare_cpus;
+pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, Width, signal_name};
 pub use topology::{CoreType, Cpu, CpuId, CpuListError, CpuSet, MAX_CPU, Machine, MachineError};
 pub use traffic::{Traffic, TrafficRates};
 pub use units::{Absence, Nanos, Rate, Reading};

@@ -53,6 +53,24 @@ impl Default for Control {
     }
 }
 
+/// How it is known how many CPUs a task uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Width {
+    /// It was stated: the task gets as many CPUs as [`TaskSpec::cpus`] says, and no others.
+    #[default]
+    Stated,
+    /// It is measured while the task runs. Where a policy gives the task CPUs of its own, it may also use those that
+    /// nobody has: see [`spare_cpus`](crate::spare_cpus).
+    Measured,
+}
+
+impl Width {
+    fn is_stated(&self) -> bool {
+        *self == Width::Stated
+    }
+}
+
 /// A task as the loop gets it before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
@@ -60,8 +78,11 @@ pub struct TaskSpec {
     pub id: TaskId,
     /// Its unique name.
     pub name: String,
-    /// Hardware threads that it needs at the same time, at least 1.
+    /// Hardware threads that it needs at the same time, at least 1. A policy gives it as many.
     pub cpus: u32,
+    /// Whether that is all that it uses.
+    #[serde(default, skip_serializing_if = "Width::is_stated")]
+    pub width: Width,
     /// When it arrives, from the start of the run.
     pub arrives: Nanos,
     /// The CPUs that it may use; `None` for all of the machine's.
@@ -95,6 +116,7 @@ impl TaskSpec {
             id: TaskId(id),
             name: name.to_owned(),
             cpus: 1,
+            width: Width::Stated,
             arrives: Nanos::ZERO,
             allowed: None,
             nice: 0,

@@ -33,7 +33,12 @@ const STAT_BYTES: usize = 1024;
 impl Process {
     /// Reads one process; `None` if there is none of this number.
     pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
-        let stat = File::open(root.path(&format!("/proc/{pid}/stat"))).ok()?;
+        Process::read_from(root, &format!("/proc/{pid}/stat"), pid)
+    }
+
+    /// Reads a process, or one of its threads, from its `stat`.
+    pub(crate) fn read_from(root: &Root, stat: &str, pid: RawPid) -> Option<Process> {
+        let stat = File::open(root.path(stat)).ok()?;
         let mut bytes = [0u8; STAT_BYTES];
         // The kernel gives the whole line in one piece.
         let length = stat.read_at(&mut bytes, 0).ok()?;
@@ -52,6 +57,11 @@ impl Process {
         let threads = fields.nth(13)?.parse().ok()?;
         let start = fields.nth(1)?.parse().ok()?;
         Some(Process { pid, state, parent, group, session, threads, start })
+    }
+
+    /// Whether it, or its first thread, has a CPU or waits for one.
+    pub(crate) fn wants_cpu(&self) -> bool {
+        self.state == 'R'
     }
 
     /// Whether it stands still by a signal. A process that is traced shows that as `t`.

@@ -1,24 +1,33 @@
 //! The folder for the files of live runs, which nobody else can write to: below `$XDG_RUNTIME_DIR`, `/run/user/UID`, or
-//! `/tmp`.
+//! `/tmp`; and root's folder in `/run` for what all may read.
 //!
 //! A file here says which processes were stopped. Whoever could write to it could have others' processes continued, or
 //! killed. So a folder counts only if it belongs to its user and to nobody else, and no link is followed.
 
 use crate::root::Root;
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, Mode, OFlags, fstat, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, fchmod, fstat, mkdirat, openat, renameat, unlinkat};
 use rustix::process::geteuid;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A folder that only one user can write to.
+/// A folder that only one user can write to, and only that user can read, unless it is the public one.
 #[derive(Debug)]
 pub(crate) struct Folder {
     fd: OwnedFd,
     /// The user that it belongs to.
     pub(crate) owner: u32,
+    /// Others may read it, and what is in it.
+    is_public: bool,
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 const NAME: &str = "cosched";
@@ -36,6 +45,23 @@ impl Folder {
             let _ = mkdirat(CWD, &place.dir, Mode::RWXU);
             Folder::open(&place.dir, user)
         })
+    }
+
+    /// The folder in which root publishes what all may read. Root makes it if needed. `None` if there is none, or if
+    /// others than root may write to it.
+    pub(crate) fn public(root: &Root) -> Option<Folder> {
+        let dir = root.path("/run").join(NAME);
+        if geteuid().as_raw() == 0 && mkdirat(CWD, &dir, Mode::RWXU).is_ok() {
+            // Whatever the mask for new files says.
+            let _ = chmodat(CWD, &dir, Mode::from_raw_mode(0o755), AtFlags::empty());
+        }
+        let folder = Folder::open_unless(&dir, 0, 0o022)?;
+        Some(Folder { is_public: true, ..folder })
+    }
+
+    /// Whether it belongs to the caller.
+    pub(crate) fn is_own(&self) -> bool {
+        self.owner == geteuid().as_raw()
     }
 
     /// All folders that the caller may act upon: its own, and those of all users if it is root.
@@ -60,17 +86,26 @@ impl Folder {
     }
 
     fn open(dir: &Path, user: u32) -> Option<Folder> {
+        Folder::open_unless(dir, user, 0o077)
+    }
+
+    /// Opens a folder of a user, unless its mode has any of these bits.
+    fn open_unless(dir: &Path, user: u32, bits: u32) -> Option<Folder> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let fd = openat(CWD, dir, flags, Mode::empty()).ok()?;
         let stat = fstat(&fd).ok()?;
-        (stat.st_uid == user && stat.st_mode & 0o077 == 0).then_some(Folder { fd, owner: user })
+        (stat.st_uid == user && stat.st_mode & bits == 0).then_some(Folder { fd, owner: user, is_public: false })
     }
 
     /// Makes a new file for reading and writing; one of that name is replaced.
     pub(crate) fn create(&self, name: &str) -> Option<File> {
         self.remove(name);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR).ok().map(File::from)
+        let file = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR).ok()?;
+        if self.is_public {
+            fchmod(&file, Mode::from_raw_mode(0o644)).ok()?;
+        }
+        Some(File::from(file))
     }
 
     /// Opens a file of the folder's owner for reading.
@@ -87,8 +122,13 @@ impl Folder {
         std::os::fd::AsRawFd::as_raw_fd(&self.fd)
     }
 
+    /// Gives a file another name, whatever had it; `false` if that can't be done.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> bool {
+        renameat(&self.fd, from, &self.fd, to).is_ok()
+    }
+
     pub(crate) fn remove(&self, name: impl AsRef<OsStr>) {
-        let _ = unlinkat(&self.fd, name.as_ref(), rustix::fs::AtFlags::empty());
+        let _ = unlinkat(&self.fd, name.as_ref(), AtFlags::empty());
     }
 
     /// The names in it that begin so, sorted.

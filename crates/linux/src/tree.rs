@@ -9,6 +9,8 @@ use crate::ledger::Ledger;
 use crate::process::{self, JOB_VARIABLE, Loner, Process, RUN_VARIABLE};
 use crate::root::Root;
 use crate::sys::{self, RawPid};
+use crate::wanting::wanting;
+use cosched_core::Reading;
 use rustix::process::Signal;
 use std::cell::RefCell;
 
@@ -121,6 +123,16 @@ impl Tree {
     /// cgroup.
     pub(crate) fn is_main_only(&self) -> bool {
         !self.main_gone && self.orphans.is_empty() && self.loner.as_ref().is_some_and(Loner::is_alone)
+    }
+
+    /// How many threads of the job want a CPU at this moment.
+    pub(crate) fn wanting(&self) -> Reading<u32> {
+        let read = |pid| Process::read(&self.root, pid);
+        match &self.group {
+            Some(group) => wanting(&self.root, group.processes().into_iter().filter_map(read)),
+            None if self.is_main_only() => wanting(&self.root, read(self.main.pid)),
+            None => wanting(&self.root, self.members()),
+        }
     }
 
     /// Whether anything but zombies is left of it.

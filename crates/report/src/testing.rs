@@ -85,6 +85,11 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
         RunWarning::NoConsole { why: "too many processes".to_owned() },
         RunWarning::FewerAtOnce { policy: "fifo".to_owned(), asked: 6, cpus: 2 },
+        RunWarning::CpusShared { cpus: "2-3".to_owned(), others: vec![(41, "0-1".to_owned())] },
+        RunWarning::CpusCollide {
+            cpus: "0-3".to_owned(),
+            others: (41..46).map(|pid| (pid, "0-1".to_owned())).collect(),
+        },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
     warnings
@@ -124,6 +129,7 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         progress: Reading::Value(solo_s / 0.2),
         progress_basis: ProgressBasis::Ipc,
         runs: 1,
+        width: Reading::Value(1),
     }
 }
 
@@ -147,6 +153,7 @@ pub(crate) fn result() -> RunResult {
         progress: Reading::Absent(Absence::NotStarted),
         progress_basis: ProgressBasis::Provisional,
         runs: 0,
+        width: Reading::Absent(Absence::NotStarted),
     };
     let mut overhead = Overhead { decisions: 120, quanta: 100, ..Overhead::default() };
     for us in 1..=100 {

@@ -133,6 +133,20 @@ pub enum RunWarning {
         /// CPUs, of which each job has its own.
         cpus: usize,
     },
+    /// Other runs on this machine use some of the CPUs that this one could use, so it leaves those to them.
+    CpusShared {
+        /// The CPUs that this run uses.
+        cpus: String,
+        /// The other runs: their processes and their CPUs.
+        others: Vec<(i32, String)>,
+    },
+    /// Other runs on this machine use some of the CPUs of this one.
+    CpusCollide {
+        /// The CPUs that this run uses.
+        cpus: String,
+        /// The other runs: their processes and their CPUs.
+        others: Vec<(i32, String)>,
+    },
     /// A job wrote more than `--log-limit` allows.
     LogCut {
         /// The file in the log folder.
@@ -188,6 +202,8 @@ impl RunWarning {
             RunWarning::CountersFailed { .. } => "counters-failed",
             RunWarning::NoConsole { .. } => "no-console",
             RunWarning::FewerAtOnce { .. } => "fewer-at-once",
+            RunWarning::CpusShared { .. } => "cpus-shared",
+            RunWarning::CpusCollide { .. } => "cpus-collide",
             RunWarning::LogCut { .. } => "log-cut",
             RunWarning::Repeated { warning, .. } => warning.code(),
         }
@@ -240,6 +256,15 @@ impl RunWarning {
                 "--jobs {asked}: under {policy} each job has a CPU of its own, so that {cpus} run at once; for jobs that mostly \
                  wait or sleep let the kernel share the CPUs, with --policy linux"
             ),
+            RunWarning::CpusShared { cpus, others } => {
+                format!("{}: this run uses CPUs {cpus}; --cpus chooses others", runs_text(others))
+            }
+            RunWarning::CpusCollide { cpus, others } => format!(
+                "{}, and this run uses CPUs {cpus} as well: they slow each other down, and what is measured is not the jobs' \
+                 own; give each run CPUs of its own with --cpus, or wait for the end of the other; --cpus all takes all \
+                 without this warning",
+                runs_text(others)
+            ),
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
             }
@@ -255,6 +280,18 @@ impl RunWarning {
             _ => false,
         }
     }
+}
+
+/// Other runs and their CPUs in words.
+fn runs_text(others: &[(i32, String)]) -> String {
+    const MOST: usize = 3;
+    let one = |(pid, cpus): &(i32, String)| format!("process {pid} runs jobs on CPUs {cpus}");
+    let more = match others.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named: Vec<String> = others.iter().take(MOST).map(one).collect();
+    format!("another run goes on: {}{more}", named.join(", "))
 }
 
 /// A missing capability in words: its name, what the policy does without it, and why it is missing.

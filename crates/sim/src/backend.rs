@@ -125,6 +125,11 @@ impl Backend for Sim {
         }
     }
 
+    fn wanting(&mut self, _task: TaskId) -> Reading<u32> {
+        // A simulated job has as many threads as were stated.
+        Reading::Absent(Absence::NotOffered)
+    }
+
     fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
         self.schedule = None;
         for change in changes {

@@ -159,6 +159,9 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
         fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
             self.0.read(tasks, out);
         }
+        fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+            self.0.wanting(task)
+        }
         fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
             self.0.apply(changes)
         }

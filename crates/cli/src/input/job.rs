@@ -26,8 +26,8 @@ pub(crate) struct JobInput {
     pub(crate) stdin: Option<PathBuf>,
     /// When it arrives, in seconds from the start of the run.
     pub(crate) start_s: f64,
-    /// Hardware threads that it needs at once.
-    pub(crate) cpus: u32,
+    /// Hardware threads that it needs at once; `None` if the user did not say.
+    pub(crate) cpus: Option<u32>,
     /// Its work in a simulation, in instructions; `None` is the default work.
     pub(crate) work_instructions: Option<u64>,
     /// Where it was given, such as file and line; for messages.
@@ -47,7 +47,7 @@ impl JobInput {
             cwd: None,
             stdin: None,
             start_s: 0.0,
-            cpus: 1,
+            cpus: None,
             work_instructions: None,
             place,
         }

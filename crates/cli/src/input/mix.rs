@@ -212,7 +212,7 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
         cwd: entry.cwd,
         stdin: entry.stdin,
         start_s,
-        cpus: whole(entry.cpus, "cpus", 1, 65_536)?.unwrap_or(1) as u32,
+        cpus: whole(entry.cpus, "cpus", 1, 65_536)?.map(|cpus| cpus as u32),
         work_instructions,
         place,
     })

@@ -249,6 +249,12 @@ impl<F: Fixture> Backend for Checked<F> {
         }
     }
 
+    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+        let wanting = self.inner.wanting(task);
+        assert!(self.placed.contains_key(&task) || !wanting.is_value(), "{task} does not run and wants {wanting:?}");
+        wanting
+    }
+
     fn apply(&mut self, changes: &[Change]) -> Result<(), Self::Error> {
         self.inner.apply(changes)?;
         for change in changes {

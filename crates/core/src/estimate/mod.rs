@@ -4,6 +4,7 @@
 mod bandwidth;
 mod progress;
 mod trace;
+mod width;
 
 use crate::counter::Counter;
 use crate::sample::Sample;
@@ -14,6 +15,7 @@ use crate::units::{Absence, Nanos, Rate, Reading};
 use bandwidth::MeanRate;
 use progress::Progress;
 use trace::TraceProgress;
+pub(crate) use width::WidthEstimator;
 
 /// The estimators of one task.
 #[derive(Clone, Debug)]

@@ -19,8 +19,10 @@ impl<B: Backend> Loop<'_, B> {
     /// Carries out a decision that was checked, and brings the loop's own picture in line with it.
     pub(super) fn carry_out(&mut self, mut decision: Decision) -> Result<(), RunError<B::Error>> {
         if self.planning.is_none() {
-            self.backend.apply(&decision.changes)?;
+            let changes = self.loosened(&decision);
+            self.backend.apply(&changes)?;
             self.commit(decision);
+            self.note_bounds();
             return Ok(());
         }
         let waits = std::mem::take(&mut decision.waits);

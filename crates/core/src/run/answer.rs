@@ -1,6 +1,7 @@
 //! What runs, for a user who asks in the middle of a run.
 
 use super::backend::Backend;
+use super::looseness::cpus_of;
 use super::recorder::{Doing, TaskNow};
 use super::state::Loop;
 use crate::task::TaskId;
@@ -23,7 +24,7 @@ impl<B: Backend> Loop<'_, B> {
                 None => Doing::Ending,
                 Some(view) => match &view.running {
                     _ if view.asleep => Doing::Sleeps,
-                    Some(running) => Doing::Runs(running.placement.cpus()),
+                    Some(running) => Doing::Runs(cpus_of(record.spec.width, &record.bound, running.placement.cpus())),
                     None if record.started.is_some() => Doing::Paused,
                     None => Doing::Queued,
                 },

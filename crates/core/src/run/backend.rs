@@ -95,6 +95,11 @@ pub trait Backend {
     /// that has not started has nothing to read: all its values are absent.
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>);
 
+    /// How many threads of a running task, with all its descendants, want a CPU at this moment: those that run and those
+    /// that wait for one. The loop asks only for tasks of [`Width::Measured`](crate::Width), and the less often the
+    /// steadier the answer.
+    fn wanting(&mut self, task: TaskId) -> Reading<u32>;
+
     /// Carries out changes that were checked, as one: first what stops, then what moves, then what starts. A task that
     /// can't be started is reported as ended by the next `wait`. A plan that was in force ends. Where its fillers run
     /// then is not defined, so the caller names every task that has begun.

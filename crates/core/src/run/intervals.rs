@@ -3,6 +3,7 @@
 //! for how long); the backend says what a task has used. So a sample means the same on every backend.
 
 use super::backend::Backend;
+use super::looseness::cpus_of;
 use super::state::Loop;
 use super::task_record::Interval;
 use crate::decision::{Change, Decision};
@@ -40,6 +41,9 @@ impl<B: Backend> Loop<'_, B> {
         }
         let mut usages = Vec::with_capacity(due.len());
         self.backend.read(&due, &mut usages);
+        if reopen {
+            self.look_at_widths(&due);
+        }
         let traffic = self.traffic_now();
         let all: Arc<[TaskId]> = self.running_now();
         for usage in usages {
@@ -214,7 +218,9 @@ impl<B: Backend> Loop<'_, B> {
         let machine = &*self.snap.machine;
         let mut users = vec![0u32; machine.cores.len()];
         let cores_of = |task: &TaskView| {
-            let cpus = task.running.iter().flat_map(|running| running.placement.cpus().iter());
+            let record = &self.records[task.id.0 as usize];
+            let own = task.running.iter().map(|running| running.placement.cpus());
+            let cpus = own.flat_map(|own| cpus_of(record.spec.width, &record.bound, own).iter());
             let mut cores: Vec<usize> =
                 cpus.filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core).collect();
             cores.sort_unstable();

@@ -15,7 +15,7 @@ use crate::decision::{Change, Decision};
 use crate::policy::{Policy, stand_in};
 use crate::rng::Rng;
 use crate::snapshot::{Snapshot, TaskView, Trigger};
-use crate::task::{TaskId, TaskSpec};
+use crate::task::{TaskId, TaskSpec, Width};
 use crate::topology::CpuSet;
 use crate::units::Nanos;
 use std::collections::BTreeMap;
@@ -51,6 +51,7 @@ pub fn run<B: Backend>(
     let mut pending: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
     pending.sort_by_key(|id| (tasks[id.0 as usize].arrives, *id));
     let snap = Snapshot { machine, now: Nanos::ZERO, triggers: Vec::new(), tasks: Vec::new() };
+    let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
     let records = tasks.into_iter().map(|spec| TaskRecord::new(spec, config.quantum)).collect();
     Loop {
         backend,
@@ -61,6 +62,7 @@ pub fn run<B: Backend>(
         snap,
         records,
         pending: pending.into(),
+        measures_widths,
         dying: BTreeMap::new(),
         samples: Vec::new(),
         next_wake: None,

@@ -8,6 +8,7 @@ mod error;
 mod histogram;
 mod intervals;
 mod lifecycle;
+mod looseness;
 mod main_loop;
 mod recorder;
 mod shutdown;

@@ -152,6 +152,9 @@ pub struct TaskResult {
     /// How many times it was started: more than once only under [`UntilLast`](super::Restart::UntilLast) and where it
     /// has several [`attempts`](super::RunConfig::attempts).
     pub runs: u32,
+    /// CPUs that it uses: as stated, or how many of its threads were found to want one at the same time. It may have
+    /// had fewer.
+    pub width: Reading<u32>,
 }
 
 impl TaskResult {

@@ -28,6 +28,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) snap: Snapshot,
     pub(super) records: Vec<TaskRecord>,
     pub(super) pending: VecDeque<TaskId>,
+    /// Whether the width of any task is measured.
+    pub(super) measures_widths: bool,
     /// Tasks that were asked to end, and when each is killed.
     pub(super) dying: BTreeMap<TaskId, Dying>,
     pub(super) samples: Vec<Sample>,

@@ -1,11 +1,11 @@
 //! What the loop keeps of a task from before its arrival to after its end, besides the view that policies see.
 
 use super::recorder::TaskResult;
-use crate::estimate::{Start, TaskEstimator};
+use crate::estimate::{Start, TaskEstimator, WidthEstimator};
 use crate::placement::Purpose;
 use crate::sample::Usage;
 use crate::snapshot::ProgressBasis;
-use crate::task::{Exit, TaskId, TaskSpec};
+use crate::task::{Exit, TaskId, TaskSpec, Width};
 use crate::topology::CpuSet;
 use crate::traffic::Traffic;
 use crate::units::{Absence, Nanos, Reading};
@@ -14,6 +14,10 @@ use std::sync::Arc;
 pub(super) struct TaskRecord {
     pub(super) spec: TaskSpec,
     pub(super) estimator: TaskEstimator,
+    /// How many of its threads want a CPU; only if its width is measured.
+    pub(super) wanting: WidthEstimator,
+    /// The CPUs that it may use since its last placement: its own, and those that were spare.
+    pub(super) bound: CpuSet,
     pub(super) interval: Option<Interval>,
     /// What it had used when its last interval ended.
     pub(super) used: Usage,
@@ -52,6 +56,8 @@ impl TaskRecord {
         TaskRecord {
             estimator: TaskEstimator::new(&spec, quantum, Start::default()),
             spec,
+            wanting: WidthEstimator::new(),
+            bound: CpuSet::new(),
             interval: None,
             used,
             started: None,
@@ -109,6 +115,11 @@ impl TaskRecord {
             progress,
             progress_basis: if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis },
             runs: self.runs,
+            width: match self.spec.width {
+                Width::Stated => Reading::Value(self.spec.cpus),
+                Width::Measured if !started => Reading::Absent(Absence::NotStarted),
+                Width::Measured => self.wanting.found(),
+            },
         }
     }
 }

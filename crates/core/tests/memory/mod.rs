@@ -23,6 +23,8 @@ pub struct Work {
     pub stalls: f64,
     /// How it ends.
     pub exit: Exit,
+    /// Threads, each of which can use a CPU.
+    pub threads: u32,
     /// It does not listen to SIGTERM.
     pub ignores_term: bool,
     /// It can't be started.
@@ -43,6 +45,7 @@ impl Work {
             l1_per_us: 100,
             stalls: 0.0,
             exit: Exit::Code(0),
+            threads: 1,
             ignores_term: false,
             broken: false,
             once: false,
@@ -71,6 +74,10 @@ impl Work {
     }
     pub fn stalls(mut self, share: f64) -> Work {
         self.stalls = share;
+        self
+    }
+    pub fn threads(mut self, threads: u32) -> Work {
+        self.threads = threads;
         self
     }
     pub fn exit(mut self, code: i32) -> Work {
@@ -174,7 +181,7 @@ impl Memory {
         self.tasks.iter().filter(|state| state.placement.is_some() && state.ended.is_none())
     }
 
-    /// The part of a CPU that a task has: under a shared mask every running task gets its part of the CPUs, which it
+    /// The CPUs that a task has, all together: under a shared mask every running task gets its part of the CPUs, which it
     /// shares with all whose masks meet its own.
     fn share(&self, state: &State) -> f64 {
         match &state.placement {
@@ -185,7 +192,7 @@ impl Memory {
                 let meets = |s: &&State| {
                     s.placement.as_ref().is_some_and(|placement| !placement.cpus().intersection(mask).is_empty())
                 };
-                (mask.len() as f64 / self.runs().filter(meets).count() as f64).min(1.0)
+                (mask.len() as f64 / self.runs().filter(meets).count() as f64).min(f64::from(state.work.threads))
             }
         }
     }
@@ -329,6 +336,12 @@ impl Backend for Memory {
         }
     }
 
+    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+        let state = &self.tasks[task.0 as usize];
+        assert!(state.placement.is_some() && state.ended.is_none(), "{task} does not run");
+        Reading::Value(state.work.threads)
+    }
+
     fn apply(&mut self, changes: &[Change]) -> Result<(), WorldEnd> {
         for change in changes {
             let id = change.task().0;
@@ -365,6 +378,11 @@ impl Backend for Memory {
                 for cpu in cpus.iter() {
                     assert!(seen.insert(cpu), "two tasks on CPU {}", cpu.0);
                 }
+            }
+        }
+        for state in self.tasks.iter().filter(|state| state.ended.is_none()) {
+            if let Some(Placement::Shared { mask }) = &state.placement {
+                assert!(mask.intersection(&seen).is_empty(), "{mask} is not all free: tasks have {seen} alone");
             }
         }
         Ok(())

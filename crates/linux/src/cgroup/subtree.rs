@@ -1,6 +1,7 @@
 //! Groups with everything below them.
 
 use crate::sys::RawPid;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// All groups below one, and itself, each before those below it.
@@ -8,7 +9,10 @@ pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
     let mut all = vec![dir.to_owned()];
     let mut next = 0;
     while next < all.len() {
-        if let Ok(entries) = std::fs::read_dir(&all[next]) {
+        // A folder has a link for itself and one in its parent, and its groups have one in it. Most groups have none, and
+        // looking through all the files of a group takes long.
+        let has_none = std::fs::metadata(&all[next]).is_ok_and(|folder| folder.nlink() == 2);
+        if !has_none && let Ok(entries) = std::fs::read_dir(&all[next]) {
             let below =
                 entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
             all.extend(below.map(|entry| entry.path()));

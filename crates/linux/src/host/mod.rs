@@ -29,8 +29,8 @@ use crate::{load, meminfo};
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading, TaskId,
-    Traffic, Usage,
+    Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading,
+    TaskId, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -204,6 +204,13 @@ impl Backend for Host {
         for &task in tasks {
             let speed = self.actuator.speed(task);
             out.push(self.meter.read(task, || self.lifecycle.cpu_time(task), speed));
+        }
+    }
+
+    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+        match self.lifecycle.tree(task).filter(|_| !self.actuator.is_frozen(task)) {
+            Some(tree) => tree.wanting(),
+            None => Reading::Absent(Absence::NotStarted),
         }
     }
 

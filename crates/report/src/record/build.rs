@@ -156,6 +156,8 @@ fn job(
         program: absent.note_option("program", info.program.clone(), NOT_GIVEN),
         command: absent.note_option("command", info.command.clone(), NOT_GIVEN),
         cpus: task.spec.cpus,
+        width: absent.note("width", task.width),
+        width_source: task.spec.width,
         arrival_s: task.spec.arrives.as_s(),
         start_s: absent.note_option("start_s", task.started.map(Nanos::as_s), Absence::NotStarted.text()),
         finish_s: absent.note_option("finish_s", task.finished.map(Nanos::as_s), not_ended),

@@ -14,7 +14,7 @@ pub use solo::{SoloTimes, solo_times};
 use crate::figures::{Absences, Figures};
 use crate::info::{BackendKind, EnergySource, SoloSource};
 use crate::json::{self, JsonError};
-use cosched_core::ProgressBasis;
+use cosched_core::{ProgressBasis, Width};
 use serde::{Deserialize, Serialize};
 
 /// The format's name and version.
@@ -130,6 +130,12 @@ pub struct Job {
     pub command: Option<String>,
     /// Hardware threads that it needs at once.
     pub cpus: u32,
+    /// CPUs that it could use: as stated, or as many as its threads were found to want at the same time.
+    #[serde(default)]
+    pub width: Option<u32>,
+    /// How `width` is known.
+    #[serde(default)]
+    pub width_source: Width,
     /// When it arrived, in seconds from the start of the run.
     pub arrival_s: f64,
     /// When it was started.

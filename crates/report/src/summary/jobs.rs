@@ -3,7 +3,7 @@
 use super::table::Column;
 use crate::record::{Job, Record};
 use crate::text::{grouped, seconds, unbroken, visible};
-use cosched_core::ProgressBasis;
+use cosched_core::{ProgressBasis, Width};
 
 /// More rows than this are too many for a person.
 pub(super) const MOST_ROWS: usize = 40;
@@ -62,6 +62,12 @@ fn one_by_one(record: &Record) -> Jobs {
         column("TIME", true, 0, cells(&|job| or_none(time(job), seconds))),
         column("CPU", true, 3, cells(&|job| or_none(job.cpu_s, seconds))),
     ];
+    // Jobs of one thread each are what a reader expects.
+    let is_wide = |job: &Job| job.width_source == Width::Measured && job.width.is_some_and(|width| width > 1);
+    if jobs.iter().any(is_wide) {
+        let width = |job: &Job| job.width.map_or_else(|| NONE.to_owned(), |width| width.to_string());
+        columns.push(column("WIDTH", true, 3, cells(&width)));
+    }
     let estimates =
         jobs.iter().all(|job| job.slowdown.is_none()) && jobs.iter().any(|job| job.slowdown_estimate.is_some());
     let slowdown = |job: &Job| match (job.slowdown, job.slowdown_estimate) {

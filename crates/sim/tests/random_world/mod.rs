@@ -320,6 +320,10 @@ impl Backend for Watched {
         }
     }
 
+    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+        self.sim.wanting(task)
+    }
+
     fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
         self.sim.apply(changes)
     }

@@ -1,12 +1,13 @@
 //! The command line of `cosched run`.
 
+use super::cpus::{CpuChoice, CpusPerJob};
 use super::limits::{JobLimit, LoadLimit, duration, time_limit};
 use crate::exit;
 use crate::input::spec::{self, Offered};
 use crate::input::{Reading, Separator};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use cosched_core::{Actuation, CpuSet, Halt, Nanos, TimeLimit};
+use cosched_core::{Actuation, Halt, Nanos, TimeLimit};
 use cosched_linux::emulate::SmallCores;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -142,8 +143,17 @@ pub(crate) struct PolicyArgs {
     pub(crate) seed: u64,
 
     /// Use only these CPUs, as in 0-3,8
-    #[arg(long, value_name = "LIST", env = "COSCHED_CPUS", hide_short_help = true)]
-    pub(crate) cpus: Option<CpuSet>,
+    ///
+    /// `all`: those that the caller may use. Without this option, those of them that no other run of cosched uses, if
+    /// there are any.
+    #[arg(long, value_name = "LIST|all", env = "COSCHED_CPUS", hide_short_help = true)]
+    pub(crate) cpus: Option<CpuChoice>,
+
+    /// CPUs of each job
+    ///
+    /// N of its own, `all`, or `auto`: one of its own and those that nobody has. `cpus` of a job in a mix file comes first.
+    #[arg(long, value_name = "N|auto|all", default_value = "auto", hide_short_help = true)]
+    pub(crate) cpus_per_job: CpusPerJob,
 
     /// Let these CPUs stand for small cores by pausing the jobs on them, as in 2-3:0.25 for a quarter of the speed
     #[arg(long, value_name = "CPUS:SHARE", hide_short_help = true)]

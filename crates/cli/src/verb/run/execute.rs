@@ -20,6 +20,9 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
     let (_folder, files) = Files::open(args, &plan.logs, names)?;
     let screen = Screen::new(args.output.quiet);
+    for warning in &platform.view().warnings {
+        screen.warn(warning.clone());
+    }
     for &shortfall in &plan.choice.shortfalls {
         screen.warn(RunWarning::Without(shortfall));
     }

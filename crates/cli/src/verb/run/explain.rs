@@ -4,7 +4,9 @@ use super::args::{Format, RunArgs};
 use super::plan::Plan;
 use super::platform::{Platform, View};
 use crate::input::{Command, told};
-use cosched_core::{Actuation, Change, Nanos, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger};
+use cosched_core::{
+    Actuation, Change, Nanos, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger, Width, spare_cpus,
+};
 use cosched_report::{shortfall_text, visible, visible_lines, wait_text};
 use std::io::Write as _;
 
@@ -41,14 +43,16 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         let jobs: Vec<_> = plan
             .jobs
             .iter()
-            .map(|(seq, job)| {
+            .zip(&plan.specs)
+            .map(|((seq, job), spec)| {
                 let command = job.input.command.as_ref().map(Command::line);
                 serde_json::json!({
                     "seq": seq,
                     "name": job.name,
                     "program": job.input.program,
                     "command": command,
-                    "cpus": job.input.cpus,
+                    "cpus": spec.cpus,
+                    "width": spec.width,
                 })
             })
             .collect();
@@ -82,6 +86,9 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "without   {}", shortfall_text(shortfall))?;
     }
     writeln!(out, "machine   {}, CPUs {}", visible(&machine.name), machine.all_cpus())?;
+    for warning in &view.warnings {
+        writeln!(out, "          {}", visible(&warning.text()))?;
+    }
     writeln!(out, "freezing  {}", view.freezing)?;
     if plan.config.actuation == Actuation::Plans {
         writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
@@ -94,9 +101,12 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "          {:<20} {}", job.name, visible(&platform.shown(job)))?;
     }
     writeln!(out, "first")?;
+    let spare = spare_cpus(&snapshot, &decision);
     for change in &decision.changes {
         if let Change::Place { task, placement, .. } = change {
-            writeln!(out, "          {:<20} starts on CPU {}", name(*task), placement.cpus())?;
+            let is_loose = plan.specs[task.0 as usize].width == Width::Measured && !spare.is_empty();
+            let more = if is_loose { format!(", and may use {spare} while nobody has it") } else { String::new() };
+            writeln!(out, "          {:<20} starts on CPU {}{more}", name(*task), placement.cpus())?;
         }
     }
     for wait in &decision.waits {

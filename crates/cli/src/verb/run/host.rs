@@ -1,19 +1,20 @@
 //! This machine as the platform of a run: real processes.
 
 use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
+use super::cpus::CpuChoice;
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
-use cosched_core::{Absence, Capability, Counter, Machine, Nanos};
+use cosched_core::{Absence, Capability, Counter, CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, find_program,
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, Seat, Share, find_program,
 };
 use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::cell::RefCell;
@@ -35,19 +36,27 @@ pub(crate) struct HostPlatform {
     /// This process's own environment, which jobs share.
     env: Arc<Environment>,
     found: Programs,
+    /// The CPUs of this run, as other runs see them.
+    _seat: Option<Seat>,
 }
 
 impl HostPlatform {
     /// Reads the machine's topology, counters and freezer.
-    pub(crate) fn look(root: &Root, args: &PolicyArgs) -> anyhow::Result<HostPlatform> {
+    /// Chooses the CPUs beside other runs; with `publish` those know of this one from now on.
+    pub(crate) fn look(root: &Root, args: &PolicyArgs, publish: bool) -> anyhow::Result<HostPlatform> {
         let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
-        let topology = topology::read(root, &affinity, args.cpus.as_ref()).map_err(|error| match args.cpus {
+        let listed = args.cpus.as_ref().and_then(CpuChoice::list);
+        let mut topology = topology::read(root, &affinity, listed).map_err(|error| match listed {
             Some(_) => usage(format!(
                 "--cpus: {error}; {affinity} can be used, as in --cpus {}",
                 affinity.first().map_or(0, |cpu| cpu.0)
             )),
             None => anyhow::Error::new(error),
         })?;
+        let (chosen, warnings) = beside_others(root, &topology.machine.all_cpus(), args.cpus.as_ref(), publish);
+        if chosen.cpus != topology.machine.all_cpus() {
+            topology = topology::read(root, &affinity, Some(&chosen.cpus))?;
+        }
         let overrides: Vec<EventOverride> = args
             .events
             .iter()
@@ -83,6 +92,9 @@ impl HostPlatform {
             energy: if has_energy { EnergySource::Measured } else { EnergySource::Absent },
             capabilities,
             params: Vec::new(),
+            // On emulated small cores a job that may also use others would not be slowed.
+            measures_width: args.emulate_small.is_none(),
+            warnings,
         };
         Ok(HostPlatform {
             view,
@@ -92,8 +104,29 @@ impl HostPlatform {
             small: args.emulate_small.clone(),
             env: Arc::new(Environment::new(std::env::vars_os()).context("reading the environment")?),
             found: Programs::default(),
+            _seat: chosen.seat,
         })
     }
+}
+
+/// Chooses CPUs from those that were given, and says what the user should know of other runs on them.
+fn beside_others(
+    root: &Root,
+    given: &CpuSet,
+    choice: Option<&CpuChoice>,
+    publish: bool,
+) -> (cosched_linux::Chosen, Vec<RunWarning>) {
+    let share = if choice.is_none() { Share::Free } else { Share::All };
+    let chosen = cosched_linux::choose_cpus(root, given, share, publish);
+    let others = || chosen.others.iter().map(|other| (other.pid, other.cpus.to_string())).collect();
+    let warning = if chosen.others.is_empty() || choice == Some(&CpuChoice::All) {
+        None
+    } else if chosen.cpus == *given {
+        Some(RunWarning::CpusCollide { cpus: given.to_string(), others: others() })
+    } else {
+        Some(RunWarning::CpusShared { cpus: chosen.cpus.to_string(), others: others() })
+    };
+    (chosen, warning.into_iter().collect())
 }
 
 /// The machine with emulated small cores.

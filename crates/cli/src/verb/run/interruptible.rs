@@ -52,6 +52,10 @@ impl<B: Backend> Backend for Interruptible<B> {
         self.backend.read(tasks, out);
     }
 
+    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+        self.backend.wanting(task)
+    }
+
     fn apply(&mut self, changes: &[Change]) -> Result<(), B::Error> {
         self.backend.apply(changes)
     }

@@ -6,7 +6,7 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`limits`]: limits in GNU parallel's forms; [`args`]: the command line; [`terminal`], [`mod@console`] and [`screen`]: what
+//! - [`limits`]: limits in GNU parallel's forms; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line; [`terminal`], [`mod@console`] and [`screen`]: what
 //!   is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
@@ -18,6 +18,7 @@ mod answer;
 mod args;
 mod batch;
 mod console;
+mod cpus;
 mod execute;
 mod explain;
 mod files;
@@ -62,7 +63,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         let platform = simulated::SimPlatform::open(&args, &jobs)?;
         return go(&args, &platform, jobs, restart);
     }
-    let platform = host::HostPlatform::look(&Root::default(), &args.policy)?;
+    let platform = host::HostPlatform::look(&Root::default(), &args.policy, !args.dry_run)?;
     go(&args, &platform, jobs, restart)
 }
 

@@ -1,7 +1,7 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
 use super::args::RunArgs;
-use super::platform::{Platform, check_width};
+use super::platform::Platform;
 use super::policy::{Choice, choose};
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
@@ -122,14 +122,9 @@ impl<P: Platform> Plan<P> {
         let mut specs = Vec::new();
         for (ix, (_, job)) in jobs.iter().enumerate() {
             let input = &job.input;
-            check_width(job, &machine.all_cpus())?;
+            let spec = args.policy.cpus_per_job.spec(ix, job, &machine.all_cpus(), view.measures_width)?;
             tasks.push(platform.job(job, &logs)?);
-            specs.push(TaskSpec {
-                cpus: input.cpus,
-                arrives: Nanos::from_s(input.start_s),
-                solo: SoloProfile::default(),
-                ..TaskSpec::new(ix as u32, &job.name)
-            });
+            specs.push(TaskSpec { arrives: Nanos::from_s(input.start_s), solo: SoloProfile::default(), ..spec });
         }
         let cpus = machine.cpus.len();
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };

@@ -3,10 +3,9 @@
 
 use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
-use crate::exit::incapable;
 use crate::input::Job;
-use cosched_core::{Backend, Capabilities, CpuSet, Machine, Nanos, SoloProfile};
-use cosched_report::{BackendKind, EnergySource, SoloSource};
+use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
+use cosched_report::{BackendKind, EnergySource, RunWarning, SoloSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +25,10 @@ pub(crate) struct View {
     pub(crate) freezing: String,
     /// Where the energy figure of the run will come from.
     pub(crate) energy: EnergySource,
+    /// Whether it can be measured how many CPUs a job uses.
+    pub(crate) measures_width: bool,
+    /// What the user should know of the machine before anything is started.
+    pub(crate) warnings: Vec<RunWarning>,
 }
 
 impl View {
@@ -101,19 +104,4 @@ pub(crate) trait Platform {
 
     /// An error of its backend, worded for the user.
     fn failure(error: <Self::Backend as Backend>::Error) -> anyhow::Error;
-}
-
-/// Refuses a job that needs more CPUs at once than there are.
-pub(crate) fn check_width(job: &Job, cpus: &CpuSet) -> anyhow::Result<()> {
-    let input = &job.input;
-    if input.cpus as usize <= cpus.len() {
-        return Ok(());
-    }
-    Err(incapable(format!(
-        "{}: job `{}` needs cpus = {}, and {} can be used here ({cpus}); use a smaller number, as in cpus = 1",
-        input.place,
-        job.name,
-        input.cpus,
-        cpus.len(),
-    )))
 }

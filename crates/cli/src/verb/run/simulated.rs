@@ -1,8 +1,9 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
 use super::args::{FreezeArg, Requirement, RunArgs};
+use super::cpus::CpuChoice;
 use super::interruptible::Interruptible;
-use super::platform::{Platform, Problem, SoloWork, View, check_width};
+use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec};
@@ -113,7 +114,7 @@ impl SimPlatform {
         let on = &args.policy.on;
         let machine = Arc::new(spec::machine(on)?);
         let all = machine.machine().all_cpus();
-        let usable = args.policy.cpus.clone();
+        let usable = args.policy.cpus.as_ref().and_then(CpuChoice::list).cloned();
         if let Some(cpus) = usable.as_ref().filter(|cpus| cpus.is_empty() || !cpus.is_subset(&all)) {
             return Err(usage(format!(
                 "--cpus {cpus}: not all of them exist on {}; {all} can be used, as in --cpus {}",
@@ -126,7 +127,7 @@ impl SimPlatform {
         let mut programs: BTreeMap<&str, Arc<ProgramSpec>> = BTreeMap::new();
         let mut simulated = Vec::new();
         for job in jobs {
-            check_width(job, cpus)?;
+            let (width, _) = args.policy.cpus_per_job.of(job, cpus, false)?;
             let input = &job.input;
             let Some(name) = &input.program else {
                 return Err(usage(format!(
@@ -147,7 +148,7 @@ impl SimPlatform {
                 }
             };
             let work = input.work_instructions.map_or(WORK, Work::Instructions);
-            simulated.push(SimJob { program, work, cpus: input.cpus, nice: 0 });
+            simulated.push(SimJob { program, work, cpus: width, nice: 0 });
         }
         let params = machine.params.clone();
         let config = SimConfig { usable, ..SimConfig::new(machine, simulated, args.policy.seed) };
@@ -172,6 +173,8 @@ impl SimPlatform {
             freezing: "simulated".to_owned(),
             // The report has a modelled figure even if policies have no meter to read.
             energy: EnergySource::Modelled,
+            measures_width: false,
+            warnings: Vec::new(),
         };
         Ok(SimPlatform { view, sim: RefCell::new(Some(sim)), alone })
     }

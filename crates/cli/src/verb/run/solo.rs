@@ -113,7 +113,8 @@ fn measure<P: Platform>(
         let (log, log_stderr) = P::files(&job).unzip();
         let text = |path: PathBuf| path.display().to_string();
         solo_infos.push(JobInfo { log: log.map(text), log_stderr: log_stderr.map(text), ..infos[ix].clone() });
-        specs.push(TaskSpec { cpus: plan.specs[ix].cpus, ..TaskSpec::new(number as u32, &plan.specs[ix].name) });
+        let TaskSpec { cpus, width, ref name, .. } = plan.specs[ix];
+        specs.push(TaskSpec { cpus, width, ..TaskSpec::new(number as u32, name) });
         jobs.push(job);
     }
     let config = RunConfig {

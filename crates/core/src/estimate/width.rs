@@ -1,0 +1,143 @@
+//! Width: how many threads of a task want a CPU at the same time.
+//!
+//! A single look says little: a program that starts shows many threads for a moment, and one that reads a file none. So
+//! the width is a median of looks that follow each other, and the greatest such median is what was found: a build that
+//! ends with a single linker has been as wide as its compilers. Looks cost time, so they become rare while they agree.
+
+use crate::units::{Absence, Reading};
+use std::collections::VecDeque;
+
+/// Looks that a median is taken of.
+const WINDOW: usize = 5;
+/// Looks without which there is no median.
+const LEAST: usize = 3;
+/// The greatest number of intervals from one look to the next.
+const RAREST: u32 = 32;
+
+/// What is known of a task's width.
+#[derive(Clone, Debug)]
+pub(crate) struct WidthEstimator {
+    /// The last looks, the oldest first.
+    window: VecDeque<u32>,
+    looks: u32,
+    /// Intervals from one look to the next.
+    gap: u32,
+    /// Intervals that have ended since the last look.
+    passed: u32,
+    /// The greatest median so far; before there is one, the least of the looks.
+    found: Reading<u32>,
+}
+
+impl WidthEstimator {
+    pub(crate) fn new() -> WidthEstimator {
+        let found = Reading::Absent(Absence::NotYetMeasured);
+        WidthEstimator { window: VecDeque::with_capacity(WINDOW), looks: 0, gap: 1, passed: 0, found }
+    }
+
+    /// Notes that an interval of the task has ended; whether it is time for a look.
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.passed = self.passed.saturating_add(1);
+        self.passed >= self.gap
+    }
+
+    /// Looks taken so far.
+    pub(crate) fn looks(&self) -> u32 {
+        self.looks
+    }
+
+    /// Takes in a look: how many threads of the task want a CPU now. A task that sleeps is of width 1.
+    pub(crate) fn add(&mut self, wanting: Reading<u32>) {
+        self.looks += 1;
+        self.passed = 0;
+        let wanting = match wanting {
+            Reading::Value(wanting) => wanting.max(1),
+            Reading::Absent(why) => {
+                if !self.found.is_value() {
+                    self.found = Reading::Absent(why);
+                }
+                return;
+            }
+        };
+        if self.window.len() == WINDOW {
+            self.window.pop_front();
+        }
+        self.window.push_back(wanting);
+        let mut sorted: Vec<u32> = self.window.iter().copied().collect();
+        sorted.sort_unstable();
+        let median = sorted[(sorted.len() - 1) / 2];
+        if self.window.len() < LEAST {
+            self.found = Reading::Value(sorted[0]);
+        } else if self.window.len() == LEAST && self.looks as usize == LEAST {
+            // The first median replaces what was found provisionally.
+            self.found = Reading::Value(median);
+        } else {
+            self.found = Reading::Value(self.found.value().map_or(median, |found| found.max(median)));
+        }
+        let is_settled = self.window.len() == WINDOW && sorted[0] == sorted[WINDOW - 1];
+        self.gap = if is_settled { (2 * self.gap).min(RAREST) } else { 1 };
+    }
+
+    /// The greatest width that lasted.
+    pub(crate) fn found(&self) -> Reading<u32> {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn found(looks: &[u32]) -> Reading<u32> {
+        let mut width = WidthEstimator::new();
+        looks.iter().for_each(|&look| width.add(Reading::Value(look)));
+        width.found()
+    }
+
+    #[test]
+    fn what_lasts_counts_and_what_passes_does_not() {
+        assert_eq!(found(&[]), Reading::Absent(Absence::NotYetMeasured));
+        assert_eq!(
+            (found(&[4]), found(&[8, 1]), found(&[0])),
+            (Reading::Value(4), Reading::Value(1), Reading::Value(1))
+        );
+        assert_eq!(found(&[9, 1, 1]), Reading::Value(1), "a burst at the start");
+        assert_eq!(found(&[1, 1, 1, 1, 1, 8, 1, 1, 8, 1]), Reading::Value(1), "now and then");
+        assert_eq!(found(&[1, 1, 1, 1, 8, 8, 8, 1, 1, 1, 1]), Reading::Value(8), "a phase of three looks");
+    }
+
+    #[test]
+    fn a_look_that_fails_says_why_and_takes_nothing_away() {
+        let mut width = WidthEstimator::new();
+        width.add(Reading::Absent(Absence::NotTold));
+        assert_eq!(width.found(), Reading::Absent(Absence::NotTold));
+        (0..3).for_each(|_| width.add(Reading::Value(2)));
+        width.add(Reading::Absent(Absence::NotTold));
+        assert_eq!(width.found(), Reading::Value(2));
+    }
+
+    #[test]
+    fn looks_become_rare_while_they_agree_and_frequent_again_at_once() {
+        let mut width = WidthEstimator::new();
+        let mut taken = Vec::new();
+        for interval in 0..200 {
+            if width.is_due() {
+                taken.push(interval);
+                width.add(Reading::Value(if interval < 150 { 1 } else { 6 }));
+            }
+        }
+        let before = taken.iter().filter(|&&interval| interval < 150).count();
+        assert!((5..20).contains(&before), "{before} looks at a task that never changes");
+        let noticed = taken.iter().position(|&interval| interval >= 150).unwrap();
+        assert!(taken[noticed] < 150 + RAREST && taken[noticed + 4] == taken[noticed] + 4, "{taken:?}");
+        assert_eq!(width.found(), Reading::Value(6));
+    }
+
+    proptest! {
+        #[test]
+        fn the_width_is_one_of_the_looks(looks in prop::collection::vec(1u32..9, 1..40)) {
+            let found = found(&looks).value().unwrap();
+            prop_assert!(looks.contains(&found));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Tasks of measured width use what nobody has: a policy gives such a task a CPU of its own, and here it is let onto the
+//! spare CPUs as well. So no policy has to know of it, and what a policy sees and decides stays as it is.
+
+use super::backend::Backend;
+use super::state::Loop;
+use crate::decision::{Change, Decision};
+use crate::placement::Placement;
+use crate::spare::spare_cpus;
+use crate::task::{TaskId, Width};
+use crate::topology::CpuSet;
+use std::borrow::Cow;
+
+/// Most tasks that are looked at for their width at one instant, so that a quantum of many tasks costs no more than one
+/// of a few.
+const MOST_LOOKS: usize = 4;
+
+impl<B: Backend> Loop<'_, B> {
+    fn is_loose(&self, id: TaskId) -> bool {
+        self.records[id.0 as usize].spec.width == Width::Measured
+    }
+
+    /// The changes that carry out a decision: those of the decision, with the spare CPUs for tasks of measured width, and
+    /// changes for tasks that it does not name but for which other CPUs are spare now.
+    pub(super) fn loosened<'d>(&mut self, decision: &'d Decision) -> Cow<'d, [Change]> {
+        if !self.measures_widths {
+            return Cow::Borrowed(&decision.changes);
+        }
+        let spare = spare_cpus(&self.snap, decision);
+        let mut changes = decision.changes.clone();
+        let mut named = vec![false; self.snap.tasks.len()];
+        for change in &mut changes {
+            let Ok(ix) = self.snap.tasks.binary_search_by_key(&change.task(), |task| task.id) else { continue };
+            named[ix] = true;
+            if let Change::Place { task, placement, .. } = change {
+                *placement = self.with_spare(*task, placement, &spare);
+                self.records[task.0 as usize].bound = placement.cpus().clone();
+            }
+        }
+        for (ix, task) in self.snap.tasks.iter().enumerate() {
+            let Some(running) = task.running.as_ref().filter(|_| !named[ix]) else { continue };
+            let placement = self.with_spare(task.id, &running.placement, &spare);
+            let record = &mut self.records[task.id.0 as usize];
+            if record.bound != *placement.cpus() {
+                record.bound = placement.cpus().clone();
+                let (lease_end, purpose) = (running.lease_end, running.purpose);
+                changes.push(Change::Place { task: task.id, placement, lease_end, purpose });
+            }
+        }
+        Cow::Owned(changes)
+    }
+
+    /// A placement with the spare CPUs that the task may use.
+    fn with_spare(&self, id: TaskId, placement: &Placement, spare: &CpuSet) -> Placement {
+        let Placement::Exclusive { cpus, .. } = placement else { return placement.clone() };
+        let task = self.snap.task(id).filter(|task| task.control.place && self.is_loose(id));
+        let more =
+            task.map(|task| task.allowed.as_ref().map_or_else(|| spare.clone(), |mask| mask.intersection(spare)));
+        match more {
+            Some(more) if !more.is_empty() => Placement::Shared { mask: cpus.iter().chain(more.iter()).collect() },
+            _ => placement.clone(),
+        }
+    }
+
+    /// Brings the open intervals in line with where tasks really are: one that has begun just now has these CPUs, an
+    /// older one has had others besides.
+    pub(super) fn note_bounds(&mut self) {
+        let now = self.snap.now;
+        for task in self.snap.tasks.iter().filter(|task| task.running.is_some()) {
+            let record = &mut self.records[task.id.0 as usize];
+            let Some(interval) = record.interval.as_mut().filter(|_| record.spec.width == Width::Measured) else {
+                continue;
+            };
+            if interval.since == now {
+                interval.cpus.clone_from(&record.bound);
+            } else {
+                interval.cpus.extend(record.bound.iter());
+            }
+        }
+    }
+
+    /// Looks at how many threads of these tasks want a CPU, where that is measured and it is time. Those that were looked
+    /// at least come first.
+    pub(super) fn look_at_widths(&mut self, tasks: &[TaskId]) {
+        let mut due: Vec<TaskId> = Vec::new();
+        for &id in tasks {
+            let runs = self.snap.task(id).is_some_and(|task| task.running.is_some());
+            if runs && self.is_loose(id) && self.records[id.0 as usize].wanting.is_due() {
+                due.push(id);
+            }
+        }
+        due.sort_by_key(|id| (self.records[id.0 as usize].wanting.looks(), *id));
+        for id in due.into_iter().take(MOST_LOOKS) {
+            let wanting = self.backend.wanting(id);
+            self.records[id.0 as usize].wanting.add(wanting);
+        }
+    }
+}
+
+/// The CPUs that a task may use, of which some may not be its own.
+pub(super) fn cpus_of<'t>(width: Width, bound: &'t CpuSet, own: &'t CpuSet) -> &'t CpuSet {
+    if width == Width::Measured && !bound.is_empty() { bound } else { own }
+}
