@@ -4,8 +4,8 @@ use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource}
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Importance,
-    InvalidDecision, Machine, Nanos, Overhead, Placement, ProgressBasis, Purpose, Rate, Reading, RunResult, Running,
-    Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
+    InvalidDecision, Machine, Nanos, Overhead, Placement, ProgressBasis, Purpose, Rate, Reading, Resources, RunResult,
+    Running, Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
     WaitReason, Warning,
 };
 use std::io::{self, Write};
@@ -121,6 +121,13 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         ran: Nanos::from_s(finish_s * 0.5),
         counts: counted(3_000_000_000, 2_000_000_000),
         multiplexed: false,
+        resources: Resources {
+            max_rss: Reading::Value(120 << 20),
+            user_time: Reading::Value(Nanos::from_s(finish_s * 0.4)),
+            system_time: Reading::Value(Nanos::from_s(finish_s * 0.1)),
+            read_bytes: Reading::Value(4_096),
+            written_bytes: Reading::Absent(Absence::NotTold),
+        },
         progress: Reading::Value(solo_s / 0.2),
         progress_basis: ProgressBasis::Ipc,
         runs: 1,
@@ -144,6 +151,7 @@ pub(crate) fn result() -> RunResult {
         ran: Nanos::ZERO,
         counts: Counts::absent(Absence::NotStarted),
         multiplexed: false,
+        resources: Resources::absent(Absence::NotStarted),
         progress: Reading::Absent(Absence::NotStarted),
         progress_basis: ProgressBasis::Provisional,
         runs: 0,

@@ -3,6 +3,7 @@
 use crate::capability::Capabilities;
 use crate::decision::Change;
 use crate::plan::Plan;
+use crate::resources::Resources;
 use crate::sample::Usage;
 use crate::task::{Exit, TaskId};
 use crate::topology::Machine;
@@ -94,6 +95,9 @@ pub trait Backend {
     /// Reads what these tasks have used since their start. A task that has just ended can be read once more. A task
     /// that has not started has nothing to read: all its values are absent.
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>);
+
+    /// What a task that has ended had used, beside what [`read`](Backend::read) tells; asked once after each of its ends.
+    fn resources(&mut self, task: TaskId) -> Resources;
 
     /// Carries out changes that were checked, as one: first what stops, then what moves, then what starts. A task that
     /// can't be started is reported as ended by the next `wait`. A plan that was in force ends. Where its fillers run

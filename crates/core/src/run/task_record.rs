@@ -3,6 +3,7 @@
 use super::recorder::TaskResult;
 use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Purpose;
+use crate::resources::Resources;
 use crate::sample::Usage;
 use crate::snapshot::ProgressBasis;
 use crate::task::{Exit, TaskId, TaskSpec};
@@ -17,6 +18,8 @@ pub(super) struct TaskRecord {
     pub(super) interval: Option<Interval>,
     /// What it had used when its last interval ended.
     pub(super) used: Usage,
+    /// What else it had used when it ended.
+    pub(super) resources: Option<Resources>,
     pub(super) started: Option<Nanos>,
     pub(super) finished: Option<Nanos>,
     pub(super) exit: Option<Exit>,
@@ -62,6 +65,7 @@ impl TaskRecord {
             spec,
             interval: None,
             used,
+            resources: None,
             started: None,
             finished: None,
             exit: None,
@@ -115,6 +119,9 @@ impl TaskRecord {
             ran: self.ran,
             counts: self.used.counts,
             multiplexed: self.used.multiplexed,
+            resources: self
+                .resources
+                .unwrap_or_else(|| Resources::absent(if started { Absence::NotEnded } else { Absence::NotStarted })),
             progress,
             progress_basis: if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis },
             runs: self.runs,

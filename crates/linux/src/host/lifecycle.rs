@@ -8,7 +8,7 @@ use super::error::{HostError, system};
 use super::guard::Guard;
 use super::notice::{Notice, Notices};
 use super::orphanage::{Found, Orphanage};
-use crate::cgroup::{JobGroup, RunGroup};
+use crate::cgroup::{CpuTimes, JobGroup, RunGroup};
 use crate::guardian::Charge;
 use crate::interrupts;
 use crate::ledger::{Head, Ledger};
@@ -18,9 +18,9 @@ use crate::process::{JOB_VARIABLE, RUN_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings};
-use crate::sys::{self, FileLimit, RawPid, SignalMask, Status};
+use crate::sys::{self, FileLimit, RawPid, SignalMask, Status, Used};
 use crate::tree::Tree;
-use cosched_core::{CpuSet, Event, Exit, Nanos, TaskId};
+use cosched_core::{Absence, CpuSet, Event, Exit, Nanos, Reading, Resources, TaskId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
 use std::io;
@@ -43,6 +43,7 @@ pub(crate) struct Ended {
     pub(crate) exit: Exit,
     /// Its CPU time, see [`Lifecycle::cpu_time`].
     pub(crate) cpu_time: Option<Nanos>,
+    pub(crate) resources: Resources,
 }
 
 /// All jobs, started or not.
@@ -57,6 +58,8 @@ pub(crate) struct Lifecycle {
     ledger: Ledger,
     orphanage: Orphanage,
     max_pause: Nanos,
+    /// The kernel counts what processes read from storage and write for it. Where it does not, its counts are zero.
+    counts_io: bool,
     signals: OwnedFd,
     mask: SignalMask,
     files: Option<FileLimit>,
@@ -71,8 +74,8 @@ struct Job {
 
 struct Live {
     tree: Tree,
-    /// How the job's own process ended, and the CPU time of it and of what it waited for.
-    main_end: Option<(Exit, Nanos)>,
+    /// How the job's own process ended, and what it and those that it waited for had used.
+    main_end: Option<(Exit, Used)>,
     /// Since when it has been stopped, by itself or by others, but not by us.
     stopped_itself: Option<Nanos>,
     oom_kills_before: u64,
@@ -120,6 +123,7 @@ impl Lifecycle {
             ledger,
             orphanage,
             max_pause,
+            counts_io: root.exists("/proc/self/io"),
             signals,
             mask,
             // Without a higher limit fewer jobs can be counted at once, which is told where it happens.
@@ -297,7 +301,7 @@ impl Lifecycle {
             }
             Status::Stopped | Status::Continued => Exit::Unknown,
         };
-        live.main_end = Some((exit, waited.cpu_time));
+        live.main_end = Some((exit, waited.used));
         self.adopt_orphans();
         let job = &mut self.jobs[task.0 as usize];
         if let Some(live) = &mut job.live
@@ -353,11 +357,14 @@ impl Lifecycle {
             let job = &mut self.jobs[ix];
             let Some(mut live) = job.live.take() else { continue };
             let end = live.main_end.clone();
-            let Some((exit, _)) = end.filter(|_| !live.tree.is_alive()) else {
+            let Some((exit, used)) = end.filter(|_| !live.tree.is_alive()) else {
                 job.live = Some(live);
                 continue;
             };
-            ended.push(Ended { task: TaskId(ix as u32), exit, cpu_time: live.cpu_time() });
+            let group = live.tree.group().and_then(JobGroup::cpu_times);
+            let cpu_time = Some(group.map_or_else(|| used.cpu_time(), |times| times.total));
+            let resources = resources(&used, group, self.counts_io);
+            ended.push(Ended { task: TaskId(ix as u32), exit, cpu_time, resources });
             self.ledger.ended(ix as u32);
         }
         ended
@@ -396,8 +403,25 @@ impl Lifecycle {
 
 impl Live {
     fn cpu_time(&self) -> Option<Nanos> {
-        let grouped = self.tree.group().and_then(JobGroup::cpu_time_us).map(|us| Nanos(us * 1_000));
-        grouped.or(self.main_end.as_ref().map(|(_, time)| *time))
+        let grouped = self.tree.group().and_then(JobGroup::cpu_times).map(|times| times.total);
+        grouped.or(self.main_end.as_ref().map(|(_, used)| used.cpu_time()))
+    }
+}
+
+/// What a job has used: CPU time of its group, where it has one, and the accounts of its own process for the rest.
+fn resources(used: &Used, group: Option<CpuTimes>, counts_io: bool) -> Resources {
+    let time = |of_group: fn(&CpuTimes) -> Option<Nanos>, own: Nanos| match group {
+        Some(times) => Reading::from_option(of_group(&times), Absence::NotTold),
+        None => Reading::Value(own),
+    };
+    let bytes = |bytes: u64| if counts_io { Reading::Value(bytes) } else { Reading::Absent(Absence::NotTold) };
+    Resources {
+        // A process that ran held memory: a kernel that says otherwise does not count it.
+        max_rss: Reading::from_option(Some(used.max_rss).filter(|&rss| rss > 0), Absence::NotTold),
+        user_time: time(|times| times.user, used.user),
+        system_time: time(|times| times.system, used.system),
+        read_bytes: bytes(used.read_bytes),
+        written_bytes: bytes(used.written_bytes),
     }
 }
 
@@ -412,5 +436,27 @@ impl Drop for Lifecycle {
         if let Some(limit) = &self.files {
             sys::restore_file_limit(limit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_does_not_count_is_absent_and_not_zero() {
+        let ms = Nanos::from_ms;
+        let used = Used { user: ms(30), system: ms(10), max_rss: 4096, read_bytes: 512, written_bytes: 0 };
+        let own = resources(&used, None, true);
+        assert_eq!((own.user_time, own.system_time), (Reading::Value(ms(30)), Reading::Value(ms(10))));
+        assert_eq!((own.max_rss, own.read_bytes), (Reading::Value(4096), Reading::Value(512)));
+        assert_eq!(own.written_bytes, Reading::Value(0), "it wrote nothing");
+        let group = CpuTimes { total: ms(50), user: Some(ms(35)), system: None };
+        let in_group = resources(&used, Some(group), false);
+        assert_eq!(in_group.user_time, Reading::Value(ms(35)), "with what it did not wait for");
+        let not_told = Reading::Absent(Absence::NotTold);
+        assert_eq!((in_group.system_time, in_group.max_rss), (Reading::Absent(Absence::NotTold), Reading::Value(4096)));
+        assert_eq!((in_group.read_bytes, in_group.written_bytes), (not_told, not_told));
+        assert_eq!(resources(&Used::default(), None, true).max_rss, not_told);
     }
 }
