@@ -1,12 +1,15 @@
 //! Small machines, runs and snapshots for the tests.
 
+use crate::figures::Absences;
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
-use crate::warning::{RunFile, RunWarning};
+use crate::machine_load::MachineUse;
+use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
+use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Importance,
-    InvalidDecision, Machine, Nanos, Overhead, Placement, ProgressBasis, Purpose, Rate, Reading, Resources, RunResult,
-    Running, Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
-    WaitReason, Warning,
+    InvalidDecision, Machine, Nanos, Overhead, ParamValue, Placement, ProgressBasis, Purpose, Rate, Reading, Resources,
+    RunResult, Running, Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger,
+    Usage, Wait, WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -85,6 +88,13 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
         RunWarning::NoConsole { why: "too many processes".to_owned() },
         RunWarning::FewerAtOnce { policy: "fifo".to_owned(), asked: 6, cpus: 2 },
+        RunWarning::Disturbed { alone: false, cpus: 2, foreign_cpus: Some(0.834), steal_share: Some(0.0521) },
+        RunWarning::Disturbed { alone: true, cpus: 1, foreign_cpus: None, steal_share: Some(0.0521) },
+        RunWarning::Orphans { jobs: 2, done: OrphansDone::Waited },
+        RunWarning::Orphans { jobs: 1, done: OrphansDone::Adopted },
+        RunWarning::Orphans { jobs: 2, done: OrphansDone::Killed },
+        RunWarning::Orphans { jobs: 2, done: OrphansDone::Ignored },
+        RunWarning::Rebuilt { file: "L/earlier-1/run.json".to_owned(), lost: 1 },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
     warnings
@@ -185,6 +195,8 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     let mut info = info(&result);
     info.backend = BackendKind::Sim;
     info.started_at = None;
+    info.run_id = None;
+    info.machine_use = Reading::Absent(Absence::Simulated);
     info.counters = Some("simulated, every event".to_owned());
     info.freezing = Some("simulated".to_owned());
     info.cpu_share = Reading::Absent(Absence::Simulated);
@@ -197,6 +209,43 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     (result, info)
 }
 
+/// A run of a mix file on a host, with a parameter and no option.
+pub(crate) fn setting() -> RunSetting {
+    let mut absent = Absences::default();
+    for name in ["timeout", "mem_keep_bytes", "load", "log_limit_bytes", "solo", "emulate_small"] {
+        absent.note_option(name, None::<()>, "not given");
+    }
+    RunSetting {
+        command_line: Some(["cosched", "run", "'a b.toml'"].map(str::to_owned).to_vec()),
+        input: RunInput {
+            kind: "mix".to_owned(),
+            path: Some("/home/u/a b.toml".to_owned()),
+            sha256: Some("e3b0c442".to_owned()),
+            ..RunInput::default()
+        },
+        host: Some("node7".to_owned()),
+        kernel: Some("6.18.44".to_owned()),
+        params: vec![ParamSetting {
+            name: "quantum_s".to_owned(),
+            value: ParamValue::Number(0.2),
+            origin: "param".to_owned(),
+        }],
+        options: RunOptions {
+            jobs_at_once: 8,
+            cpus: "0-1".to_owned(),
+            actuation: "decisions".to_owned(),
+            restart: "never".to_owned(),
+            attempts: 1,
+            halt: "never".to_owned(),
+            max_pause_s: 30.0,
+            grace_s: 5.0,
+            absent,
+            ..RunOptions::default()
+        },
+        ..RunSetting::default()
+    }
+}
+
 pub(crate) fn info(result: &RunResult) -> RunInfo {
     let mut jobs: Vec<JobInfo> = result.tasks.iter().map(|task| JobInfo::of(&task.spec)).collect();
     for job in &mut jobs {
@@ -207,6 +256,15 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
         first.solo = Some(Solo { time: Nanos::from_s(10.0), source: SoloSource::Measured });
     }
     RunInfo {
+        run_id: Some("10-77-4026531836".to_owned()),
+        setting: setting(),
+        machine_use: Reading::Value(MachineUse {
+            cpus: 2,
+            total: Nanos::from_s(40.0),
+            stolen: Nanos::from_ms(80),
+            foreign: Nanos::from_ms(400),
+        }),
+        earlier: Vec::new(),
         policy: "perf-fair".to_owned(),
         backend: BackendKind::Host,
         machine: machine(),

@@ -93,6 +93,12 @@ impl Folder {
     }
 }
 
+/// Keeps runs from claiming a folder until it is dropped; `None` if a run uses it, or there is no such folder.
+pub(crate) fn lock(path: &Path) -> Option<File> {
+    let manifest = OpenOptions::new().read(true).custom_flags(no_follow()).open(path.join(MANIFEST)).ok()?;
+    flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(manifest)
+}
+
 /// Removes folders that were made, the deepest first, as far as they are empty.
 fn remove_empty(made: &[PathBuf]) {
     if let Some(deepest) = made.first() {

@@ -3,10 +3,11 @@
 use super::args::RunArgs;
 use super::platform::{Platform, check_width};
 use super::policy::{Choice, choose};
+use super::resume::Resumed;
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
-use cosched_report::{JobInfo, Record, SoloFile, SoloTimes, solo_times};
+use cosched_report::{EarlierJob, JobInfo, Record, RunInput, RunWarning, SoloFile, SoloTimes, solo_times};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -23,7 +24,14 @@ pub(crate) struct Plan<P: Platform> {
     pub(crate) specs: Vec<TaskSpec>,
     pub(crate) logs: PathBuf,
     pub(crate) solo: SoloWish,
-    pub(crate) skipped: usize,
+    /// Jobs that earlier runs did.
+    pub(crate) earlier: Vec<EarlierJob>,
+    /// Some of them were adopted just now.
+    pub(crate) newly_adopted: bool,
+    /// What the user is to know of earlier runs.
+    pub(crate) warnings: Vec<RunWarning>,
+    /// Where the jobs come from.
+    pub(crate) input: RunInput,
 }
 
 /// Where solo times come from.
@@ -108,7 +116,8 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
 }
 
 impl<P: Platform> Plan<P> {
-    pub(crate) fn new(args: &RunArgs, platform: &P, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<P>> {
+    pub(crate) fn new(args: &RunArgs, platform: &P, resumed: Resumed, input: RunInput) -> anyhow::Result<Plan<P>> {
+        let Resumed { left: jobs, earlier, newly_adopted, warnings } = resumed;
         let solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT)?;
         let view = platform.view();
         let mut capabilities = view.capabilities.clone();
@@ -121,12 +130,12 @@ impl<P: Platform> Plan<P> {
         let mut tasks = Vec::new();
         let mut specs = Vec::new();
         for (ix, (_, job)) in jobs.iter().enumerate() {
-            let input = &job.input;
+            let given = &job.input;
             check_width(job, &machine.all_cpus())?;
             tasks.push(platform.job(job, &logs)?);
             specs.push(TaskSpec {
-                cpus: input.cpus,
-                arrives: Nanos::from_s(input.start_s),
+                cpus: given.cpus,
+                arrives: Nanos::from_s(given.start_s),
                 solo: SoloProfile::default(),
                 ..TaskSpec::new(ix as u32, &job.name)
             });
@@ -147,7 +156,20 @@ impl<P: Platform> Plan<P> {
             traffic: choice.entry.needs_traffic(&choice.params),
             ..RunConfig::default()
         };
-        Ok(Plan { choice, capabilities, config, jobs, tasks, specs, logs, solo, skipped })
+        Ok(Plan {
+            choice,
+            capabilities,
+            config,
+            jobs,
+            tasks,
+            specs,
+            logs,
+            solo,
+            earlier,
+            newly_adopted,
+            warnings,
+            input,
+        })
     }
 
     /// What is known about the jobs before the run.
