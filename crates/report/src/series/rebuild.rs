@@ -258,3 +258,88 @@ impl Life {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::SeriesHeader;
+    use crate::testing::{check_absences, info, result};
+
+    /// The record from a series with four tasks and these lines.
+    fn rebuilt(lines: &str) -> Record {
+        let result = result();
+        let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
+        let text = format!("{}\n{lines}", serde_json::to_string(&header).unwrap());
+        let series = SeriesReader::new(text.as_bytes(), "s").unwrap();
+        rebuild(series, |name| (Some(format!("L/{name}.out")), None)).unwrap()
+    }
+
+    /// A sample of 100 ms that ends then, with 50 ms of CPU time and 10 cycles.
+    fn sample(at_ms: u64, task: u32) -> String {
+        format!(r#"["s",{},{task},100000000,"0","run","",50000000,10,20,1,1,1,null,5]{}"#, at_ms * 1_000_000, '\n')
+    }
+
+    #[test]
+    fn what_a_killed_run_knew_is_in_its_record() {
+        let lines = [
+            r#"["b",0,0]"#,
+            r#"["b",0,1]"#,
+            r#"["a",100000000,0,"mm_writes","no-such-event"]"#,
+            &(sample(100, 0) + &sample(100, 1)),
+            r#"["d",100000000,["quantum-end"],200000000,0,null,null,null]"#,
+            r#"["x",100000000,1]"#,
+            r#"["p",400000000,1,"1","exclusive","run"]"#,
+            &sample(200, 0),
+            r#"["e",300000000,0,3,"exit 3",0,4096,70000000,30000000,0,512]"#,
+            &sample(300, 0),
+            r#"["!",310000000,"halting","the halt rule is met"]"#,
+            &sample(500, 1),
+            r#"["b",600000000,2]"#,
+        ];
+        let record = rebuilt(&(lines.map(str::trim_end).join("\n") + "\n[\"e\",700000000,2,0,\"exi"));
+        check_absences(&serde_json::from_str(&record.to_json()).unwrap());
+        let whole = Record::from_json(&record.to_json()).unwrap();
+        assert_eq!(whole, record);
+        assert_eq!((record.finished_by.as_str(), record.run_id.as_deref()), ("killed", Some("10-77-4026531836")));
+        assert_eq!(record.setting, info(&result()).setting);
+        let rebuilt = record.rebuilt.as_ref().unwrap();
+        assert_eq!((rebuilt.until_s, rebuilt.cut_off), (0.6, true));
+        assert_eq!((record.overhead.decisions, record.overhead.quanta), (1, 1));
+        assert_eq!(record.warnings[0].code, "halting");
+        let [ended, ran, begun, never] = &record.jobs[..] else { panic!("four jobs") };
+        assert_eq!((ended.exit, ended.exit_text.as_deref(), ended.lost), (Some(3), Some("exit 3"), false));
+        assert_eq!((ended.finish_s, ended.cpu_s, ended.ran_s), (Some(0.3), Some(0.15), 0.3));
+        assert_eq!((ended.user_s, ended.max_rss_bytes, ended.written_bytes), (Some(0.07), Some(4096), Some(512)));
+        assert_eq!((ended.counts.get("cycles"), ended.instructions), (Some(&30), Some(60)));
+        assert_eq!(ended.counts.entry("mm_writes").unwrap().unwrap_err(), Absence::NoSuchEvent.text());
+        assert_eq!(ended.log.as_deref(), Some("L/mcf-1.out"));
+        assert!(ran.lost && ran.exit.is_none() && ran.absent.why("exit").unwrap().starts_with("lost"));
+        assert_eq!((ran.cpu_s, ran.ran_s, ran.waited_max_s), (Some(0.1), 0.2, 0.3));
+        assert!(begun.lost && begun.cpu_s.is_none(), "it was not measured yet");
+        assert_eq!((never.lost, never.start_s, never.absent.why("exit")), (false, None, Some("did not start")));
+        let totals = &record.totals;
+        assert_eq!((totals.succeeded, totals.failed, totals.unfinished), (0, 1, 3));
+    }
+
+    #[test]
+    fn the_kernel_tells_the_cpu_time_that_no_sample_does() {
+        let end = r#"["e",300000000,0,0,"exit 0",1,null,70000000,30000000,null,null]"#;
+        let record = rebuilt(&format!("[\"b\",0,0]\n{}{end}\n", sample(100, 0)));
+        let job = &record.jobs[0];
+        assert_eq!((job.cpu_s, job.instructions, job.timed_out), (Some(0.1), None, true));
+        // An earlier version did not write it.
+        let record = rebuilt(&format!("[\"b\",0,0]\n{}[\"e\",300000000,0,0,\"exit 0\"]\n", sample(100, 0)));
+        assert_eq!((record.jobs[0].exit, record.jobs[0].cpu_s, record.jobs[0].timed_out), (Some(0), None, false));
+    }
+
+    #[test]
+    fn of_several_attempts_the_last_counts_and_of_several_runs_the_first() {
+        let lines = format!("[\"b\",0,0]\n{}[\"b\",200000000,0]\n{}", sample(100, 0), sample(150, 0) + &sample(300, 0));
+        let job = &rebuilt(&lines).jobs[0];
+        assert_eq!((job.runs, job.start_s, job.cpu_s, job.ran_s), (2, Some(0.2), Some(0.05), 0.1));
+        let end = r#"["e",100000000,0,0,"exit 0",0,null,null,null,null,null]"#;
+        let lines = format!("[\"b\",0,0]\n{end}\n{}[\"b\",100000000,0]\n{}", sample(100, 0), sample(300, 0));
+        let job = &rebuilt(&lines).jobs[0];
+        assert_eq!((job.runs, job.finish_s, job.cpu_s, job.exit), (2, Some(0.1), Some(0.05), Some(0)));
+    }
+}

@@ -140,7 +140,7 @@ fn kinds_and_columns_of_a_later_version_are_left_out() {
 
 #[test]
 fn a_full_disk_stops_the_series_and_nothing_else() {
-    let mut series = write_run(FullDisk::after(1_500));
+    let mut series = write_run(FullDisk::after(3_300));
     assert!(series.take_warning().is_some());
     assert_eq!(series.take_warning(), None);
     let written = String::from_utf8(series.into_inner().written).unwrap();

@@ -7,6 +7,7 @@ use super::batch::{Batch, Outcome, Setting};
 use super::files::{Files, keep};
 use super::plan::Plan;
 use super::platform::Platform;
+use super::resume::{move_file, moved};
 use super::screen::Screen;
 use super::setting::setting;
 use super::solo;
@@ -19,8 +20,17 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     // A file that can't be written is an error before anything is started.
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
-    let (_folder, files) = Files::open(args, &plan.logs, names)?;
+    let (folder, files) = Files::open(args, &plan.logs, names)?;
     let screen = Screen::new(args.output.quiet);
+    if let Some(aside) = &folder.aside {
+        // What an earlier run left in this folder has been put aside by now.
+        plan.earlier.iter_mut().for_each(|job| moved(job, &plan.logs, aside));
+        for warning in &mut plan.warnings {
+            if let RunWarning::Rebuilt { file, .. } = warning {
+                move_file(file, &plan.logs, aside);
+            }
+        }
+    }
     plan.warnings.drain(..).for_each(|warning| screen.warn(warning));
     for &shortfall in &plan.choice.shortfalls {
         screen.warn(RunWarning::Without(shortfall));

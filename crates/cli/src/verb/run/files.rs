@@ -68,7 +68,9 @@ impl Files {
                 let fail = |error| usage(format!("--joblog {}: {error}; nothing was started", path.display()));
                 let log = append_joblog(path).map_err(fail)?;
                 // Before the old content goes: whoever resumes must find this run.
-                runs::enter(path, logs, !args.resume).map_err(fail)?;
+                if !args.is_simulated() {
+                    runs::enter(path, logs, !args.resume).map_err(fail)?;
+                }
                 if args.resume {
                     Some(log)
                 } else {

@@ -60,7 +60,10 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
             }
         }
     }
-    let ids: Vec<String> = killed.iter().map(|&ix| before.runs[ix].line.run_id.clone()).collect();
+    // An identity holds since the start of the machine only.
+    let this_boot = boot(&root);
+    let lines = killed.iter().map(|&ix| &before.runs[ix].line);
+    let ids: Vec<String> = lines.filter(|line| line.boot == this_boot).map(|line| line.run_id.clone()).collect();
     if !ids.is_empty() {
         let reach = Reach::Runs(ids);
         if !args.dry_run {

@@ -6,6 +6,7 @@ use crate::exit::usage;
 use crate::input::{Command, Job};
 use cosched_report::{Absences, EarlierJob, Entry, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// A batch, and what earlier runs have done of it.
@@ -99,6 +100,7 @@ impl Known {
 struct Recorded<'a> {
     run: &'a str,
     file: String,
+    folder: &'a Path,
     /// Since the epoch, in seconds.
     started: f64,
     job: &'a JobRecord,
@@ -121,10 +123,11 @@ impl<'a> Done<'a> {
         for run in &before.runs {
             let Some((file, record)) = &run.record else { continue };
             let Some(began) = record.started_at.as_deref().and_then(seconds) else { continue };
+            let folder = file.parent().unwrap_or(Path::new(""));
             for job in record.jobs.iter().filter(|job| job.exit == Some(0)) {
                 let (Some(command), Some(start)) = (&job.command, job.start_s) else { continue };
                 let (file, started) = (file.display().to_string(), began + start);
-                let found = Recorded { run: &run.line.run_id, file, started, job, used: false };
+                let found = Recorded { run: &run.line.run_id, file, folder, started, job, used: false };
                 recorded.entry(command).or_default().push(found);
             }
         }
@@ -139,7 +142,7 @@ impl<'a> Done<'a> {
         let (run, job) = match found {
             Some(found) => {
                 found.used = true;
-                (Some((found.run.to_owned(), Some(found.file.clone()))), Some(found.job.clone()))
+                (Some((found.run.to_owned(), Some(found.file.clone()))), Some(beside(found.job, found.folder)))
             }
             None => (None, None),
         };
@@ -180,7 +183,7 @@ impl Adopted {
                 adopted: true,
                 newly_adopted: true,
                 run: Some((orphan.run.clone(), Some(file.display().to_string()))),
-                job: Some(job.clone()),
+                job: Some(beside(job, file.parent().unwrap_or(Path::new("")))),
             });
         }
         // The last record tells of all that were adopted before it.
@@ -202,6 +205,35 @@ impl Adopted {
 
     fn take(&mut self, command: &str) -> Option<Known> {
         self.jobs.get_mut(command)?.pop()
+    }
+}
+
+/// A job with its files where its record is now: they may have been put aside together.
+fn beside(job: &JobRecord, folder: &Path) -> JobRecord {
+    let mut job = job.clone();
+    for file in [&mut job.log, &mut job.log_stderr].into_iter().flatten() {
+        let now = Path::new(file.as_str()).file_name().map(|name| folder.join(name));
+        if let Some(now) = now.filter(|now| now.exists()) {
+            *file = now.display().to_string();
+        }
+    }
+    job
+}
+
+/// Notes that the files of a job were moved from one folder to another.
+pub(crate) fn moved(job: &mut EarlierJob, from: &Path, to: &Path) {
+    let files = job.job.as_mut().map(|job| [job.log.as_mut(), job.log_stderr.as_mut()]);
+    let files = files.into_iter().flatten().flatten();
+    job.record.as_mut().into_iter().chain(files).for_each(|file| move_file(file, from, to));
+}
+
+/// The name of a file after everything in one folder has been moved to another.
+pub(crate) fn move_file(file: &mut String, from: &Path, to: &Path) {
+    let path = Path::new(file.as_str());
+    if path.parent() == Some(from)
+        && let Some(name) = path.file_name()
+    {
+        *file = to.join(name).display().to_string();
     }
 }
 

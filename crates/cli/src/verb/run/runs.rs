@@ -58,7 +58,8 @@ pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<
     let text = format!("\n{}\n", serde_json::to_string(&line)?);
     let mut options = OpenOptions::new();
     options.create(true).append(!fresh).write(true).truncate(fresh);
-    options.open(path)?.write_all(text.as_bytes())
+    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    options.open(&path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)
 }
 
 /// The runs that wrote to a job log, the first one first. Lines that are not whole are left out.
