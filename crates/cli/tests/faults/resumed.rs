@@ -16,12 +16,12 @@ fn mix() -> Mix {
 }
 
 /// Another such job, so that there is something to freeze.
-const SLOW_TOO: &str = "until test -e go; do sleep 0.01; done; echo ended >> more";
+const SLOW_TOO: &str = "touch there; until test -e go; do sleep 0.01; done; echo ended >> more";
 
 /// A run that was killed while `slow` and `more` ran; with its guardian, so that one of them can stay frozen.
 fn killed(freeze: &str, more: &[&str]) -> Run {
     let mut run = Run::start(mix(), freeze, &[&["--joblog", "J", "--jobs", "3"], more].concat());
-    until("the job begins", || run.file("begun").lines().count() == 1);
+    until("the jobs begin", || run.file("begun").lines().count() == 1 && run.dir.path().join("there").exists());
     until("the quick job is logged", || run.file("J").contains("quick"));
     run.send(Signal::STOP);
     if let Some(guardian) = run.guardian() {
@@ -163,6 +163,25 @@ fn orphans_are_ended() {
         assert!(resumed.wait().unwrap().success(), "{}", run.file("err2"));
         // Only the second copy came to its end.
         assert_eq!((run.file("ended").lines().count(), run.file("more").lines().count()), (1, 1));
+        run.nothing_left_to_thaw();
+    }
+}
+
+/// The guardian of the killed run lives as long as its jobs, and must not keep others from the log folder.
+#[test]
+fn orphans_are_left_alone_where_the_user_wants_it() {
+    for freeze in freezers() {
+        let mut run = Run::start(mix(), freeze, &["--joblog", "J", "--jobs", "3"]);
+        until("the job begins", || run.file("begun").lines().count() == 1 && run.file("J").contains("quick"));
+        run.send(Signal::KILL);
+        run.code();
+        let mut resumed = in_background(&run, freeze, &["--orphans", "ignore"]);
+        until("it runs again", || run.file("begun").lines().count() == 2);
+        go(&run);
+        assert!(resumed.wait().unwrap().success(), "{}", run.file("err2"));
+        assert!(run.file("err2").contains("left alone"), "{}", run.file("err2"));
+        assert_eq!(run.file("twice"), "twice\n");
+        run.all_ended();
         run.nothing_left_to_thaw();
     }
 }
