@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// `slow` runs until there is a file `go`. It notes when it begins and ends, and when it runs beside itself.
 const SLOW: &str = "mkdir alone || echo twice >> twice; echo begun >> begun; until test -e go; do sleep 0.01; done; \
-                    echo ended >> ended; rmdir alone";
+                    echo ended >> ended; rmdir alone; true";
 
 fn mix() -> Mix {
     Mix::default().shell("quick", "echo quick >> quick").shell("slow", SLOW).shell("more", SLOW_TOO)

@@ -78,7 +78,12 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
         TimeLimit::Fixed(time) => format!("{}s", time.as_s()),
         TimeLimit::PercentOfMedian(share) => format!("{share}%"),
     });
-    let solo = args.solo.as_ref().map(|given| if given == "measure" { "measure" } else { "file" }.to_owned());
+    let solo = match args.solo.as_deref() {
+        // A simulation always measures them.
+        None if !view.is_simulated() => None,
+        None | Some("measure") => Some("measure".to_owned()),
+        Some(_) => Some("file".to_owned()),
+    };
     let load = args.limits.load.map(|load| load.on(view.machine.cpus.len()));
     let small = args.policy.emulate_small.as_ref().map(|small| format!("{}:{}", small.cpus, small.share));
     RunOptions {
