@@ -106,13 +106,14 @@ fn memory_times_and_storage_of_jobs_are_told_of_the_attempt_that_counts() {
         let record = json(&cosched(&folder, &words));
         let job = |ix: usize, key: &str| record["jobs"][ix][key].as_f64().unwrap_or_else(|| panic!("{key}: {record}"));
         assert!(job(0, "max_rss_bytes") > 60e6, "{record}");
-        assert!(job(1, "max_rss_bytes") < 60e6 && job(1, "user_s") > 0.0, "{record}");
+        // What is no more than cosched's own is absent.
+        let is_small = |ix: usize| record["jobs"][ix]["max_rss_bytes"].as_f64().is_none_or(|rss| rss < 60e6);
+        assert!(is_small(1) && job(1, "user_s") > 0.0, "{record}");
         assert!(job(0, "system_s") > 0.0, "it filled memory");
         assert_eq!(job(2, "runs"), 2.0);
-        assert!(job(2, "max_rss_bytes") < 60e6, "that was the attempt that failed: {record}");
+        assert!(is_small(2), "that was the attempt that failed: {record}");
         for ix in 0..3 {
             assert!(job(ix, "read_bytes") >= 0.0 && job(ix, "written_bytes") >= 0.0);
-            assert!(job(ix, "max_rss_bytes") > 0.0, "{record}");
         }
     }
 }

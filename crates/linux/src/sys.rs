@@ -43,8 +43,8 @@ pub(crate) struct Waited {
 pub(crate) struct Used {
     pub(crate) user: Nanos,
     pub(crate) system: Nanos,
-    /// The greatest resident memory of one of them, in bytes. The kernel counts it from the fork on, so it is never less
-    /// than what this process held when it forked.
+    /// The greatest resident memory of one of them, in bytes. The kernel counts it from the fork on, so it can be that of
+    /// this process when it forked.
     pub(crate) max_rss: u64,
     /// Bytes fetched from storage, and written for it.
     pub(crate) read_bytes: u64,
@@ -191,6 +191,17 @@ pub(crate) fn wait_any() -> Option<Waited> {
         written_bytes: bytes(usage.ru_oublock, 512),
     };
     Some(Waited { pid, status, used })
+}
+
+/// The greatest resident memory of this process so far, in bytes.
+pub(crate) fn own_max_rss() -> u64 {
+    // SAFETY: the pointer is valid, and the kernel fills the usage in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024)
 }
 
 /// Makes orphaned descendants children of this process instead of the system's first process.

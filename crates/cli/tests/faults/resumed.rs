@@ -22,6 +22,7 @@ const SLOW_TOO: &str = "touch there; until test -e go; do sleep 0.01; done; echo
 fn killed(freeze: &str, more: &[&str]) -> Run {
     let mut run = Run::start(mix(), freeze, &[&["--joblog", "J", "--jobs", "3"], more].concat());
     until("the jobs begin", || run.file("begun").lines().count() == 1 && run.dir.path().join("there").exists());
+    until("the series has them all", || run.file("logs/series.jsonl").matches("[\"b\",").count() == 3);
     until("the quick job is logged", || run.file("J").contains("quick"));
     run.send(Signal::STOP);
     if let Some(guardian) = run.guardian() {

@@ -79,6 +79,8 @@ struct Live {
     /// Since when it has been stopped, by itself or by others, but not by us.
     stopped_itself: Option<Nanos>,
     oom_kills_before: u64,
+    /// What this process held at most when it started the job.
+    own_max_rss: u64,
 }
 
 impl Lifecycle {
@@ -189,6 +191,7 @@ impl Lifecycle {
             tree: Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0, mark),
             main_end: None,
             stopped_itself: None,
+            own_max_rss: sys::own_max_rss(),
             oom_kills_before: meminfo::oom_kills(&self.root).unwrap_or(0),
         };
         let job = &mut self.jobs[ix];
@@ -363,7 +366,7 @@ impl Lifecycle {
             };
             let group = live.tree.group().and_then(JobGroup::cpu_times);
             let cpu_time = Some(group.map_or_else(|| used.cpu_time(), |times| times.total));
-            let resources = resources(&used, group, self.counts_io);
+            let resources = resources(&used, live.own_max_rss, group, self.counts_io);
             ended.push(Ended { task: TaskId(ix as u32), exit, cpu_time, resources });
             self.ledger.ended(ix as u32);
         }
@@ -408,16 +411,24 @@ impl Live {
     }
 }
 
+/// By how much what the kernel counts as resident memory may be wrong: it sums it up over the CPUs now and then.
+const RSS_ERROR: u64 = 1 << 20;
+
 /// What a job has used: CPU time of its group, where it has one, and the accounts of its own process for the rest.
-fn resources(used: &Used, group: Option<CpuTimes>, counts_io: bool) -> Resources {
+fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: bool) -> Resources {
     let time = |of_group: fn(&CpuTimes) -> Option<Nanos>, own: Nanos| match group {
         Some(times) => Reading::from_option(of_group(&times), Absence::NotTold),
         None => Reading::Value(own),
     };
     let bytes = |bytes: u64| if counts_io { Reading::Value(bytes) } else { Reading::Absent(Absence::NotTold) };
-    Resources {
+    let max_rss = match used.max_rss {
         // A process that ran held memory: a kernel that says otherwise does not count it.
-        max_rss: Reading::from_option(Some(used.max_rss).filter(|&rss| rss > 0), Absence::NotTold),
+        0 => Reading::Absent(Absence::NotTold),
+        rss if rss <= own_max_rss + RSS_ERROR => Reading::Absent(Absence::WithinOwn),
+        rss => Reading::Value(rss),
+    };
+    Resources {
+        max_rss,
         user_time: time(|times| times.user, used.user),
         system_time: time(|times| times.system, used.system),
         read_bytes: bytes(used.read_bytes),
@@ -446,17 +457,22 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_count_is_absent_and_not_zero() {
         let ms = Nanos::from_ms;
-        let used = Used { user: ms(30), system: ms(10), max_rss: 4096, read_bytes: 512, written_bytes: 0 };
-        let own = resources(&used, None, true);
+        let used = Used { user: ms(30), system: ms(10), max_rss: 40 << 20, read_bytes: 512, written_bytes: 0 };
+        let own = resources(&used, 10 << 20, None, true);
         assert_eq!((own.user_time, own.system_time), (Reading::Value(ms(30)), Reading::Value(ms(10))));
-        assert_eq!((own.max_rss, own.read_bytes), (Reading::Value(4096), Reading::Value(512)));
+        assert_eq!((own.max_rss, own.read_bytes), (Reading::Value(40 << 20), Reading::Value(512)));
         assert_eq!(own.written_bytes, Reading::Value(0), "it wrote nothing");
         let group = CpuTimes { total: ms(50), user: Some(ms(35)), system: None };
-        let in_group = resources(&used, Some(group), false);
+        let in_group = resources(&used, 0, Some(group), false);
         assert_eq!(in_group.user_time, Reading::Value(ms(35)), "with what it did not wait for");
         let not_told = Reading::Absent(Absence::NotTold);
-        assert_eq!((in_group.system_time, in_group.max_rss), (Reading::Absent(Absence::NotTold), Reading::Value(4096)));
+        assert_eq!(
+            (in_group.system_time, in_group.max_rss),
+            (Reading::Absent(Absence::NotTold), Reading::Value(40 << 20))
+        );
         assert_eq!((in_group.read_bytes, in_group.written_bytes), (not_told, not_told));
-        assert_eq!(resources(&Used::default(), None, true).max_rss, not_told);
+        assert_eq!(resources(&Used::default(), 0, None, true).max_rss, not_told);
+        let within = resources(&used, 40 << 20, None, true).max_rss;
+        assert_eq!(within, Reading::Absent(Absence::WithinOwn), "it may be what this process held");
     }
 }

@@ -22,7 +22,8 @@ const LOST: &str = "lost: its run was killed while it ran";
 const NOT_KEPT: &str = "the run was killed before it wrote this";
 
 /// The record of a run that was killed, as far as its series tells. `log_of` returns the files of a job's standard output
-/// and standard error, by its name.
+/// and standard error, by its name. `ran` tells which jobs were found running after that: one that was started just when
+/// the run was killed may not be in the series.
 ///
 /// A job that ran when the run was killed is `lost`: its figures are those up to its last sample. Of a job that was
 /// started several times the record tells what it would have told: of its first run if it had ended by itself, else of
@@ -33,6 +34,7 @@ const NOT_KEPT: &str = "the run was killed before it wrote this";
 pub fn rebuild<R: BufRead>(
     mut series: SeriesReader<R>,
     log_of: impl Fn(&str) -> (Option<String>, Option<String>),
+    ran: impl Fn(&str) -> bool,
 ) -> Result<Record, SeriesError> {
     let mut lives: Vec<Life> = series.header().tasks.iter().map(Life::new).collect();
     let mut overhead = Overhead::default();
@@ -95,7 +97,7 @@ pub fn rebuild<R: BufRead>(
     };
     let mut rebuilt = record(&result, &info);
     for (job, life) in rebuilt.jobs.iter_mut().zip(&lives) {
-        life.amend(job);
+        life.amend(job, ran(&life.spec.name));
     }
     rebuilt.cosched_version = header.cosched_version.clone();
     rebuilt.finished_by = KILLED.to_owned();
@@ -186,7 +188,7 @@ impl Life {
         if of_another_run {
             return;
         }
-        self.ran = self.ran + sample.interval;
+        self.ran += sample.interval;
         self.sampled_to = at;
         self.multiplexed |= sample.multiplexed;
         self.cpu_time = self.cpu_time.zip(sample.cpu_time).map(|(sum, time)| sum + time);
@@ -242,10 +244,10 @@ impl Life {
     }
 
     /// Puts into the job's record what can't go through a result.
-    fn amend(&self, job: &mut Job) {
+    fn amend(&self, job: &mut Job, ran: bool) {
         match &self.ended {
             Some((_, row)) => job.exit_text = Some(row.text.clone()),
-            None if self.started.is_some() => {
+            None if self.started.is_some() || ran => {
                 job.lost = true;
                 for name in ["finish_s", "exit", "exit_text"] {
                     job.absent.note_option(name, None::<()>, LOST);
@@ -271,7 +273,7 @@ mod tests {
         let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
         let text = format!("{}\n{lines}", serde_json::to_string(&header).unwrap());
         let series = SeriesReader::new(text.as_bytes(), "s").unwrap();
-        rebuild(series, |name| (Some(format!("L/{name}.out")), None)).unwrap()
+        rebuild(series, |name| (Some(format!("L/{name}.out")), None), |name| name == "late").unwrap()
     }
 
     /// A sample of 100 ms that ends then, with 50 ms of CPU time and 10 cycles.
@@ -316,7 +318,7 @@ mod tests {
         assert!(ran.lost && ran.exit.is_none() && ran.absent.why("exit").unwrap().starts_with("lost"));
         assert_eq!((ran.cpu_s, ran.ran_s, ran.waited_max_s), (Some(0.1), 0.2, 0.3));
         assert!(begun.lost && begun.cpu_s.is_none(), "it was not measured yet");
-        assert_eq!((never.lost, never.start_s, never.absent.why("exit")), (false, None, Some("did not start")));
+        assert!(never.lost && never.start_s.is_none(), "it was found running");
         let totals = &record.totals;
         assert_eq!((totals.succeeded, totals.failed, totals.unfinished), (0, 1, 3));
     }

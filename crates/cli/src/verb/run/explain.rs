@@ -87,7 +87,8 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
     }
     writeln!(out, "logs      {}", told(plan.logs.as_os_str()))?;
-    let skipped = if plan.earlier.len() > 0 { format!(", {} done before", plan.earlier.len()) } else { String::new() };
+    let skipped =
+        if !plan.earlier.is_empty() { format!(", {} done before", plan.earlier.len()) } else { String::new() };
     writeln!(out, "jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs)?;
     let name = |id: TaskId| plan.specs[id.0 as usize].name.as_str();
     for (_, job) in &plan.jobs {

@@ -28,8 +28,10 @@ pub(crate) struct EarlierRun {
 #[derive(Default)]
 pub(crate) struct Before {
     pub(crate) runs: Vec<EarlierRun>,
-    /// Jobs that were found running and are not to be started again, by their runs and names.
-    pub(crate) adopted: Vec<Orphan>,
+    /// Jobs of killed runs that were found running.
+    pub(crate) found: Vec<Orphan>,
+    /// They are not to be started again.
+    pub(crate) adopted: bool,
     pub(crate) warnings: Vec<RunWarning>,
 }
 
@@ -72,6 +74,7 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
         }
         let orphans = orphans_within(&root, &reach);
         if !orphans.is_empty() {
+            before.found = orphans.clone();
             deal(args, &root, &reach, orphans, &mut before)?;
         }
     }
@@ -126,9 +129,7 @@ fn deal(args: &RunArgs, root: &Root, reach: &Reach, orphans: Vec<Orphan>, before
         OrphansArg::Ignore => OrphansDone::Ignored,
     };
     before.warnings.push(RunWarning::Orphans { jobs: orphans.len(), done });
-    if done == OrphansDone::Adopted {
-        before.adopted = orphans;
-    }
+    before.adopted = done == OrphansDone::Adopted;
     Ok(())
 }
 
@@ -176,7 +177,8 @@ fn write_back(before: &mut Before, ix: usize) {
         };
         (file("out"), file("err"))
     };
-    let Ok(record) = rebuild(series, log_of) else { return };
+    let ran = |name: &str| before.found.iter().any(|orphan| orphan.run == line.run_id && orphan.job == name);
+    let Ok(record) = rebuild(series, log_of, ran) else { return };
     // A run that has begun to use the folder puts aside what it finds there.
     let Some(_lock) = lock(Path::new(line.logs.as_deref().unwrap_or_default())) else { return };
     let file = folder.join("run.json");

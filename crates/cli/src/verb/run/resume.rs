@@ -168,7 +168,8 @@ impl Adopted {
         let mut jobs: BTreeMap<String, Vec<Known>> = BTreeMap::new();
         let mut known: BTreeSet<(&str, &str)> = BTreeSet::new();
         // An orphan can have several entries, one for each way in which its processes were found.
-        let fresh = before.adopted.iter().filter(|orphan| known.insert((&orphan.run, &orphan.job)));
+        let found = before.found.iter().filter(|_| before.adopted);
+        let fresh = found.filter(|orphan| known.insert((&orphan.run, &orphan.job)));
         for orphan in fresh {
             let run = before.runs.iter().find(|run| run.line.run_id == orphan.run);
             let Some((file, record)) = run.and_then(|run| run.record.as_ref()) else { continue };
