@@ -277,6 +277,9 @@ impl Backend for Instant {
     fn restart(&mut self, _: TaskId) -> bool {
         false
     }
+    fn resources(&mut self, _: TaskId) -> Resources {
+        Resources::absent(Absence::NotOffered)
+    }
     fn may_start(&mut self) -> bool {
         true
     }

@@ -16,6 +16,7 @@ mod placement;
 mod plan;
 mod policy;
 mod residency;
+mod resources;
 mod rng;
 mod run;
 mod sample;
@@ -40,6 +41,7 @@ pub use policy::{
     PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy, stand_in,
 };
 pub use residency::Residency;
+pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
     Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,

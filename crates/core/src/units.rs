@@ -140,6 +140,8 @@ listed_enum! {
         OneCoreType,
         /// The kernel does not report the value.
         NotTold,
+        /// The value is not above what the run itself takes, from which it can't be told.
+        WithinOwn,
         /// Some of the tasks that the figure is computed from lack their value.
         SomeTasksLackIt,
         /// The backend has no such mechanism.
@@ -169,6 +171,7 @@ impl Absence {
             Absence::TooManyFiles => "too many files were open (`ulimit -Hn` raises the limit)",
             Absence::OneCoreType => "all cores are of one type",
             Absence::NotTold => "the kernel does not report it",
+            Absence::WithinOwn => "no more than cosched itself takes, from which it can't be told",
             Absence::SomeTasksLackIt => "some jobs lack it",
             Absence::NotOffered => "this backend does not offer it",
         }

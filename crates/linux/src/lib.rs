@@ -5,6 +5,7 @@
 //! `counters::sys`.
 #![warn(clippy::undocumented_unsafe_blocks)]
 
+pub mod accounts;
 mod cgroup;
 mod claim;
 mod console;
@@ -14,6 +15,7 @@ pub mod energy;
 pub mod events;
 mod guardian;
 mod host;
+pub mod identity;
 mod interrupts;
 mod ledger;
 pub mod load;
@@ -39,5 +41,6 @@ pub use console::become_console;
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use neighbours::{Chosen, Neighbour, Seat, Share, choose_cpus};
+pub use run_id::{Fate, fate_of, own_run};
 pub use spawn::{Environment, Program, find_program};
 pub use sys::affinity;

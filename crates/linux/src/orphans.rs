@@ -26,6 +26,8 @@ pub struct Orphan {
 
 /// How often an orphan's processes are looked for while any are left to kill.
 const KILLS: u32 = 16;
+/// How often it is looked whether jobs have ended that nobody hurries. A look reads all of `/proc`.
+const PATIENT_LOOK: Duration = Duration::from_millis(200);
 /// How often it is looked whether processes have ended.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -38,6 +40,13 @@ pub fn orphans(root: &Root) -> Vec<Orphan> {
 /// As [`orphans`], of the runs that `reach` covers.
 pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
     all_dead_runs(root, reach).iter().flat_map(|dead| orphans_of(root, dead)).map(|found| found.orphan).collect()
+}
+
+/// Waits until the orphans of the runs that `reach` covers have ended by themselves.
+pub fn await_orphans(root: &Root, reach: &Reach) {
+    while !orphans_within(root, reach).is_empty() {
+        std::thread::sleep(PATIENT_LOOK);
+    }
 }
 
 struct FoundOrphan {

@@ -19,8 +19,10 @@ pub(crate) struct RunId {
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
+    /// Its process lives.
     Alive,
+    /// Its process has ended.
     Dead,
     /// It can't be seen from here.
     Unknown,
@@ -104,6 +106,17 @@ impl RunId {
         }
         fate
     }
+}
+
+/// The identity of a run that this process leads, as in the variable `COSCHED_RUN` of its jobs; `None` if `/proc` is not
+/// that of this process's namespace.
+pub fn own_run(root: &Root) -> Option<String> {
+    RunId::own(root).map(|run| run.to_string())
+}
+
+/// Whether the run of this identity goes on; unknown for what is no identity. It holds for this host since its start.
+pub fn fate_of(root: &Root, run: &str) -> Fate {
+    RunId::parse(run).map_or(Fate::Unknown, |run| run.fate(root))
 }
 
 /// The PID namespace of a process, as a number.

@@ -34,8 +34,28 @@ pub(crate) struct Waited {
     pub(crate) pid: RawPid,
     /// Its new state.
     pub(crate) status: Status,
-    /// CPU time of it and of the descendants that it waited for; meaningful only if the child has ended.
-    pub(crate) cpu_time: Nanos,
+    /// What it and the descendants that it waited for have used; meaningful only if the child has ended.
+    pub(crate) used: Used,
+}
+
+/// What a process and the descendants that it waited for have used, by the kernel's accounts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) user: Nanos,
+    pub(crate) system: Nanos,
+    /// The greatest resident memory of one of them, in bytes. The kernel counts it from the fork on, so it can be that of
+    /// this process when it forked.
+    pub(crate) max_rss: u64,
+    /// Bytes fetched from storage, and written for it.
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+impl Used {
+    /// CPU time.
+    pub(crate) fn cpu_time(&self) -> Nanos {
+        self.user + self.system
+    }
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -161,8 +181,27 @@ pub(crate) fn wait_any() -> Option<Waited> {
         Status::Continued
     };
     let time = |t: libc::timeval| Duration::new(t.tv_sec.max(0) as u64, t.tv_usec.clamp(0, 999_999) as u32 * 1_000);
-    let cpu = time(usage.ru_utime) + time(usage.ru_stime);
-    Some(Waited { pid, status, cpu_time: Nanos(cpu.as_nanos() as u64) })
+    let nanos = |t: libc::timeval| Nanos(time(t).as_nanos() as u64);
+    let bytes = |count: libc::c_long, unit: u64| u64::try_from(count).unwrap_or(0).saturating_mul(unit);
+    let used = Used {
+        user: nanos(usage.ru_utime),
+        system: nanos(usage.ru_stime),
+        max_rss: bytes(usage.ru_maxrss, 1024),
+        read_bytes: bytes(usage.ru_inblock, 512),
+        written_bytes: bytes(usage.ru_oublock, 512),
+    };
+    Some(Waited { pid, status, used })
+}
+
+/// The greatest resident memory of this process so far, in bytes.
+pub(crate) fn own_max_rss() -> u64 {
+    // SAFETY: the pointer is valid, and the kernel fills the usage in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024)
 }
 
 /// Makes orphaned descendants children of this process instead of the system's first process.

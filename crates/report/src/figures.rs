@@ -33,6 +33,11 @@ impl Absences {
         value
     }
 
+    /// Forgets a reason, since there is a value now.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.reasons.remove(name);
+    }
+
     /// Why the value of that name is absent.
     pub fn why(&self, name: &str) -> Option<&str> {
         self.reasons.get(name).map(String::as_str)

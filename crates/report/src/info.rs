@@ -1,5 +1,8 @@
 //! What is known about a run beside its result: its setup, and the sources of its figures.
 
+use crate::machine_load::MachineUse;
+use crate::record::EarlierJob;
+use crate::setting::RunSetting;
 use crate::text::{clip, visible};
 use crate::warning::RunWarning;
 use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
@@ -128,6 +131,10 @@ pub struct RunInfo {
     pub policy: String,
     /// Real processes, or a simulation.
     pub backend: BackendKind,
+    /// Tells the run from every other on its host; `None` in a simulation.
+    pub run_id: Option<String>,
+    /// How the run was started.
+    pub setting: RunSetting,
     /// The machine, restricted to the CPUs that could be used.
     pub machine: Arc<Machine>,
     /// Seed of the run's generator.
@@ -146,6 +153,10 @@ pub struct RunInfo {
     pub freezing: Option<String>,
     /// CPU time of cosched itself / (turnaround x 1 CPU), in [0, 1] for its one thread.
     pub cpu_share: Reading<f64>,
+    /// Where the time of the run's CPUs went, or why that is not known.
+    pub machine_use: Reading<MachineUse>,
+    /// Jobs of the batch that earlier runs did.
+    pub earlier: Vec<EarlierJob>,
     /// Where the energy figure comes from, if there is one.
     pub energy_source: EnergySource,
     /// What the user was warned of.

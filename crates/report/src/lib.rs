@@ -11,11 +11,13 @@ mod figures;
 mod info;
 mod joblog;
 mod json;
+mod machine_load;
 mod progress;
 mod reason;
 mod record;
 mod recorder;
 mod series;
+mod setting;
 mod sink;
 mod solo;
 mod status;
@@ -33,20 +35,22 @@ pub use joblog::{
     read_joblog,
 };
 pub use json::JsonError;
+pub use machine_load::{LEAST_FOREIGN, LEAST_TIME, MOST_FOREIGN_CPUS, MOST_STEAL, MachineLoad, MachineUse};
 pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
-    Energy, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Record, RecordError, SoloTimes, Totals,
-    WarningRecord, exit_status, record, solo_times,
+    EarlierJob, Energy, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Rebuilt, Record, RecordError,
+    SoloTimes, Totals, WarningRecord, exit_status, record, solo_times,
 };
 pub use recorder::{FileRecorder, Notice};
 pub use series::{
-    KINDS as SERIES_KINDS, Kind, Mode, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesHeader, SeriesReader,
-    SeriesTask, SeriesWriter,
+    EndedRow, KINDS as SERIES_KINDS, Kind, Mode, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesHeader,
+    SeriesReader, SeriesTask, SeriesWriter, rebuild,
 };
+pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use status::status_lines;
 pub use summary::{SummaryOptions, summary};
 pub use text::{visible, visible_bytes, visible_lines, wrap};
-pub use warning::{RunFile, RunWarning, shortfall_text};
+pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};

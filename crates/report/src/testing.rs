@@ -1,12 +1,15 @@
 //! Small machines, runs and snapshots for the tests.
 
+use crate::figures::Absences;
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
-use crate::warning::{RunFile, RunWarning};
+use crate::machine_load::MachineUse;
+use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
+use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Importance,
-    InvalidDecision, Machine, Nanos, Overhead, Placement, ProgressBasis, Purpose, Rate, Reading, RunResult, Running,
-    Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait,
-    WaitReason, Warning,
+    InvalidDecision, Machine, Nanos, Overhead, ParamValue, Placement, ProgressBasis, Purpose, Rate, Reading, Resources,
+    RunResult, Running, Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger,
+    Usage, Wait, WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -90,6 +93,13 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             cpus: "0-3".to_owned(),
             others: (41..46).map(|pid| (pid, "0-1".to_owned())).collect(),
         },
+        RunWarning::Disturbed { alone: false, cpus: 2, foreign_cpus: Some(0.834), steal_share: Some(0.0521) },
+        RunWarning::Disturbed { alone: true, cpus: 1, foreign_cpus: None, steal_share: Some(0.0521) },
+        RunWarning::Orphans { jobs: 2, done: OrphansDone::Waited },
+        RunWarning::Orphans { jobs: 1, done: OrphansDone::Adopted },
+        RunWarning::Orphans { jobs: 2, done: OrphansDone::Killed },
+        RunWarning::Orphans { jobs: 2, done: OrphansDone::Ignored },
+        RunWarning::Rebuilt { file: "L/earlier-1/run.json".to_owned(), lost: 1 },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
     warnings
@@ -126,6 +136,13 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         ran: Nanos::from_s(finish_s * 0.5),
         counts: counted(3_000_000_000, 2_000_000_000),
         multiplexed: false,
+        resources: Resources {
+            max_rss: Reading::Value(120 << 20),
+            user_time: Reading::Value(Nanos::from_s(finish_s * 0.4)),
+            system_time: Reading::Value(Nanos::from_s(finish_s * 0.1)),
+            read_bytes: Reading::Value(4_096),
+            written_bytes: Reading::Absent(Absence::NotTold),
+        },
         progress: Reading::Value(solo_s / 0.2),
         progress_basis: ProgressBasis::Ipc,
         runs: 1,
@@ -150,6 +167,7 @@ pub(crate) fn result() -> RunResult {
         ran: Nanos::ZERO,
         counts: Counts::absent(Absence::NotStarted),
         multiplexed: false,
+        resources: Resources::absent(Absence::NotStarted),
         progress: Reading::Absent(Absence::NotStarted),
         progress_basis: ProgressBasis::Provisional,
         runs: 0,
@@ -184,6 +202,8 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     let mut info = info(&result);
     info.backend = BackendKind::Sim;
     info.started_at = None;
+    info.run_id = None;
+    info.machine_use = Reading::Absent(Absence::Simulated);
     info.counters = Some("simulated, every event".to_owned());
     info.freezing = Some("simulated".to_owned());
     info.cpu_share = Reading::Absent(Absence::Simulated);
@@ -196,6 +216,43 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     (result, info)
 }
 
+/// A run of a mix file on a host, with a parameter and no option.
+pub(crate) fn setting() -> RunSetting {
+    let mut absent = Absences::default();
+    for name in ["timeout", "mem_keep_bytes", "load", "log_limit_bytes", "solo", "emulate_small"] {
+        absent.note_option(name, None::<()>, "not given");
+    }
+    RunSetting {
+        command_line: Some(["cosched", "run", "'a b.toml'"].map(str::to_owned).to_vec()),
+        input: RunInput {
+            kind: "mix".to_owned(),
+            path: Some("/home/u/a b.toml".to_owned()),
+            sha256: Some("e3b0c442".to_owned()),
+            ..RunInput::default()
+        },
+        host: Some("node7".to_owned()),
+        kernel: Some("6.18.44".to_owned()),
+        params: vec![ParamSetting {
+            name: "quantum_s".to_owned(),
+            value: ParamValue::Number(0.2),
+            origin: "param".to_owned(),
+        }],
+        options: RunOptions {
+            jobs_at_once: 8,
+            cpus: "0-1".to_owned(),
+            actuation: "decisions".to_owned(),
+            restart: "never".to_owned(),
+            attempts: 1,
+            halt: "never".to_owned(),
+            max_pause_s: 30.0,
+            grace_s: 5.0,
+            absent,
+            ..RunOptions::default()
+        },
+        ..RunSetting::default()
+    }
+}
+
 pub(crate) fn info(result: &RunResult) -> RunInfo {
     let mut jobs: Vec<JobInfo> = result.tasks.iter().map(|task| JobInfo::of(&task.spec)).collect();
     for job in &mut jobs {
@@ -206,6 +263,15 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
         first.solo = Some(Solo { time: Nanos::from_s(10.0), source: SoloSource::Measured });
     }
     RunInfo {
+        run_id: Some("10-77-4026531836".to_owned()),
+        setting: setting(),
+        machine_use: Reading::Value(MachineUse {
+            cpus: 2,
+            total: Nanos::from_s(40.0),
+            stolen: Nanos::from_ms(80),
+            foreign: Nanos::from_ms(400),
+        }),
+        earlier: Vec::new(),
         policy: "perf-fair".to_owned(),
         backend: BackendKind::Host,
         machine: machine(),

@@ -25,6 +25,19 @@ impl RunFile {
     }
 }
 
+/// What was done with jobs of a killed run that still ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrphansDone {
+    /// This run waited until they had ended.
+    Waited,
+    /// The same, and they are not started again.
+    Adopted,
+    /// They were ended.
+    Killed,
+    /// Nothing.
+    Ignored,
+}
+
 /// A warning of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunWarning {
@@ -147,6 +160,31 @@ pub enum RunWarning {
         /// The other runs: their processes and their CPUs.
         others: Vec<(i32, String)>,
     },
+    /// Others used the CPUs so much that the figures are not to be trusted.
+    Disturbed {
+        /// Whether the jobs ran alone, for their solo times.
+        alone: bool,
+        /// Number of CPUs that the run could use.
+        cpus: usize,
+        /// How many of them other programs took, on average; `None` if that was little.
+        foreign_cpus: Option<f64>,
+        /// Share of their time that the hypervisor gave to others, from 0 to 1; `None` if that was little.
+        steal_share: Option<f64>,
+    },
+    /// Jobs of a killed run that still ran were dealt with before this run.
+    Orphans {
+        /// Number of jobs.
+        jobs: usize,
+        /// What was done with them.
+        done: OrphansDone,
+    },
+    /// The record of a killed run was written from its series.
+    Rebuilt {
+        /// The record's file.
+        file: String,
+        /// Jobs that ran when it was killed.
+        lost: usize,
+    },
     /// A job wrote more than `--log-limit` allows.
     LogCut {
         /// The file in the log folder.
@@ -204,6 +242,9 @@ impl RunWarning {
             RunWarning::FewerAtOnce { .. } => "fewer-at-once",
             RunWarning::CpusShared { .. } => "cpus-shared",
             RunWarning::CpusCollide { .. } => "cpus-collide",
+            RunWarning::Disturbed { .. } => "disturbed",
+            RunWarning::Orphans { .. } => "orphans",
+            RunWarning::Rebuilt { .. } => "rebuilt",
             RunWarning::LogCut { .. } => "log-cut",
             RunWarning::Repeated { warning, .. } => warning.code(),
         }
@@ -265,6 +306,29 @@ impl RunWarning {
                  without this warning",
                 runs_text(others)
             ),
+            RunWarning::Disturbed { alone, cpus, foreign_cpus, steal_share } => {
+                let what = if *alone { "solo times" } else { "times and metrics" };
+                let foreign =
+                    foreign_cpus.map(|n| format!("other programs took {n:.2} of {}", count(*cpus as u64, "CPU")));
+                let stolen =
+                    steal_share.map(|share| format!("the hypervisor took {:.1} % of the CPU time", share * 100.0));
+                let why: Vec<String> = [foreign, stolen].into_iter().flatten().collect();
+                format!("{what} are not to be trusted: {} meanwhile", why.join(", and "))
+            }
+            RunWarning::Orphans { jobs, done } => {
+                let jobs = count(*jobs as u64, "job");
+                let done = match done {
+                    OrphansDone::Waited => "waited for; it is not known how they ended, so they run again",
+                    OrphansDone::Adopted => "waited for and counted as done; it is not known how they ended",
+                    OrphansDone::Killed => "ended; they run again",
+                    OrphansDone::Ignored => "left alone: jobs that are started now may run a second time beside them",
+                };
+                format!("an earlier run was killed, and {jobs} of it still ran: {done}")
+            }
+            RunWarning::Rebuilt { file, lost } => {
+                let lost = count(*lost as u64, "job");
+                format!("an earlier run was killed; its record was written from its series: {file} ({lost} lost)")
+            }
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
             }

@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Change, Counter, Counts, CpuSet, Event, Exit, Kill, Machine, Nanos,
-    Payload, Plan, Reading, TaskId, Traffic, Usage,
+    Payload, Plan, Reading, Resources, TaskId, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -195,6 +195,11 @@ impl Backend for Sim {
         self.residencies.iter_mut().for_each(|residencies| residencies.forget(task));
         self.world.restart_task(task.0, self.solo[ix].instructions as f64);
         true
+    }
+
+    fn resources(&mut self, _task: TaskId) -> Resources {
+        // Programs are described by what they do to the processor; they hold no memory, and call no kernel.
+        Resources::absent(Absence::Simulated)
     }
 
     fn may_start(&mut self) -> bool {

@@ -174,6 +174,9 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
         fn restart(&mut self, task: TaskId) -> bool {
             self.0.restart(task)
         }
+        fn resources(&mut self, task: TaskId) -> Resources {
+            self.0.resources(task)
+        }
         fn may_start(&mut self) -> bool {
             self.0.may_start()
         }

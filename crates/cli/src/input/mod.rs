@@ -28,7 +28,7 @@ mod values;
 /// The place of a job that is given on the command line.
 pub(crate) const COMMAND_LINE: &str = "the command line";
 
-pub(crate) use command::{Command, told};
+pub(crate) use command::{Command, quote, told};
 pub(crate) use job::Job;
 pub(crate) use names::expand;
 pub(crate) use read::{read_bytes, read_mix, read_spec, read_text};

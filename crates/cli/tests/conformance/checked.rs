@@ -3,7 +3,7 @@
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Payload, Placement, Plan,
-    Purpose, Reading, TaskId, Traffic, Usage,
+    Purpose, Reading, Resources, TaskId, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -299,6 +299,11 @@ impl<F: Fixture> Backend for Checked<F> {
             self.started.remove(&task);
         }
         can
+    }
+
+    fn resources(&mut self, task: TaskId) -> Resources {
+        assert!(self.ended.contains_key(&task), "only what has ended is asked for");
+        self.inner.resources(task)
     }
 
     fn may_start(&mut self) -> bool {

@@ -12,6 +12,7 @@ mod killed;
 mod nested;
 mod orphans;
 mod resources;
+mod resumed;
 mod signals;
 mod support;
 mod unmarked;

@@ -99,6 +99,7 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
         ran: Nanos::from_s(3.0),
         counts: Counts::absent(Absence::NoCounters),
         multiplexed: false,
+        resources: crate::resources::Resources::absent(Absence::NotTold),
         progress: Reading::Absent(Absence::NotYetMeasured),
         progress_basis: ProgressBasis::CpuTime,
         runs: 1,

@@ -3,6 +3,7 @@
 use crate::capability::Capabilities;
 use crate::decision::Change;
 use crate::plan::Plan;
+use crate::resources::Resources;
 use crate::sample::Usage;
 use crate::task::{Exit, TaskId};
 use crate::topology::Machine;
@@ -99,6 +100,9 @@ pub trait Backend {
     /// that wait for one. The loop asks only for tasks of [`Width::Measured`](crate::Width), and the less often the
     /// steadier the answer.
     fn wanting(&mut self, task: TaskId) -> Reading<u32>;
+
+    /// What a task that has ended had used, beside what [`read`](Backend::read) tells; asked once after each of its ends.
+    fn resources(&mut self, task: TaskId) -> Resources;
 
     /// Carries out changes that were checked, as one: first what stops, then what moves, then what starts. A task that
     /// can't be started is reported as ended by the next `wait`. A plan that was in force ends. Where its fillers run

@@ -2,6 +2,7 @@
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 
 /// Settings of a run.
@@ -175,6 +176,26 @@ impl Halt {
             HaltOn::SucceededPercent(p) => succeeded > 0 && percent(succeeded) >= u64::from(p),
         };
         if reached { self.when } else { HaltWhen::Never }
+    }
+}
+
+impl fmt::Display for Halt {
+    /// As it is read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let when = match self.when {
+            HaltWhen::Never => return f.write_str("never"),
+            HaltWhen::Soon => "soon",
+            HaltWhen::Now => "now",
+        };
+        let (on, n, unit) = match self.on {
+            HaltOn::Failures(n) => ("fail", n, ""),
+            HaltOn::Successes(n) => ("success", n, ""),
+            HaltOn::Ended(n) => ("done", n, ""),
+            HaltOn::FailedPercent(n) => ("fail", n, "%"),
+            HaltOn::SucceededPercent(n) => ("success", n, "%"),
+            HaltOn::EndedPercent(n) => ("done", n, "%"),
+        };
+        write!(f, "{when},{on}={n}{unit}")
     }
 }
 

@@ -156,6 +156,7 @@ impl<B: Backend> Loop<'_, B> {
             if was_dying {
                 self.final_read(id);
             }
+            self.records[id.0 as usize].resources = Some(self.backend.resources(id));
         }
         let record = &mut self.records[id.0 as usize];
         if never_ran {

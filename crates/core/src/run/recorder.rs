@@ -3,6 +3,7 @@
 use super::histogram::Histogram;
 use crate::check::InvalidDecision;
 use crate::decision::Decision;
+use crate::resources::Resources;
 use crate::rng::RngState;
 use crate::sample::{Counts, Sample};
 use crate::snapshot::{ProgressBasis, Snapshot};
@@ -145,6 +146,8 @@ pub struct TaskResult {
     pub counts: Counts,
     /// Some counts are scaled estimates.
     pub multiplexed: bool,
+    /// What else it had used by its end.
+    pub resources: Resources,
     /// Quanta' worth of solo execution done.
     pub progress: Reading<f64>,
     /// What the progress is based on.

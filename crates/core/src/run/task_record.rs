@@ -3,6 +3,7 @@
 use super::recorder::TaskResult;
 use crate::estimate::{Start, TaskEstimator, WidthEstimator};
 use crate::placement::Purpose;
+use crate::resources::Resources;
 use crate::sample::Usage;
 use crate::snapshot::ProgressBasis;
 use crate::task::{Exit, TaskId, TaskSpec, Width};
@@ -21,6 +22,8 @@ pub(super) struct TaskRecord {
     pub(super) interval: Option<Interval>,
     /// What it had used when its last interval ended.
     pub(super) used: Usage,
+    /// What else it had used when it ended.
+    pub(super) resources: Option<Resources>,
     pub(super) started: Option<Nanos>,
     pub(super) finished: Option<Nanos>,
     pub(super) exit: Option<Exit>,
@@ -60,6 +63,7 @@ impl TaskRecord {
             bound: CpuSet::new(),
             interval: None,
             used,
+            resources: None,
             started: None,
             finished: None,
             exit: None,
@@ -112,6 +116,9 @@ impl TaskRecord {
             ran: self.ran,
             counts: self.used.counts,
             multiplexed: self.used.multiplexed,
+            resources: self
+                .resources
+                .unwrap_or_else(|| Resources::absent(if started { Absence::NotEnded } else { Absence::NotStarted })),
             progress,
             progress_basis: if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis },
             runs: self.runs,

@@ -14,6 +14,7 @@ pub(crate) use subtree::{is_populated, kill, processes, remove};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::{self, RawPid};
+use cosched_core::Nanos;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -106,6 +107,15 @@ pub(crate) struct JobGroup {
     dir: PathBuf,
     /// Kept open as long as descriptors are plentiful, which saves finding it each time.
     freeze: Option<File>,
+}
+
+/// CPU time of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CpuTimes {
+    pub(crate) total: Nanos,
+    /// `None` where the kernel does not tell it.
+    pub(crate) user: Option<Nanos>,
+    pub(crate) system: Option<Nanos>,
 }
 
 impl RunGroup {
@@ -207,10 +217,14 @@ impl JobGroup {
         kill(&self.dir)
     }
 
-    /// CPU time of all processes that ever were in it, in microseconds.
-    pub(crate) fn cpu_time_us(&self) -> Option<u64> {
+    /// CPU time of all processes that ever were in it.
+    pub(crate) fn cpu_times(&self) -> Option<CpuTimes> {
         let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).ok()?;
-        stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?.parse().ok()
+        let time = |name: &str| -> Option<Nanos> {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            Some(Nanos(line?.parse::<u64>().ok()? * 1_000))
+        };
+        Some(CpuTimes { total: time("usage_usec")?, user: time("user_usec"), system: time("system_usec") })
     }
 
     /// How many of its processes the kernel killed because memory ran out; `None` if the memory controller is off.
@@ -265,6 +279,22 @@ mod tests {
         assert_eq!(own_directory(&root).unwrap(), own, "names are bytes");
         let (_dir, root) = tree("32 30 0:28 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n", "5:freezer:/\n");
         assert!(matches!(own_directory(&root), Err(GroupError::NoHierarchy)));
+    }
+
+    #[test]
+    fn the_cpu_time_of_a_group_is_told_by_its_kinds() {
+        let dir = tempfile::tempdir().unwrap();
+        let times = |stat: &str| {
+            let job = dir.path().join("job");
+            std::fs::create_dir_all(&job).unwrap();
+            std::fs::write(job.join("cpu.stat"), stat).unwrap();
+            JobGroup { dir: job, freeze: None }.cpu_times()
+        };
+        let all = times("usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnice_usec 3\n").unwrap();
+        let us = |us: u64| Nanos(us * 1_000);
+        assert_eq!(all, CpuTimes { total: us(1_500), user: Some(us(1_000)), system: Some(us(500)) });
+        assert_eq!(times("usage_usec 7\n"), Some(CpuTimes { total: us(7), user: None, system: None }));
+        assert_eq!(times("user_usec 7\n"), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::error::{HostError, system};
 use super::guard::Guard;
 use super::notice::{Notice, Notices};
 use super::orphanage::{Found, Orphanage};
-use crate::cgroup::{JobGroup, RunGroup};
+use crate::cgroup::{CpuTimes, JobGroup, RunGroup};
 use crate::guardian::Charge;
 use crate::interrupts;
 use crate::ledger::{Head, Ledger};
@@ -18,9 +18,9 @@ use crate::process::{JOB_VARIABLE, RUN_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings};
-use crate::sys::{self, FileLimit, RawPid, SignalMask, Status};
+use crate::sys::{self, FileLimit, RawPid, SignalMask, Status, Used};
 use crate::tree::Tree;
-use cosched_core::{CpuSet, Event, Exit, Nanos, TaskId};
+use cosched_core::{Absence, CpuSet, Event, Exit, Nanos, Reading, Resources, TaskId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeSet;
 use std::io;
@@ -43,6 +43,7 @@ pub(crate) struct Ended {
     pub(crate) exit: Exit,
     /// Its CPU time, see [`Lifecycle::cpu_time`].
     pub(crate) cpu_time: Option<Nanos>,
+    pub(crate) resources: Resources,
 }
 
 /// All jobs, started or not.
@@ -60,6 +61,8 @@ pub(crate) struct Lifecycle {
     ledger: Ledger,
     orphanage: Orphanage,
     max_pause: Nanos,
+    /// The kernel counts what processes read from storage and write for it. Where it does not, its counts are zero.
+    counts_io: bool,
     signals: OwnedFd,
     mask: SignalMask,
     files: Option<FileLimit>,
@@ -74,11 +77,13 @@ struct Job {
 
 struct Live {
     tree: Tree,
-    /// How the job's own process ended, and the CPU time of it and of what it waited for.
-    main_end: Option<(Exit, Nanos)>,
+    /// How the job's own process ended, and what it and those that it waited for had used.
+    main_end: Option<(Exit, Used)>,
     /// Since when it has been stopped, by itself or by others, but not by us.
     stopped_itself: Option<Nanos>,
     oom_kills_before: Option<u64>,
+    /// What this process held at most when it started the job.
+    own_max_rss: u64,
 }
 
 impl Lifecycle {
@@ -125,6 +130,7 @@ impl Lifecycle {
             ledger,
             orphanage,
             max_pause,
+            counts_io: root.exists("/proc/self/io"),
             signals,
             mask,
             // Without a higher limit fewer jobs can be counted at once, which is told where it happens.
@@ -187,6 +193,7 @@ impl Lifecycle {
             main_end: None,
             stopped_itself: None,
             oom_kills_before: self.oom_kills.recent(&self.root),
+            own_max_rss: sys::own_max_rss(),
         };
         let job = &mut self.jobs[ix];
         // The guardian must know of the job before anything can stop it.
@@ -299,7 +306,7 @@ impl Lifecycle {
             }
             Status::Stopped | Status::Continued => Exit::Unknown,
         };
-        live.main_end = Some((exit, waited.cpu_time));
+        live.main_end = Some((exit, waited.used));
         self.adopt_orphans();
         let job = &mut self.jobs[task.0 as usize];
         if let Some(live) = &mut job.live
@@ -351,13 +358,15 @@ impl Lifecycle {
         }
         self.adopt_orphans();
         let mut ended = Vec::new();
-        let Lifecycle { jobs, live, ledger, .. } = self;
+        let Lifecycle { jobs, live, ledger, counts_io, .. } = self;
         live.retain(|&task| {
             let slot = &mut jobs[task.0 as usize].live;
-            let Some(gone) = slot.take_if(|live| live.main_end.is_some() && !live.tree.is_alive()) else { return true };
-            let cpu_time = gone.cpu_time();
-            let exit = gone.main_end.map_or(Exit::Unknown, |(exit, _)| exit);
-            ended.push(Ended { task, exit, cpu_time });
+            let Some(live) = slot.take_if(|live| live.main_end.is_some() && !live.tree.is_alive()) else { return true };
+            let Some((exit, used)) = live.main_end else { return false };
+            let group = live.tree.group().and_then(JobGroup::cpu_times);
+            let cpu_time = Some(group.map_or_else(|| used.cpu_time(), |times| times.total));
+            let resources = resources(&used, live.own_max_rss, group, *counts_io);
+            ended.push(Ended { task, exit, cpu_time, resources });
             ledger.ended(task.0);
             false
         });
@@ -398,8 +407,33 @@ impl Lifecycle {
 
 impl Live {
     fn cpu_time(&self) -> Option<Nanos> {
-        let grouped = self.tree.group().and_then(JobGroup::cpu_time_us).map(|us| Nanos(us * 1_000));
-        grouped.or(self.main_end.as_ref().map(|(_, time)| *time))
+        let grouped = self.tree.group().and_then(JobGroup::cpu_times).map(|times| times.total);
+        grouped.or(self.main_end.as_ref().map(|(_, used)| used.cpu_time()))
+    }
+}
+
+/// By how much what the kernel counts as resident memory may be wrong: it sums it up over the CPUs now and then.
+const RSS_ERROR: u64 = 1 << 20;
+
+/// What a job has used: CPU time of its group, where it has one, and the accounts of its own process for the rest.
+fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: bool) -> Resources {
+    let time = |of_group: fn(&CpuTimes) -> Option<Nanos>, own: Nanos| match group {
+        Some(times) => Reading::from_option(of_group(&times), Absence::NotTold),
+        None => Reading::Value(own),
+    };
+    let bytes = |bytes: u64| if counts_io { Reading::Value(bytes) } else { Reading::Absent(Absence::NotTold) };
+    let max_rss = match used.max_rss {
+        // A process that ran held memory: a kernel that says otherwise does not count it.
+        0 => Reading::Absent(Absence::NotTold),
+        rss if rss <= own_max_rss + RSS_ERROR => Reading::Absent(Absence::WithinOwn),
+        rss => Reading::Value(rss),
+    };
+    Resources {
+        max_rss,
+        user_time: time(|times| times.user, used.user),
+        system_time: time(|times| times.system, used.system),
+        read_bytes: bytes(used.read_bytes),
+        written_bytes: bytes(used.written_bytes),
     }
 }
 
@@ -414,5 +448,32 @@ impl Drop for Lifecycle {
         if let Some(limit) = &self.files {
             sys::restore_file_limit(limit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_does_not_count_is_absent_and_not_zero() {
+        let ms = Nanos::from_ms;
+        let used = Used { user: ms(30), system: ms(10), max_rss: 40 << 20, read_bytes: 512, written_bytes: 0 };
+        let own = resources(&used, 10 << 20, None, true);
+        assert_eq!((own.user_time, own.system_time), (Reading::Value(ms(30)), Reading::Value(ms(10))));
+        assert_eq!((own.max_rss, own.read_bytes), (Reading::Value(40 << 20), Reading::Value(512)));
+        assert_eq!(own.written_bytes, Reading::Value(0), "it wrote nothing");
+        let group = CpuTimes { total: ms(50), user: Some(ms(35)), system: None };
+        let in_group = resources(&used, 0, Some(group), false);
+        assert_eq!(in_group.user_time, Reading::Value(ms(35)), "with what it did not wait for");
+        let not_told = Reading::Absent(Absence::NotTold);
+        assert_eq!(
+            (in_group.system_time, in_group.max_rss),
+            (Reading::Absent(Absence::NotTold), Reading::Value(40 << 20))
+        );
+        assert_eq!((in_group.read_bytes, in_group.written_bytes), (not_told, not_told));
+        assert_eq!(resources(&Used::default(), 0, None, true).max_rss, not_told);
+        let within = resources(&used, 40 << 20, None, true).max_rss;
+        assert_eq!(within, Reading::Absent(Absence::WithinOwn), "it may be what this process held");
     }
 }

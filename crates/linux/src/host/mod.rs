@@ -30,13 +30,14 @@ use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
     Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading,
-    TaskId, Traffic, Usage,
+    Resources, TaskId, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
 use meter::Meter;
 use notice::Notices;
 use rustix::process::Signal;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ pub struct Host {
     lifecycle: Lifecycle,
     actuator: Actuator,
     meter: Meter,
+    /// What jobs that have ended had used.
+    resources: BTreeMap<TaskId, Resources>,
     mem_keep: Option<u64>,
     most_load: Option<f64>,
     /// Told by the next wait.
@@ -90,6 +93,7 @@ impl Host {
             lifecycle,
             actuator: Actuator::new(home, small, notices.clone()),
             meter: Meter::new(&root, count, counters, notices),
+            resources: BTreeMap::new(),
             mem_keep,
             most_load,
             queued: Vec::new(),
@@ -123,10 +127,11 @@ impl Host {
 
     /// Takes in what became of children.
     fn reap(&mut self, events: &mut Vec<Event>) {
-        let Host { lifecycle, actuator, meter, clock, .. } = self;
+        let Host { lifecycle, actuator, meter, resources, clock, .. } = self;
         for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
             meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task));
             actuator.forget(ended.task);
+            resources.insert(ended.task, ended.resources);
             events.push(Event::Ended { task: ended.task, exit: ended.exit });
         }
     }
@@ -284,6 +289,10 @@ impl Backend for Host {
             self.meter.reset(task);
         }
         can
+    }
+
+    fn resources(&mut self, task: TaskId) -> Resources {
+        self.resources.remove(&task).unwrap_or(Resources::absent(Absence::NotEnded))
     }
 
     fn may_start(&mut self) -> bool {

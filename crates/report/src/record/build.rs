@@ -1,10 +1,12 @@
 //! Builds the record from the results of a run.
 
 use super::{
-    Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals, WarningRecord,
+    EarlierJob, Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals,
+    WarningRecord,
 };
 use crate::figures::{Absences, Figures};
 use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+use crate::machine_load::MachineLoad;
 use crate::warning::RunWarning;
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
 use cosched_core::{
@@ -60,6 +62,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     Record {
         schema: RECORD_SCHEMA.to_owned(),
         cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
+        run_id: absent.note_option("run_id", info.run_id.clone(), no_start),
         policy: info.policy.clone(),
         backend: info.backend,
         machine: info.machine.name.clone(),
@@ -67,19 +70,24 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         seed: info.seed,
         started_at: absent.note_option("started_at", started_at, no_start),
         quantum_s: info.quantum.as_s(),
+        setting: info.setting.clone(),
         finished_by: finished_by.to_owned(),
         signal: absent.note_option("signal", signal, "no signal ended the run"),
         counters: absent.note_option("counters", info.counters.clone(), counters_off.unwrap_or(NOT_GIVEN)),
         freezing: absent.note_option("freezing", info.freezing.clone(), freezing_off.unwrap_or(NOT_GIVEN)),
         missing: missing(info),
-        totals: totals(&result.tasks),
+        totals: totals(&result.tasks, &info.earlier),
         jobs,
+        metrics_over: if info.earlier.is_empty() { super::all_jobs() } else { "this-run".to_owned() },
+        earlier_jobs: info.earlier.clone(),
         metrics: Figures::of(METRICS.iter().map(|metric| (metric.name, metric.of(&outcomes)))),
         metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
         energy: energy(result, info),
         overhead: overhead(result, info, simulated),
+        machine_load: MachineLoad::of(info.machine_use),
         plans: absent.note_option("plans", result.plans.map(plans), "decisions were carried out one by one"),
         warnings: info.warnings.iter().map(warning).collect(),
+        rebuilt: absent.note_option("rebuilt", None, "the run wrote its record itself"),
         absent,
     }
 }
@@ -164,8 +172,14 @@ fn job(
         exit: absent.note_option("exit", task.exit.as_ref().and_then(exit_status), exit_why),
         exit_text: absent.note_option("exit_text", task.exit.as_ref().map(Exit::to_string), not_ended),
         timed_out: task.timed_out,
+        lost: false,
         runs: task.runs,
         cpu_s: absent.note("cpu_s", task.cpu_time.map(Nanos::as_s)),
+        user_s: absent.note("user_s", task.resources.user_time.map(Nanos::as_s)),
+        system_s: absent.note("system_s", task.resources.system_time.map(Nanos::as_s)),
+        max_rss_bytes: absent.note("max_rss_bytes", task.resources.max_rss),
+        read_bytes: absent.note("read_bytes", task.resources.read_bytes),
+        written_bytes: absent.note("written_bytes", task.resources.written_bytes),
         ran_s: task.ran.as_s(),
         waited_max_s: task.waited_max.as_s(),
         instructions: absent.note("instructions", task.counts[Counter::Instructions]),
@@ -207,8 +221,9 @@ fn missing(info: &RunInfo) -> Vec<Missing> {
     info.capabilities.missing.iter().map(one).collect()
 }
 
-fn totals(tasks: &[TaskResult]) -> Totals {
-    let mut totals = Totals { jobs: tasks.len(), ..Totals::default() };
+fn totals(tasks: &[TaskResult], earlier: &[EarlierJob]) -> Totals {
+    let adopted = earlier.iter().filter(|job| job.adopted).count();
+    let mut totals = Totals { jobs: tasks.len(), earlier: earlier.len(), adopted, ..Totals::default() };
     for task in tasks {
         match &task.exit {
             Some(exit) if exit.ok() => totals.succeeded += 1,

@@ -4,16 +4,20 @@
 //! with the reason beside it under the same name and `_absent`.
 
 mod build;
+mod earlier;
 mod solo;
 #[cfg(test)]
 mod tests;
 
 pub use build::{exit_status, record};
+pub use earlier::{EarlierJob, Rebuilt};
 pub use solo::{SoloTimes, solo_times};
 
 use crate::figures::{Absences, Figures};
 use crate::info::{BackendKind, EnergySource, SoloSource};
 use crate::json::{self, JsonError};
+use crate::machine_load::MachineLoad;
+use crate::setting::RunSetting;
 use cosched_core::{ProgressBasis, Width};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +31,9 @@ pub struct Record {
     pub schema: String,
     /// The version of cosched that wrote it.
     pub cosched_version: String,
+    /// Tells the run from every other on its host, as the variable `COSCHED_RUN` of its processes.
+    #[serde(default)]
+    pub run_id: Option<String>,
     /// The policy that decided, never `auto`.
     pub policy: String,
     /// Real processes, or a simulation.
@@ -41,7 +48,10 @@ pub struct Record {
     pub started_at: Option<String>,
     /// The unit of progress in seconds.
     pub quantum_s: f64,
-    /// What ended the run: `completion`, `halt` or `signal`.
+    /// How the run was started.
+    #[serde(default)]
+    pub setting: RunSetting,
+    /// What ended the run: `completion`, `halt` or `signal`; `killed` if it could not end by itself.
     pub finished_by: String,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
@@ -53,8 +63,14 @@ pub struct Record {
     pub missing: Vec<Missing>,
     /// Numbers of jobs by how they ended.
     pub totals: Totals,
-    /// Every job, in the order in which they were given.
+    /// Every job of this run, in the order in which they were given.
     pub jobs: Vec<Job>,
+    /// Jobs of the batch that earlier runs did, in the order in which they were given.
+    #[serde(default)]
+    pub earlier_jobs: Vec<EarlierJob>,
+    /// What the metrics are computed over: `all-jobs`, or `this-run` if earlier runs did some of the jobs.
+    #[serde(default = "all_jobs")]
+    pub metrics_over: String,
     /// Every metric of [`cosched_core::metric::METRICS`].
     pub metrics: Figures<f64>,
     /// The metrics over slowdowns, estimated from progress measured by IPC; only if solo times are missing.
@@ -63,11 +79,17 @@ pub struct Record {
     pub energy: Energy,
     /// Cost of cosched itself.
     pub overhead: OverheadRecord,
+    /// How far the run had its CPUs for itself.
+    #[serde(default)]
+    pub machine_load: MachineLoad,
     /// The use of plans, if decisions were carried out as plans.
     #[serde(default)]
     pub plans: Option<PlansRecord>,
     /// What the user was warned of.
     pub warnings: Vec<WarningRecord>,
+    /// The run was killed, and this was written later from its series.
+    #[serde(default)]
+    pub rebuilt: Option<Rebuilt>,
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
@@ -117,6 +139,12 @@ pub struct Totals {
     pub timed_out: usize,
     /// Jobs that did not end, or were never started.
     pub unfinished: usize,
+    /// Jobs of `earlier_jobs`, which the other numbers leave out.
+    #[serde(default)]
+    pub earlier: usize,
+    /// Jobs of `earlier_jobs` that were adopted, so that it is not known how they ended.
+    #[serde(default)]
+    pub adopted: usize,
 }
 
 /// The result of one job.
@@ -148,11 +176,29 @@ pub struct Job {
     pub exit_text: Option<String>,
     /// Whether it was ended because it ran out of its `--timeout`.
     pub timed_out: bool,
+    /// Whether it ran when its run was killed, so that its end is not known.
+    #[serde(default)]
+    pub lost: bool,
     /// How many times it was started; all other values are of its first run.
     #[serde(default = "one")]
     pub runs: u32,
     /// CPU time of its whole process tree in seconds.
     pub cpu_s: Option<f64>,
+    /// CPU time in user mode, in seconds.
+    #[serde(default)]
+    pub user_s: Option<f64>,
+    /// CPU time in the kernel, in seconds.
+    #[serde(default)]
+    pub system_s: Option<f64>,
+    /// Greatest resident memory of any one of its processes, in bytes.
+    #[serde(default)]
+    pub max_rss_bytes: Option<u64>,
+    /// Bytes that were fetched from storage for it.
+    #[serde(default)]
+    pub read_bytes: Option<u64>,
+    /// Bytes that it wrote for storage.
+    #[serde(default)]
+    pub written_bytes: Option<u64>,
     /// Time in which it was placed on CPUs, in seconds.
     pub ran_s: f64,
     /// Longest time without a CPU between two placements, in seconds.
@@ -268,6 +314,11 @@ pub enum RecordError {
 /// The number of starts in a record that was written before jobs could be started again.
 fn one() -> u32 {
     1
+}
+
+/// What metrics are over in a record that was written before batches could be told from runs.
+fn all_jobs() -> String {
+    "all-jobs".to_owned()
 }
 
 impl Record {

@@ -10,16 +10,19 @@
 //! not know.
 
 mod reader;
+mod rebuild;
 mod row;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use reader::{SeriesError, SeriesReader};
-pub use row::{KINDS, Kind, Mode, Row, SampleRow};
+pub use rebuild::rebuild;
+pub use row::{EndedRow, KINDS, Kind, Mode, Row, SampleRow};
 pub use writer::SeriesWriter;
 
 use crate::info::{BackendKind, RunInfo};
+use crate::setting::RunSetting;
 use cosched_core::{Machine, Nanos, TaskSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +37,12 @@ pub struct SeriesHeader {
     pub schema: String,
     /// The version of cosched that wrote it.
     pub cosched_version: String,
+    /// Tells the run from every other on its host; null in a simulation.
+    #[serde(default)]
+    pub run_id: Option<String>,
+    /// How the run was started, as in the run record.
+    #[serde(default)]
+    pub setting: RunSetting,
     /// The policy that decided, never `auto`.
     pub policy: String,
     /// Real processes, or a simulation.
@@ -63,6 +72,12 @@ pub struct SeriesTask {
     pub cpus: u32,
     /// When it arrives, in nanoseconds from the start of the run.
     pub arrival_ns: Nanos,
+    /// Its number in the job log, from 1.
+    #[serde(default)]
+    pub seq: Option<u64>,
+    /// Its command as a shell would take it; null if it has none.
+    #[serde(default)]
+    pub command: Option<String>,
 }
 
 impl SeriesHeader {
@@ -75,10 +90,14 @@ impl SeriesHeader {
             name: spec.name.clone(),
             cpus: spec.cpus,
             arrival_ns: spec.arrives,
+            seq: info.jobs.get(spec.id.0 as usize).map(|job| job.seq),
+            command: info.jobs.get(spec.id.0 as usize).and_then(|job| job.command.clone()),
         };
         SeriesHeader {
             schema: SERIES_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
+            run_id: info.run_id.clone(),
+            setting: info.setting.clone(),
             policy: info.policy.clone(),
             backend: info.backend,
             seed: info.seed,

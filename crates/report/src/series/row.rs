@@ -46,7 +46,23 @@ pub const KINDS: &[Kind] = &[
         columns: &["kind", "t_ns", "task", "column", "why"],
     },
     Kind { code: "b", meaning: "a task was started", columns: &["kind", "t_ns", "task"] },
-    Kind { code: "e", meaning: "a task ended", columns: &["kind", "t_ns", "task", "exit", "exit_text"] },
+    Kind {
+        code: "e",
+        meaning: "a task ended",
+        columns: &[
+            "kind",
+            "t_ns",
+            "task",
+            "exit",
+            "exit_text",
+            "timed_out",
+            "max_rss_bytes",
+            "user_ns",
+            "system_ns",
+            "read_bytes",
+            "written_bytes",
+        ],
+    },
     Kind { code: "!", meaning: "a warning", columns: &["kind", "t_ns", "code", "text"] },
 ];
 
@@ -113,6 +129,29 @@ pub struct SampleRow {
     pub progress_milli: Option<u64>,
 }
 
+/// How a task ended, and what it had used by then; null where absent, as in the run record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRow {
+    /// The task that ended.
+    pub task: TaskId,
+    /// Its exit status as in a shell; `None` if it is not known.
+    pub exit: Option<i32>,
+    /// How it ended, in words.
+    pub text: String,
+    /// Whether it ran out of its time.
+    pub timed_out: bool,
+    /// Greatest resident memory of any one of its processes, in bytes.
+    pub max_rss: Option<u64>,
+    /// CPU time in user mode.
+    pub user_time: Option<Nanos>,
+    /// CPU time in the kernel.
+    pub system_time: Option<Nanos>,
+    /// Bytes that were fetched from storage.
+    pub read_bytes: Option<u64>,
+    /// Bytes that were written for storage.
+    pub written_bytes: Option<u64>,
+}
+
 /// One line of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Row {
@@ -161,14 +200,7 @@ pub enum Row {
     /// A task was started.
     Started(TaskId),
     /// A task ended.
-    Ended {
-        /// The task that ended.
-        task: TaskId,
-        /// Its exit status as in a shell; `None` if it is not known.
-        exit: Option<i32>,
-        /// How it ended, in words.
-        text: String,
-    },
+    Ended(EndedRow),
     /// The user was warned.
     Warned {
         /// The warning's code.
@@ -226,7 +258,19 @@ impl Row {
             Row::Sampled(row) => line(&SampleLine(at, row)),
             Row::Lacks { task, column, why } => line(&("a", at, task, column, why)),
             Row::Started(task) => line(&("b", at, task)),
-            Row::Ended { task, exit, text } => line(&("e", at, task, exit, text)),
+            Row::Ended(row) => line(&(
+                "e",
+                at,
+                row.task,
+                row.exit,
+                &row.text,
+                u8::from(row.timed_out),
+                row.max_rss,
+                row.user_time,
+                row.system_time,
+                row.read_bytes,
+                row.written_bytes,
+            )),
             Row::Warned { code, text } => line(&("!", at, code, text)),
         }
     }
@@ -286,9 +330,17 @@ impl Row {
             }
             "a" => Row::Lacks { task: columns.get("task")?, column: columns.get("column")?, why: columns.get("why")? },
             "b" => Row::Started(columns.get("task")?),
-            "e" => {
-                Row::Ended { task: columns.get("task")?, exit: columns.get("exit")?, text: columns.get("exit_text")? }
-            }
+            "e" => Row::Ended(EndedRow {
+                task: columns.get("task")?,
+                exit: columns.get("exit")?,
+                text: columns.get("exit_text")?,
+                timed_out: columns.later::<u8>("timed_out")?.is_some_and(|flag| flag != 0),
+                max_rss: columns.later("max_rss_bytes")?,
+                user_time: columns.later("user_ns")?,
+                system_time: columns.later("system_ns")?,
+                read_bytes: columns.later("read_bytes")?,
+                written_bytes: columns.later("written_bytes")?,
+            }),
             "!" => Row::Warned { code: columns.get("code")?, text: columns.get("text")? },
             _ => return Ok(None),
         };
@@ -307,6 +359,11 @@ impl Columns<'_> {
     fn value(&self, name: &str) -> Option<&Value> {
         let ix = self.kind.columns.iter().position(|column| *column == name)?;
         self.values.get(ix)
+    }
+
+    /// The value in a column that an earlier version did not have.
+    fn later<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
+        if self.value(name).is_none() { Ok(None) } else { self.get(name) }
     }
 
     fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {

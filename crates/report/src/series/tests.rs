@@ -140,7 +140,7 @@ fn kinds_and_columns_of_a_later_version_are_left_out() {
 
 #[test]
 fn a_full_disk_stops_the_series_and_nothing_else() {
-    let mut series = write_run(FullDisk::after(1_500));
+    let mut series = write_run(FullDisk::after(3_300));
     assert!(series.take_warning().is_some());
     assert_eq!(series.take_warning(), None);
     let written = String::from_utf8(series.into_inner().written).unwrap();
@@ -233,11 +233,27 @@ fn rows() -> impl Strategy<Value = Row> {
                 })
             }
         ),
-        (task(), prop::option::of(any::<i32>()), "\\PC*").prop_map(|(task, exit, text)| Row::Ended {
-            task,
-            exit,
-            text
-        }),
+        (
+            task(),
+            prop::option::of(any::<i32>()),
+            "\\PC*",
+            any::<bool>(),
+            prop::array::uniform5(prop::option::of(any::<u64>()))
+        )
+            .prop_map(|(task, exit, text, timed_out, [max_rss, user, system, read_bytes, written_bytes])| {
+                let (user_time, system_time) = (user.map(Nanos), system.map(Nanos));
+                Row::Ended(EndedRow {
+                    task,
+                    exit,
+                    text,
+                    timed_out,
+                    max_rss,
+                    user_time,
+                    system_time,
+                    read_bytes,
+                    written_bytes,
+                })
+            }),
         ("[a-z-]{1,9}", "(?s).*").prop_map(|(code, text)| Row::Warned { code, text }),
         task().prop_map(|task| Row::Lacks { task, column: "cycles".to_owned(), why: Absence::WentBackwards }),
     ]

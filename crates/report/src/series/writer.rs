@@ -1,6 +1,6 @@
 //! Writes a series while the run goes on.
 
-use super::{Mode, Row, SampleRow, SeriesHeader};
+use super::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
 use crate::reason::wait_code;
 use crate::record::exit_status;
 use crate::sink::LineSink;
@@ -158,7 +158,19 @@ impl<W: Write> SeriesWriter<W> {
         self.last.remove(&task);
         let exit = result.exit.as_ref();
         let text = exit.map_or_else(|| "ended".to_owned(), Exit::to_string);
-        self.row(now, &Row::Ended { task, exit: exit.and_then(exit_status), text });
+        let used = &result.resources;
+        let row = EndedRow {
+            task,
+            exit: exit.and_then(exit_status),
+            text,
+            timed_out: result.timed_out,
+            max_rss: used.max_rss.value(),
+            user_time: used.user_time.value(),
+            system_time: used.system_time.value(),
+            read_bytes: used.read_bytes.value(),
+            written_bytes: used.written_bytes.value(),
+        };
+        self.row(now, &Row::Ended(row));
         self.flush();
     }
 

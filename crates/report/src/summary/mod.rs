@@ -111,6 +111,13 @@ fn heading(record: &Record, page: &mut Page) {
     if totals.unfinished > 0 {
         parts.push(format!("{} did not end", totals.unfinished));
     }
+    let done = totals.earlier - totals.adopted.min(totals.earlier);
+    if done > 0 {
+        parts.push(format!("{done} done earlier"));
+    }
+    if totals.adopted > 0 {
+        parts.push(format!("{} adopted, of which it is not known how they ended", totals.adopted));
+    }
     let turnaround = record.metrics.get("turnaround_s").map_or(String::new(), |s| format!(" in {}", seconds(*s)));
     let by = match (record.finished_by.as_str(), record.signal) {
         ("halt", _) => "; the halt rule ended the run".to_owned(),
@@ -191,6 +198,13 @@ fn metrics(record: &Record, page: &mut Page) {
                 page.line(&format!("{:indent$}{part}", ""), Style::Plain);
             }
         }
+    }
+    if record.totals.earlier > 0 {
+        let jobs = count(record.totals.jobs as u64, "job");
+        page.paragraph(
+            &format!("these figures are over the {jobs} of this run, without those done earlier"),
+            Style::Plain,
+        );
     }
     if record.metrics_estimated.is_some() {
         page.paragraph("~ estimated from progress measured by IPC, since solo times are missing", Style::Plain);
@@ -417,6 +431,17 @@ mod tests {
         }
         assert!(text.contains("from a power model"));
         assert!(!text.contains("not known"));
+    }
+
+    #[test]
+    fn jobs_of_earlier_runs_are_counted_apart() {
+        let mut record = host();
+        let text = plain_summary(&record, 200);
+        assert!(!text.contains("earlier") && !text.contains("adopted"), "{text}");
+        (record.totals.earlier, record.totals.adopted) = (18, 1);
+        let text = plain_summary(&record, 200);
+        assert!(text.contains("17 done earlier, 1 adopted, of which it is not known how they ended"), "{text}");
+        assert!(text.contains("over the 4 jobs of this run, without those done earlier"), "{text}");
     }
 
     #[test]

@@ -341,6 +341,10 @@ impl Backend for Watched {
         self.sim.restart(task)
     }
 
+    fn resources(&mut self, task: TaskId) -> Resources {
+        self.sim.resources(task)
+    }
+
     fn may_start(&mut self) -> bool {
         self.sim.may_start()
     }

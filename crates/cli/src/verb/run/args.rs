@@ -65,6 +65,11 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "joblog")]
     pub(crate) resume: bool,
 
+    /// With --resume, what to do with jobs of a killed run that still run, so that they do not run twice
+    #[arg(long, value_enum, default_value_t = OrphansArg::Refuse, value_name = "HOW", requires = "resume")]
+    #[arg(hide_short_help = true)]
+    pub(crate) orphans: OrphansArg,
+
     /// Start nothing; print the plan
     #[arg(long, visible_alias = "explain")]
     pub(crate) dry_run: bool,
@@ -285,6 +290,21 @@ pub(crate) struct OutputArgs {
     /// Each job's start and end, and below the summary what is absent and why, and what cosched itself took.
     #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
+}
+
+/// What to do with jobs of a killed run that still run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrphansArg {
+    /// Start nothing, and list them
+    Refuse,
+    /// Wait until they have ended; how is not known, so they run again
+    Wait,
+    /// Wait until they have ended, and count them as done; how they ended is not known
+    Adopt,
+    /// End them (SIGTERM, after --grace SIGKILL), and run them again
+    Kill,
+    /// Leave them alone, and run their commands a second time
+    Ignore,
 }
 
 /// How jobs are frozen.

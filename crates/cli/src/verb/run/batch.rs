@@ -9,9 +9,11 @@ use cosched_core::{
     Absence, Backend as _, Capabilities, Capability, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
     TaskSpec, find_policy,
 };
+use cosched_linux::root::Root;
+use cosched_linux::{accounts, own_run};
 use cosched_report::{
-    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, Notice, RunInfo, RunWarning,
-    SeriesHeader, SeriesWriter, ended_line, progress_line,
+    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, MachineUse, Notice, RunInfo,
+    RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,6 +33,8 @@ pub(crate) struct Batch<'a, P: Platform> {
     pub(crate) params: &'a Params,
     pub(crate) config: &'a RunConfig,
     pub(crate) capabilities: &'a Capabilities,
+    /// How the run was started.
+    pub(crate) record_as: RunSetting,
     pub(crate) jobs: Vec<P::Job>,
     pub(crate) specs: &'a [TaskSpec],
     pub(crate) infos: Vec<JobInfo>,
@@ -64,8 +68,14 @@ impl<P: Platform> Batch<'_, P> {
             });
         }
         let started_at = (!view.is_simulated()).then(SystemTime::now);
+        let root = Root::default();
+        let cpus = view.machine.all_cpus();
+        let accounts = || if view.is_simulated() { None } else { accounts::read(&root, &cpus) };
+        let accounts_before = accounts();
         let mut backend = platform.backend(args, self.jobs, screen)?;
         let mut info = RunInfo {
+            run_id: if view.is_simulated() { None } else { own_run(&root) },
+            setting: self.record_as,
             policy: self.policy.to_owned(),
             backend: view.kind,
             machine: backend.machine(),
@@ -77,6 +87,8 @@ impl<P: Platform> Batch<'_, P> {
             counters: view.counters.clone(),
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotYetMeasured }),
+            machine_use: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotTold }),
+            earlier: Vec::new(),
             energy_source: view.energy,
             warnings: Vec::new(),
         };
@@ -146,6 +158,11 @@ impl<P: Platform> Batch<'_, P> {
             Err(error) => return Err(error.into()),
         };
         info.warnings = warnings;
+        // Everything that this process started has ended, and counts as its own.
+        if let Some(used) = accounts().zip(accounts_before).and_then(|(now, before)| now.since(&before)) {
+            let accounts::CpuUse { total, stolen, foreign } = used;
+            info.machine_use = Reading::Value(MachineUse { cpus: cpus.len(), total, stolen, foreign });
+        }
         if result.turnaround > Nanos::ZERO && !view.is_simulated() {
             info.cpu_share = Reading::Value(cpu_used.share_of(result.turnaround));
         }

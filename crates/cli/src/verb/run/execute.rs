@@ -7,7 +7,9 @@ use super::batch::{Batch, Outcome, Setting};
 use super::files::{Files, keep};
 use super::plan::Plan;
 use super::platform::Platform;
+use super::resume::{move_file, moved};
 use super::screen::Screen;
+use super::setting::setting;
 use super::solo;
 use crate::exit::Exit;
 use cosched_core::{Counter, RunResult, TaskResult};
@@ -18,11 +20,21 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     // A file that can't be written is an error before anything is started.
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
-    let (_folder, files) = Files::open(args, &plan.logs, names)?;
+    let (folder, files) = Files::open(args, &plan.logs, names)?;
     let screen = Screen::new(args.output.quiet);
     for warning in &platform.view().warnings {
         screen.warn(warning.clone());
     }
+    if let Some(aside) = &folder.aside {
+        // What an earlier run left in this folder has been put aside by now.
+        plan.earlier.iter_mut().for_each(|job| moved(job, &plan.logs, aside));
+        for warning in &mut plan.warnings {
+            if let RunWarning::Rebuilt { file, .. } = warning {
+                move_file(file, &plan.logs, aside);
+            }
+        }
+    }
+    plan.warnings.drain(..).for_each(|warning| screen.warn(warning));
     for &shortfall in &plan.choice.shortfalls {
         screen.warn(RunWarning::Without(shortfall));
     }
@@ -31,9 +43,9 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     if plan.choice.entry.name == "fifo" && args.limits.jobs.is_some() && asked > cpus {
         screen.warn(RunWarning::FewerAtOnce { policy: plan.choice.entry.name.to_owned(), asked, cpus });
     }
-    let setting = Setting { args, platform, screen: &screen };
+    let common = Setting { args, platform, screen: &screen };
     let mut infos = plan.infos();
-    if let Some(exit) = solo::learn(&setting, &mut plan, &mut infos)? {
+    if let Some(exit) = solo::learn(&common, &mut plan, &mut infos)? {
         return Ok(exit);
     }
     let mut policy = (plan.choice.entry.build)(&plan.choice.params);
@@ -42,15 +54,27 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         params: &plan.choice.params,
         config: &plan.config,
         capabilities: &plan.capabilities,
+        record_as: setting(
+            args,
+            platform.view(),
+            &plan.input,
+            (&plan.choice.params, &plan.choice.origins),
+            &plan.config,
+        ),
         jobs: plan.tasks,
         specs: &plan.specs,
         infos,
         files,
     };
-    let Outcome { result, mut info } = batch.run(&setting, &mut *policy)?;
+    let Outcome { result, mut info } = batch.run(&common, &mut *policy)?;
     for odd in odd_traces(&result) {
         screen.warn(odd);
     }
+    if let Some(disturbed) = info.machine_use.value().and_then(|used| used.warning(false)) {
+        screen.warn(disturbed);
+    }
+    info.earlier = plan.earlier;
+    let adopted = info.earlier.iter().any(|job| job.adopted);
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
     let kept = keep(args, &plan.logs, &record);
@@ -64,7 +88,8 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         // The user asked for this file, and it is incomplete: --quiet does not hide that.
         lost.iter().for_each(|warning| eprintln!("cosched: {}", visible(&warning.text())));
     }
-    Ok(if exit == Exit::Success && !lost.is_empty() { Exit::Failure } else { exit })
+    // It is not known that an adopted job succeeded.
+    Ok(if exit == Exit::Success && (adopted || !lost.is_empty()) { Exit::Failure } else { exit })
 }
 
 /// Warnings for jobs whose solo trace can't belong to the work that they did: the numbers of instructions differ by

@@ -66,7 +66,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             "live_jobs": plan.config.jobs,
             "actuation": plan.config.actuation,
             "without": plan.choice.shortfalls.iter().map(shortfall_text).collect::<Vec<_>>(),
-            "skipped": plan.skipped,
+            "skipped": plan.earlier.len(),
             "jobs": jobs,
             "first_decision": decision,
         });
@@ -94,7 +94,8 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
     }
     writeln!(out, "logs      {}", told(plan.logs.as_os_str()))?;
-    let skipped = if plan.skipped > 0 { format!(", {} done before", plan.skipped) } else { String::new() };
+    let skipped =
+        if !plan.earlier.is_empty() { format!(", {} done before", plan.earlier.len()) } else { String::new() };
     writeln!(out, "jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs)?;
     let name = |id: TaskId| plan.specs[id.0 as usize].name.as_str();
     for (_, job) in &plan.jobs {

@@ -2,6 +2,7 @@
 
 use super::args::RunArgs;
 use super::folder::Folder;
+use super::runs;
 use crate::exit::usage;
 use anyhow::Context as _;
 use cosched_report::{JobLogWriter, Record, append_joblog, visible_lines};
@@ -27,7 +28,7 @@ impl Files {
     pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: Vec<String>) -> anyhow::Result<(Folder, Files)> {
         let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(jobs).collect();
         let folder = Folder::claim(logs, &names, args.output.shared_logs)?;
-        match Files::open_in(args, &folder) {
+        match Files::open_in(args, logs, &folder) {
             Ok(files) => Ok((folder, files)),
             Err(error) => {
                 folder.abandon(&["series.jsonl"]);
@@ -36,7 +37,7 @@ impl Files {
         }
     }
 
-    fn open_in(args: &RunArgs, folder: &Folder) -> anyhow::Result<Files> {
+    fn open_in(args: &RunArgs, logs: &Path, folder: &Folder) -> anyhow::Result<Files> {
         let fail = |option: &str, path: &Path, why: &dyn std::fmt::Display| {
             usage(format!("{option} {}: {why}; nothing was started", path.display()))
         };
@@ -66,6 +67,10 @@ impl Files {
             Some(path) => {
                 let fail = |error| usage(format!("--joblog {}: {error}; nothing was started", path.display()));
                 let log = append_joblog(path).map_err(fail)?;
+                // Before the old content goes: whoever resumes must find this run.
+                if !args.is_simulated() {
+                    runs::enter(path, logs, !args.resume).map_err(fail)?;
+                }
                 if args.resume {
                     Some(log)
                 } else {

@@ -19,6 +19,8 @@ pub(crate) struct Folder {
     path: PathBuf,
     /// Folders that were made for it, the deepest first.
     made: Vec<PathBuf>,
+    /// Where what an earlier run left was put, if it left anything.
+    pub(crate) aside: Option<PathBuf>,
     _manifest: File,
 }
 
@@ -60,14 +62,14 @@ impl Folder {
                     "there is {taken} already, which no run of cosched made; choose another folder"
                 )));
             }
-            put_aside(path, &old).map_err(system)?;
+            let aside = put_aside(path, &old).map_err(system)?;
             let text: String = names.iter().flat_map(|name| [name, "\n"]).collect();
             let written = manifest.set_len(0).and_then(|()| manifest.rewind());
             written.and_then(|()| manifest.write_all(text.as_bytes())).map_err(system)?;
-            Ok(manifest)
+            Ok((manifest, aside))
         })();
         match claimed {
-            Ok(manifest) => Ok(Folder { path: path.to_owned(), made, _manifest: manifest }),
+            Ok((manifest, aside)) => Ok(Folder { path: path.to_owned(), made, aside, _manifest: manifest }),
             Err(error) => {
                 remove_empty(&made);
                 Err(error)
@@ -91,6 +93,12 @@ impl Folder {
         }
         remove_empty(&self.made);
     }
+}
+
+/// Keeps runs from claiming a folder until it is dropped; `None` if a run uses it, or there is no such folder.
+pub(crate) fn lock(path: &Path) -> Option<File> {
+    let manifest = OpenOptions::new().read(true).custom_flags(no_follow()).open(path.join(MANIFEST)).ok()?;
+    flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(manifest)
 }
 
 /// Removes folders that were made, the deepest first, as far as they are empty.
@@ -127,11 +135,11 @@ fn danger(path: &Path) -> std::io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Moves what an earlier run left into a folder of its own.
-fn put_aside(path: &Path, names: &[&str]) -> std::io::Result<()> {
+/// Moves what an earlier run left into a folder of its own; `None` if it left nothing.
+fn put_aside(path: &Path, names: &[&str]) -> std::io::Result<Option<PathBuf>> {
     let left: Vec<&&str> = names.iter().filter(|name| path.join(name).symlink_metadata().is_ok()).collect();
     if left.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let mut number = 1;
     let aside = loop {
@@ -142,7 +150,8 @@ fn put_aside(path: &Path, names: &[&str]) -> std::io::Result<()> {
             Err(error) => return Err(error),
         }
     };
-    left.into_iter().try_for_each(|name| std::fs::rename(path.join(name), aside.join(name)))
+    left.into_iter().try_for_each(|name| std::fs::rename(path.join(name), aside.join(name)))?;
+    Ok(Some(aside))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Signal handling for a backend without processes of its own, such as the simulation.
 
-use cosched_core::{Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, TaskId, Traffic, Usage};
+use cosched_core::{
+    Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, Resources, TaskId, Traffic, Usage,
+};
 use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
 
@@ -70,6 +72,10 @@ impl<B: Backend> Backend for Interruptible<B> {
 
     fn restart(&mut self, task: TaskId) -> bool {
         self.backend.restart(task)
+    }
+
+    fn resources(&mut self, task: TaskId) -> Resources {
+        self.backend.resources(task)
     }
 
     fn may_start(&mut self) -> bool {

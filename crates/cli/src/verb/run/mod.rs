@@ -10,8 +10,9 @@
 //!   is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
-//! - [`policy`]: the choice of the policy; [`plan`]: what is going to be done; [`explain`]: the plan in words;
-//! - [`folder`] and [`files`]: what is written; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
+//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`folder`], [`runs`] and [`files`]: what is
+//!   written; [`killed`] and [`resume`]: the runs before this one; [`plan`]: what is going to be done; [`explain`]: the plan in words;
+//! - [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 
 mod answer;
@@ -25,11 +26,15 @@ mod files;
 mod folder;
 mod host;
 mod interruptible;
+mod killed;
 mod limits;
 mod plan;
 mod platform;
 mod policy;
+mod resume;
+mod runs;
 mod screen;
+mod setting;
 mod simulated;
 mod solo;
 mod terminal;
@@ -43,7 +48,7 @@ use crate::input::{self, Job};
 use args::{ActuationArg, Requirement, Show};
 use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
-use cosched_report::read_joblog;
+use cosched_report::RunInput;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
@@ -52,7 +57,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         simulated::check_options(&args)?;
     }
     check_options(&args)?;
-    let (jobs, restart) = collect(&args)?;
+    let (jobs, restart, input) = collect(&args)?;
     if jobs.is_empty() {
         if !args.output.quiet {
             eprintln!("cosched: there is no value, so there is nothing to run");
@@ -61,10 +66,10 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     if args.is_simulated() {
         let platform = simulated::SimPlatform::open(&args, &jobs)?;
-        return go(&args, &platform, jobs, restart);
+        return go(&args, &platform, jobs, restart, input);
     }
     let platform = host::HostPlatform::look(&Root::default(), &args.policy, !args.dry_run)?;
-    go(&args, &platform, jobs, restart)
+    go(&args, &platform, jobs, restart, input)
 }
 
 /// Runs the jobs on a platform.
@@ -73,35 +78,41 @@ fn go<P: platform::Platform>(
     platform: &P,
     jobs: Vec<Job>,
     restart: Restart,
+    input: RunInput,
 ) -> anyhow::Result<ExitCode> {
     require(args, platform)?;
-    let (jobs, skipped) = resume(args, jobs)?;
-    let mut plan = plan::Plan::new(args, platform, jobs, skipped)?;
+    let resumed = resume::resume(args, jobs)?;
+    let mut plan = plan::Plan::new(args, platform, resumed, input)?;
     plan.config.restart = restart;
     if args.dry_run {
         explain::explain(args, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
-    if plan.jobs.is_empty() {
+    let (done, adopted) = (plan.earlier.len(), plan.earlier.iter().filter(|job| job.adopted).count());
+    // That jobs were adopted must get into a record, even if nothing is left to run.
+    if plan.jobs.is_empty() && !plan.newly_adopted {
         if !args.output.quiet {
-            eprintln!("cosched: all {skipped} jobs succeeded before; nothing is left to run");
+            let but = if adopted > 0 { format!(", but for {adopted} that were adopted") } else { String::new() };
+            eprintln!("cosched: all {done} jobs succeeded before{but}; nothing is left to run");
         }
-        return Ok(Exit::Success.into());
+        return Ok(if adopted > 0 { Exit::Failure } else { Exit::Success }.into());
     }
     execute::execute(args, platform, plan).map(ExitCode::from)
 }
 
-/// The jobs, from the only place where they are given, and whether jobs that have ended are started again.
-fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
+/// The jobs, from the only place where they are given, whether jobs that have ended are started again, and that place.
+fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart, RunInput)> {
     let given = [args.mix.is_some(), args.list.is_some(), !args.command.is_empty()];
     if given.iter().filter(|&&given| given).count() > 1 {
         return Err(usage("give a mix file, or -f FILE, or a command, and only one of them"));
     }
     let mut restart = Restart::Never;
+    let mut from = setting::input("command", None, args.is_simulated());
     let inputs = if let Some(mix) = &args.mix {
         let text = input::read_mix(mix).map_err(|error| {
             usage(format!("{error}; give a mix file that is there, as in `cosched run jobs.toml` (`cosched man mix-file` explains it)"))
         })?;
+        from = setting::input("mix", Some((mix, text.as_bytes())), args.is_simulated());
         let mix = input::mix::parse(&text, &input::told(mix.as_os_str()))?;
         restart = mix.restart;
         mix.jobs
@@ -109,17 +120,18 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart)> {
         let bytes = input::read_bytes(list).map_err(|error| {
             usage(format!("{error}; give a file with a command on each line, as in `cosched run -f commands.txt`"))
         })?;
+        from = setting::input("list", Some((list, &bytes)), args.is_simulated());
         input::list::parse(&bytes, &input::told(list.as_os_str()))?
     } else if args.command.is_empty() {
         Vec::new()
     } else {
         let inputs = input::template::parse(&args.command, &args.values.reading())?;
         if inputs.is_empty() {
-            return Ok((Vec::new(), restart));
+            return Ok((Vec::new(), restart, from));
         }
         inputs
     };
-    Ok((input::expand(inputs)?, restart))
+    Ok((input::expand(inputs)?, restart, from))
 }
 
 /// Refuses options that contradict each other, or that nothing would heed.
@@ -167,18 +179,4 @@ fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Resul
         }
         _ => Ok(()),
     }
-}
-
-/// Leaves out jobs whose command succeeded before; each success counts for one job.
-fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<(Vec<(u64, Job)>, usize)> {
-    let numbered = (1u64..).zip(jobs);
-    let log = args.output.joblog.as_ref().filter(|log| args.resume && log.exists());
-    let Some(path) = log else { return Ok((numbered.collect(), 0)) };
-    let file = std::fs::File::open(path).map_err(|error| usage(format!("{}: {error}", path.display())))?;
-    let log = read_joblog(std::io::BufReader::new(file), &path.display().to_string());
-    let mut done = log.map_err(|error| usage(error.to_string()))?.succeeded();
-    let is_done = |job: &Job| job.input.command.as_ref().is_some_and(|command| done.take(&command.line()));
-    let mut is_done = is_done;
-    let (skipped, left): (Vec<_>, Vec<_>) = numbered.partition(|(_, job)| is_done(job));
-    Ok((left, skipped.len()))
 }

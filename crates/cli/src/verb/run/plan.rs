@@ -3,10 +3,11 @@
 use super::args::RunArgs;
 use super::platform::Platform;
 use super::policy::{Choice, choose};
+use super::resume::Resumed;
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
-use cosched_report::{JobInfo, Record, SoloFile, SoloTimes, solo_times};
+use cosched_report::{EarlierJob, JobInfo, Record, RunInput, RunWarning, SoloFile, SoloTimes, solo_times};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -23,7 +24,14 @@ pub(crate) struct Plan<P: Platform> {
     pub(crate) specs: Vec<TaskSpec>,
     pub(crate) logs: PathBuf,
     pub(crate) solo: SoloWish,
-    pub(crate) skipped: usize,
+    /// Jobs that earlier runs did.
+    pub(crate) earlier: Vec<EarlierJob>,
+    /// Some of them were adopted just now.
+    pub(crate) newly_adopted: bool,
+    /// What the user is to know of earlier runs.
+    pub(crate) warnings: Vec<RunWarning>,
+    /// Where the jobs come from.
+    pub(crate) input: RunInput,
 }
 
 /// Where solo times come from.
@@ -108,7 +116,8 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
 }
 
 impl<P: Platform> Plan<P> {
-    pub(crate) fn new(args: &RunArgs, platform: &P, jobs: Vec<(u64, Job)>, skipped: usize) -> anyhow::Result<Plan<P>> {
+    pub(crate) fn new(args: &RunArgs, platform: &P, resumed: Resumed, input: RunInput) -> anyhow::Result<Plan<P>> {
+        let Resumed { left: jobs, earlier, newly_adopted, warnings } = resumed;
         let solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT)?;
         let view = platform.view();
         let mut capabilities = view.capabilities.clone();
@@ -121,10 +130,10 @@ impl<P: Platform> Plan<P> {
         let mut tasks = Vec::new();
         let mut specs = Vec::new();
         for (ix, (_, job)) in jobs.iter().enumerate() {
-            let input = &job.input;
+            let given = &job.input;
             let spec = args.policy.cpus_per_job.spec(ix, job, &machine.all_cpus(), view.measures_width)?;
             tasks.push(platform.job(job, &logs)?);
-            specs.push(TaskSpec { arrives: Nanos::from_s(input.start_s), solo: SoloProfile::default(), ..spec });
+            specs.push(TaskSpec { arrives: Nanos::from_s(given.start_s), solo: SoloProfile::default(), ..spec });
         }
         let cpus = machine.cpus.len();
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
@@ -142,7 +151,20 @@ impl<P: Platform> Plan<P> {
             traffic: choice.entry.needs_traffic(&choice.params),
             ..RunConfig::default()
         };
-        Ok(Plan { choice, capabilities, config, jobs, tasks, specs, logs, solo, skipped })
+        Ok(Plan {
+            choice,
+            capabilities,
+            config,
+            jobs,
+            tasks,
+            specs,
+            logs,
+            solo,
+            earlier,
+            newly_adopted,
+            warnings,
+            input,
+        })
     }
 
     /// What is known about the jobs before the run.

@@ -33,6 +33,15 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
+    /// The word for it in the run record.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Origin::Machine => "machine",
+            Origin::Profile => "profile",
+            Origin::Param => "param",
+        }
+    }
+
     /// The origin in words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {

@@ -12,7 +12,7 @@ use cosched_core::{
     find_policy,
 };
 use cosched_report::{JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ fn measure<P: Platform>(
     plan: &mut Plan<P>,
     infos: &mut [JobInfo],
 ) -> anyhow::Result<Option<Exit>> {
-    let Setting { platform, screen, .. } = setting;
+    let Setting { args, platform, screen } = setting;
     let fifo = find_policy("fifo").context("the table of policies has no fifo")?;
     let params = Params::resolve(fifo.name, fifo.params, &[])?;
     let folder = plan.logs.join("solo");
@@ -132,6 +132,7 @@ fn measure<P: Platform>(
         params: &params,
         config: &config,
         capabilities: &platform.view().capabilities,
+        record_as: super::setting::setting(args, platform.view(), &plan.input, (&params, &BTreeMap::new()), &config),
         jobs,
         specs: &specs,
         infos: solo_infos,
@@ -139,6 +140,9 @@ fn measure<P: Platform>(
     };
     let mut policy = (fifo.build)(&params);
     let Outcome { result, info, .. } = batch.run(setting, &mut *policy)?;
+    if let Some(disturbed) = info.machine_use.value().and_then(|used| used.warning(true)) {
+        screen.warn(disturbed);
+    }
     let record = record(&result, &info);
     write_whole(&plan.logs.join("solo.json"), &record.to_json())?;
     let profiles = profiles(&record, &series)?;

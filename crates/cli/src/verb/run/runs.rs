@@ -1,0 +1,98 @@
+//! The runs that wrote to a job log: a file beside it, with a line for each. By it `--resume` finds their records, and
+//! their jobs if they were killed. The job log itself has the format of GNU parallel, and no room for this.
+
+use cosched_linux::identity::{boot, host_name};
+use cosched_linux::root::Root;
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The format's name and version.
+pub(crate) const RUNS_SCHEMA: &str = "cosched.runs/1";
+
+/// A run that wrote to a job log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunLine {
+    schema: String,
+    /// Tells it from every other run on its host since that was started.
+    pub(crate) run_id: String,
+    /// Its host; null if the kernel does not tell it.
+    pub(crate) host: Option<String>,
+    /// Tells that start of the host from all others.
+    pub(crate) boot: Option<String>,
+    /// When it was started, RFC 3339 in UTC.
+    pub(crate) started_at: String,
+    /// Its log folder, absolute; null if the name is no UTF-8.
+    pub(crate) logs: Option<String>,
+}
+
+/// The file for a job log; `None` if the job log is a pipe or a device, which nobody resumes.
+fn beside(joblog: &Path) -> Option<PathBuf> {
+    if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) {
+        return None;
+    }
+    let mut name = joblog.file_name()?.to_owned();
+    name.push(".runs");
+    Some(joblog.with_file_name(name))
+}
+
+/// Enters this run, before it starts anything. With `fresh` the job log is begun anew, and so is this.
+///
+/// # Errors
+/// The file can't be written.
+pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<()> {
+    let root = Root::default();
+    // Where this process can't be identified, nothing will be started.
+    let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&root)) else { return Ok(()) };
+    let line = RunLine {
+        schema: RUNS_SCHEMA.to_owned(),
+        run_id,
+        host: host_name(&root),
+        boot: boot(&root),
+        started_at: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+        logs: logs.to_str().map(str::to_owned),
+    };
+    // Begins with a line end: the line before can have been cut off.
+    let text = format!("\n{}\n", serde_json::to_string(&line)?);
+    let mut options = OpenOptions::new();
+    options.create(true).append(!fresh).write(true).truncate(fresh);
+    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    options.open(&path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)
+}
+
+/// The runs that wrote to a job log, the first one first. Lines that are not whole are left out.
+pub(crate) fn read(joblog: &Path) -> Vec<RunLine> {
+    let text = beside(joblog).and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let lines = String::from_utf8_lossy(&text).into_owned();
+    let all = lines.lines().filter_map(|line| serde_json::from_str::<RunLine>(line).ok());
+    all.filter(|line| line.schema == RUNS_SCHEMA).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_read_back_until_the_job_log_is_begun_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let joblog = dir.path().join("log");
+        assert!(read(&joblog).is_empty());
+        enter(&joblog, Path::new("/a"), true).unwrap();
+        enter(&joblog, Path::new("/b"), false).unwrap();
+        let folders = |joblog: &Path| read(joblog).into_iter().map(|run| run.logs.unwrap()).collect::<Vec<_>>();
+        assert_eq!(folders(&joblog), ["/a", "/b"]);
+        let own = cosched_linux::own_run(&Root::default()).unwrap();
+        assert!(read(&joblog).iter().all(|run| run.run_id == own && run.host.is_some()));
+        // A run that was killed while it entered itself.
+        let file = dir.path().join("log.runs");
+        std::fs::write(&file, [std::fs::read(&file).unwrap(), b"{\"schema\":\"cosc".to_vec()].concat()).unwrap();
+        enter(&joblog, Path::new("/c"), false).unwrap();
+        assert_eq!(folders(&joblog), ["/a", "/b", "/c"]);
+        enter(&joblog, Path::new("/d"), true).unwrap();
+        assert_eq!(folders(&joblog), ["/d"]);
+        enter(Path::new("/dev/null"), Path::new("/e"), true).unwrap();
+        assert!(!Path::new("/dev/null.runs").exists());
+    }
+}

@@ -1,0 +1,131 @@
+//! How a run was started, for its record: everything that tells it from another run of the same jobs.
+
+use super::args::{ActuationArg, RunArgs};
+use super::platform::View;
+use super::policy::Origin;
+use crate::input::quote;
+use cosched_core::{Absence, Params, Restart, RunConfig, TimeLimit};
+use cosched_linux::identity::{host_name, kernel_release};
+use cosched_linux::root::Root;
+use cosched_report::{Absences, ParamSetting, RunInput, RunOptions, RunSetting};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Why an option is null.
+const NOT_GIVEN: &str = "not given";
+
+/// Where the jobs of a run come from, as it is noted when they are read. A simulation notes no path.
+pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -> RunInput {
+    let mut absent = Absences::default();
+    let no_file = "the jobs were given on the command line";
+    let path = match file {
+        None => Err(no_file),
+        Some(_) if simulated => Err(Absence::Simulated.text()),
+        Some((path, _)) if path == Path::new("-") => Err("standard input"),
+        Some((path, _)) => Ok(shown(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))),
+    };
+    let hash = file.map(|(_, bytes)| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect());
+    RunInput {
+        kind: kind.to_owned(),
+        path: absent.note_option("path", path.clone().ok(), path.err().unwrap_or_default()),
+        sha256: absent.note_option("sha256", hash, no_file),
+        absent,
+    }
+}
+
+/// A path as text: as it is, or as a shell reads it if it is no UTF-8.
+fn shown(path: &Path) -> String {
+    path.to_str().map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
+}
+
+/// How a run with these parameters and this configuration was started.
+pub(crate) fn setting(
+    args: &RunArgs,
+    view: &View,
+    input: &RunInput,
+    params: (&Params, &BTreeMap<String, Origin>),
+    config: &RunConfig,
+) -> RunSetting {
+    let mut absent = Absences::default();
+    let simulated = view.is_simulated();
+    let root = Root::default();
+    let real = |value: Option<String>| value.filter(|_| !simulated);
+    let why = |absence: Absence| if simulated { Absence::Simulated } else { absence }.text();
+    let words = || std::env::args_os().map(|word| quote(word.as_bytes())).collect();
+    let not_told = why(Absence::NotTold);
+    let origin = |name: &str| params.1.get(name).map_or("default", |origin| origin.code()).to_owned();
+    let param = |(name, value): (&str, &cosched_core::ParamValue)| ParamSetting {
+        name: name.to_owned(),
+        value: value.clone(),
+        origin: origin(name),
+    };
+    RunSetting {
+        command_line: absent.note_option("command_line", (!simulated).then(words), not_told),
+        input: input.clone(),
+        host: absent.note_option("host", real(host_name(&root)), not_told),
+        kernel: absent.note_option("kernel", real(kernel_release(&root)), not_told),
+        params: params.0.iter().map(param).collect(),
+        options: options(args, view, config),
+        absent,
+    }
+}
+
+fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
+    let mut absent = Absences::default();
+    let timeout = config.timeout.map(|limit| match limit {
+        TimeLimit::Fixed(time) => format!("{}s", time.as_s()),
+        TimeLimit::PercentOfMedian(share) => format!("{share}%"),
+    });
+    let solo = match args.solo.as_deref() {
+        // A simulation always measures them.
+        None if !view.is_simulated() => None,
+        None | Some("measure") => Some("measure".to_owned()),
+        Some(_) => Some("file".to_owned()),
+    };
+    let load = args.limits.load.map(|load| load.on(view.machine.cpus.len()));
+    let small = args.policy.emulate_small.as_ref().map(|small| format!("{}:{}", small.cpus, small.share));
+    RunOptions {
+        jobs_at_once: config.jobs,
+        cpus: view.machine.all_cpus().to_string(),
+        actuation: match args.policy.actuation {
+            ActuationArg::Decisions => "decisions",
+            ActuationArg::Plans => "plans",
+        }
+        .to_owned(),
+        restart: match config.restart {
+            Restart::Never => "never",
+            Restart::UntilLast => "until-last",
+        }
+        .to_owned(),
+        attempts: config.attempts,
+        halt: config.halt.to_string(),
+        max_pause_s: config.max_pause.as_s(),
+        grace_s: config.grace.as_s(),
+        delay_s: config.delay.as_s(),
+        timeout: absent.note_option("timeout", timeout, NOT_GIVEN),
+        mem_keep_bytes: absent.note_option("mem_keep_bytes", args.limits.mem_keep, NOT_GIVEN),
+        load: absent.note_option("load", load, NOT_GIVEN),
+        log_limit_bytes: absent.note_option("log_limit_bytes", args.output.log_limit, NOT_GIVEN),
+        solo: absent.note_option("solo", solo, NOT_GIVEN),
+        emulate_small: absent.note_option("emulate_small", small, NOT_GIVEN),
+        events: args.policy.events.clone(),
+        absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_sha256sum() {
+        let input = |path: &str| input("list", Some((Path::new(path), b"abc")), false);
+        let from_file = input("/a/b");
+        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!((from_file.path.as_deref(), from_file.sha256.as_deref()), (Some("/a/b"), Some(hash)));
+        assert_eq!(input("-").absent.why("path"), Some("standard input"));
+        assert_eq!(super::input("mix", Some((Path::new("/a"), b"")), true).path, None, "no path in a simulation");
+    }
+}

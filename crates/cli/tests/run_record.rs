@@ -1,0 +1,172 @@
+//! The record of real runs: what tells runs apart, what jobs used, and what earlier runs did of a batch.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use tempfile::{TempDir, tempdir};
+
+fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+        command.env_remove(name);
+    }
+    command.args(words).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn cosched(folder: &TempDir, words: &[&str]) -> Output {
+    command(folder.path(), words).output().expect("the binary runs")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
+}
+
+fn write(folder: &TempDir, name: &str, text: &str) {
+    std::fs::write(folder.path().join(name), text).expect("a file");
+}
+
+fn read(folder: &TempDir, name: &str) -> String {
+    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn the_record_tells_runs_apart_that_differ_in_how_they_were_started() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "mix.toml", "[[job]]\nname = \"a\"\ncommand = \"true\"\n");
+    let record =
+        |words: &[&str]| json(&cosched(&folder, &[&["run", "--format", "json", "--logs", "L"], words].concat()));
+    let first = record(&[
+        "mix.toml",
+        "--policy",
+        "fair",
+        "--param",
+        "quantum_s=0.1",
+        "--halt",
+        "soon,fail=50%",
+        "--timeout",
+        "1h",
+    ]);
+    let setting = &first["setting"];
+    let words: Vec<&str> =
+        setting["command_line"].as_array().expect("words").iter().filter_map(Value::as_str).collect();
+    assert_eq!(words[1..6], ["run", "--format", "json", "--logs", "L"]);
+    let mix = folder.path().canonicalize().expect("a path").join("mix.toml");
+    assert_eq!(Path::new(setting["input"]["path"].as_str().expect("a path")).canonicalize().expect("it is there"), mix);
+    let sum = Command::new("sha256sum").arg(&mix).output().expect("sha256sum");
+    assert!(out(&sum).starts_with(setting["input"]["sha256"].as_str().expect("a hash")));
+    let told = |file: &str| std::fs::read_to_string(file).expect("a file of the kernel").trim().to_owned();
+    assert_eq!(setting["host"], told("/proc/sys/kernel/hostname"));
+    assert_eq!(setting["kernel"], told("/proc/sys/kernel/osrelease"));
+    let params = setting["params"].as_array().expect("parameters");
+    let quantum = params.iter().find(|param| param["name"] == "quantum_s").expect("the quantum");
+    assert_eq!((quantum["value"].as_f64(), quantum["origin"].as_str()), (Some(0.1), Some("param")));
+    assert!(params.len() > 1 && params.iter().filter(|param| param["origin"] == "default").count() == params.len() - 1);
+    let options = &setting["options"];
+    assert_eq!((options["halt"].as_str(), options["timeout"].as_str()), (Some("soon,fail=50%"), Some("3600s")));
+    assert!(options["mem_keep_bytes"].is_null() && options["mem_keep_bytes_absent"] == "not given");
+    assert!(first["run_id"].as_str().is_some_and(|run| run.split('-').count() == 3), "{first}");
+    // A profile, another mix, and a setting from the environment.
+    write(&folder, "profile.toml", "[params]\nquantum_s = 0.3\n");
+    write(&folder, "mix.toml", "[[job]]\nname = \"a\"\ncommand = \"true \"\n");
+    let words = ["run", "--format", "json", "--logs", "L", "mix.toml", "--policy", "fair", "--profile", "profile.toml"];
+    let second = json(&command(folder.path(), &words).env("COSCHED_MEM_KEEP", "1K").output().expect("the binary runs"));
+    assert_ne!(second["setting"]["input"]["sha256"], setting["input"]["sha256"]);
+    assert_ne!(second["run_id"], first["run_id"]);
+    assert_eq!(second["setting"]["options"]["mem_keep_bytes"], 1024);
+    let params = second["setting"]["params"].as_array().expect("parameters");
+    assert!(params.iter().any(|param| param["name"] == "quantum_s" && param["origin"] == "profile"), "{second}");
+    // A word that is no UTF-8, and jobs that come from no file.
+    let odd = std::os::unix::ffi::OsStringExt::from_vec(b"a\xff'b".to_vec());
+    let odd: std::ffi::OsString = odd;
+    let mut words = command(folder.path(), &["run", "--format", "json", "--logs", "L", "true"]);
+    let third = json(&words.arg(odd).output().expect("the binary runs"));
+    let words = third["setting"]["command_line"].as_array().expect("words");
+    assert_eq!(words.last().and_then(Value::as_str), Some("$'a\\377\\'b'"));
+    assert!(third["setting"]["input"]["sha256"].is_null() && third["setting"]["input"]["kind"] == "command");
+}
+
+#[test]
+fn memory_times_and_storage_of_jobs_are_told_of_the_attempt_that_counts() {
+    let folder = tempdir().expect("a folder");
+    let large = "dd if=/dev/zero of=/dev/null bs=64M count=2 2>&-";
+    let busy = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done";
+    write(&folder, "list", &format!("{large}\n{busy}\ntest -e once || {{ touch once; {large}; exit 3; }}\n"));
+    for freeze in ["auto", "signals"] {
+        let _ = std::fs::remove_file(folder.path().join("once"));
+        let words = ["run", "-f", "list", "--freeze", freeze, "--retries", "2", "--format", "json", "--logs", "L"];
+        let record = json(&cosched(&folder, &words));
+        let job = |ix: usize, key: &str| record["jobs"][ix][key].as_f64().unwrap_or_else(|| panic!("{key}: {record}"));
+        assert!(job(0, "max_rss_bytes") > 60e6, "{record}");
+        // What is no more than cosched's own is absent.
+        let is_small = |ix: usize| record["jobs"][ix]["max_rss_bytes"].as_f64().is_none_or(|rss| rss < 60e6);
+        assert!(is_small(1) && job(1, "user_s") > 0.0, "{record}");
+        assert!(job(0, "system_s") > 0.0, "it filled memory");
+        assert_eq!(job(2, "runs"), 2.0);
+        assert!(is_small(2), "that was the attempt that failed: {record}");
+        for ix in 0..3 {
+            assert!(job(ix, "read_bytes") >= 0.0 && job(ix, "written_bytes") >= 0.0);
+        }
+    }
+}
+
+#[test]
+fn the_record_says_how_far_the_run_had_the_machine_for_itself() {
+    let folder = tempdir().expect("a folder");
+    let record = json(&cosched(&folder, &["run", "--format", "json", "--logs", "L", "sleep", "0.3"]));
+    let load = &record["machine_load"];
+    let figure = |key: &str| load[key].as_f64().unwrap_or_else(|| panic!("{key}: {record}"));
+    let cpus = record["machine_details"]["cpus"].as_f64().expect("CPUs");
+    assert!(figure("cpu_s") > 0.2 * cpus, "{load}");
+    assert!((0.0..=1.0).contains(&figure("steal_share")) && (0.0..=1.0).contains(&figure("foreign_share")), "{load}");
+    assert!((figure("foreign_cpus") - figure("foreign_share") * cpus).abs() < 1e-9, "{load}");
+}
+
+#[test]
+fn the_record_of_a_resumed_run_holds_all_jobs() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "list", "echo a\ntest -e fixed\necho b\n");
+    let words = ["run", "-f", "list", "--joblog", "J", "--resume", "--logs", "L", "--format", "json"];
+    let first = json(&cosched(&folder, &words));
+    assert_eq!((first["metrics_over"].as_str(), first["totals"]["earlier"].as_u64()), (Some("all-jobs"), Some(0)));
+    write(&folder, "fixed", "");
+    write(&folder, "list", "echo a\ntest -e fixed\necho b\nfalse\n");
+    let second = json(&cosched(&folder, &words));
+    let third = json(&cosched(&folder, &words));
+    let commands = |record: &Value, list: &str| -> Vec<String> {
+        let jobs = record[list].as_array().expect("jobs").iter();
+        jobs.map(|job| job["command"].as_str().expect("a command").to_owned()).collect()
+    };
+    assert_eq!(commands(&second, "jobs"), ["test -e fixed", "false"]);
+    assert_eq!(commands(&second, "earlier_jobs"), ["echo a", "echo b"]);
+    assert_eq!(commands(&third, "jobs"), ["false"]);
+    assert_eq!(commands(&third, "earlier_jobs"), ["echo a", "test -e fixed", "echo b"]);
+    let runs: Vec<&Value> = third["earlier_jobs"].as_array().expect("jobs").iter().map(|job| &job["run_id"]).collect();
+    assert_eq!(runs, [&first["run_id"], &second["run_id"], &first["run_id"]]);
+    for job in third["earlier_jobs"].as_array().expect("jobs") {
+        let record: Value =
+            serde_json::from_str(&read(&folder, job["record"].as_str().expect("a file"))).expect("JSON");
+        assert_eq!(record["run_id"], job["run_id"]);
+        assert!(Path::new(job["job"]["log"].as_str().expect("a file")).exists(), "{job}");
+        let same =
+            record["jobs"].as_array().expect("jobs").iter().any(|of_run| of_run["start_s"] == job["job"]["start_s"]);
+        assert!(same && job["exit"] == 0 && job["seq"].as_u64().is_some(), "{job}");
+    }
+    assert_eq!((third["metrics_over"].as_str(), third["totals"]["earlier"].as_u64()), (Some("this-run"), Some(3)));
+    let turnaround = third["metrics"]["turnaround_s"].as_f64().expect("a time");
+    assert_eq!(third["jobs"][0]["finish_s"].as_f64(), Some(turnaround), "of this run alone");
+    // Where only the job log is left, it tells what it knows.
+    std::fs::remove_file(folder.path().join("J.runs")).expect("it was there");
+    let fourth = json(&cosched(&folder, &words));
+    let job = &fourth["earlier_jobs"][0];
+    assert!(job["job"].is_null() && job["run_id_absent"] == "no record of its run was found", "{job}");
+    assert!(job["runtime_s"].as_f64().is_some() && job["started_at"].as_str().is_some() && job["exit"] == 0, "{job}");
+}

@@ -1,0 +1,146 @@
+//! Where the CPU time of this machine went, by the kernel's accounts: to this process and its children, to others, to
+//! the hypervisor. Read before and after a run, it says how far the run had its CPUs for itself.
+
+use crate::root::Root;
+use cosched_core::{CpuSet, Nanos};
+
+/// CPU time since the machine was started, at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuAccounts {
+    /// All time of the CPUs in question: busy, idle or taken away.
+    total: Nanos,
+    /// Time in which they executed something.
+    busy: Nanos,
+    /// Time in which they had something to execute, and the hypervisor gave the processor to others.
+    stolen: Nanos,
+    /// CPU time of this process, and of its children that have ended and of what those waited for.
+    own: Nanos,
+}
+
+/// Where the time of the CPUs went between two instants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuUse {
+    /// All time of the CPUs: their number x the time that passed.
+    pub total: Nanos,
+    /// Time that the hypervisor gave to others.
+    pub stolen: Nanos,
+    /// Time in which they executed what is neither this process nor a child of it that has ended.
+    pub foreign: Nanos,
+}
+
+/// Reads the accounts of these CPUs; `None` where the kernel does not keep them, or not for all of these CPUs.
+pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
+    let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let stat = root.text("/proc/stat", "CPU time").ok()??;
+    let (mut all, mut found) = ([0; FIELDS], 0);
+    for line in stat.lines() {
+        let Some((number, rest)) = line.strip_prefix("cpu").and_then(|line| line.split_once(' ')) else { continue };
+        let Ok(number) = number.parse::<u32>() else { continue };
+        if !cpus.contains(cosched_core::CpuId(number)) {
+            continue;
+        }
+        found += 1;
+        for (sum, ticks) in all.iter_mut().zip(rest.split_ascii_whitespace()) {
+            *sum += ticks.parse::<u64>().ok()?;
+        }
+    }
+    let [user, nice, system, idle, iowait, irq, softirq, stolen] = all;
+    let busy = user + nice + system + irq + softirq;
+    let total = busy + idle + iowait + stolen;
+    // A sandbox may show the file and count nothing.
+    if found != cpus.len() || total == 0 {
+        return None;
+    }
+    let time = |ticks: u64| Nanos(ticks.saturating_mul(tick));
+    Some(CpuAccounts { total: time(total), busy: time(busy), stolen: time(stolen), own: time(own(root)?) })
+}
+
+/// Numbers of a line of `/proc/stat` that do not count twice: guests are part of the user's time.
+const FIELDS: usize = 8;
+
+/// CPU time of this process and its children that have ended, in ticks.
+fn own(root: &Root) -> Option<u64> {
+    let stat = std::fs::read(root.path("/proc/self/stat")).ok()?;
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
+    // Fields 14 to 17 of the whole line; the state is field 3.
+    let times: Vec<u64> = fields.skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+    (times.len() == 4).then(|| times.iter().sum())
+}
+
+impl CpuAccounts {
+    /// Where the time went since `earlier`; `None` when none has passed, or when a count went backwards.
+    pub fn since(&self, earlier: &CpuAccounts) -> Option<CpuUse> {
+        let past = |now: Nanos, before: Nanos| now.0.checked_sub(before.0).map(Nanos);
+        let total = past(self.total, earlier.total).filter(|&total| total > Nanos::ZERO)?;
+        let (busy, own) = (past(self.busy, earlier.busy)?, past(self.own, earlier.own)?);
+        let stolen = past(self.stolen, earlier.stolen)?;
+        // The kernel counts processes more exactly than CPUs, so the difference can be a little below zero.
+        Some(CpuUse { total, stolen, foreign: Nanos(busy.0.saturating_sub(own.0)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(stat: &str, own: [u64; 4]) -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        std::fs::write(dir.path().join("proc/stat"), stat).unwrap();
+        let [user, system, children, kernel] = own;
+        let line = format!("9 (a) b) S 1 9 9 0 -1 4194304 1 2 3 4 {user} {system} {children} {kernel} 20 0 1 0 7");
+        std::fs::write(dir.path().join("proc/self/stat"), line).unwrap();
+        let root = Root::new(dir.path());
+        (dir, root)
+    }
+
+    fn cpus(text: &str) -> CpuSet {
+        text.parse().unwrap()
+    }
+
+    /// The same for all tests: the kernel tells ticks of 10 ms to programs.
+    fn ticks(count: u64) -> Nanos {
+        Nanos(count * 1_000_000_000 / rustix::param::clock_ticks_per_second())
+    }
+
+    #[test]
+    fn what_others_and_the_hypervisor_took_is_told() {
+        let before = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 100 0 10 500 5 1 1 10 50 0\ncpu1 7 7 7 7 7 7 7 7 7 7\ncpu2 1 1 1 1 1 1 1 1 1 1\nintr 5\n";
+        let after = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 160 0 20 520 5 1 1 20 90 0\ncpu1 9 7 7 57 7 7 7 47 7 7\ncpu2 900 1 1 1 1 1 1 1 1 1\nintr 5\n";
+        let (_before, root) = tree(before, [1, 1, 10, 2]);
+        let first = read(&root, &cpus("0-1")).unwrap();
+        let (_after, root) = tree(after, [3, 2, 40, 9]);
+        let second = read(&root, &cpus("0-1")).unwrap();
+        let used = second.since(&first).unwrap();
+        // CPU 0: 70 busy, 20 idle, 10 stolen; CPU 1: 2 busy, 50 idle, 40 stolen; 40 of it all were our own.
+        assert_eq!(used, CpuUse { total: ticks(192), stolen: ticks(50), foreign: ticks(32) });
+        assert_eq!(first.since(&first), None, "no time has passed");
+        assert_eq!(first.since(&second), None, "it went backwards");
+    }
+
+    #[test]
+    fn what_is_not_counted_is_absent() {
+        let line = "cpu0 1 1 1 1 1 1 1 1 0 0\n";
+        let (_dir, root) = tree(line, [1, 1, 1, 1]);
+        assert!(read(&root, &cpus("0")).is_some());
+        assert_eq!(read(&root, &cpus("0-1")), None, "a CPU is not there");
+        let (_dir, root) = tree("cpu  0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n", [1, 1, 1, 1]);
+        assert_eq!(read(&root, &cpus("0")), None, "a sandbox");
+        let (dir, root) = tree(line, [1, 1, 1, 1]);
+        std::fs::remove_file(dir.path().join("proc/self/stat")).unwrap();
+        assert_eq!(read(&root, &cpus("0")), None);
+        assert_eq!(read(&Root::new(dir.path().join("none")), &cpus("0")), None);
+    }
+
+    #[test]
+    fn own_work_is_not_foreign() {
+        let (root, all) = (Root::default(), crate::affinity(0).unwrap());
+        let first = read(&root, &all).unwrap();
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]).status().unwrap();
+        let second = read(&root, &all).unwrap();
+        assert!(second.own > first.own, "the child is counted");
+        assert!(second.since(&first).is_some_and(|used| used.foreign <= used.total));
+    }
+}

@@ -1,0 +1,94 @@
+//! What a run was asked to do, and on what: everything that tells two runs of the same jobs apart.
+
+use crate::figures::Absences;
+use cosched_core::ParamValue;
+use serde::{Deserialize, Serialize};
+
+/// How a run was started. A simulation has neither paths nor hosts in it, so that the same seed gives the same bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunSetting {
+    /// The words of the command line, each as a shell would take it.
+    pub command_line: Option<Vec<String>>,
+    /// Where the jobs come from.
+    pub input: RunInput,
+    /// The host's name.
+    pub host: Option<String>,
+    /// The release of its kernel.
+    pub kernel: Option<String>,
+    /// Every parameter of the policy.
+    pub params: Vec<ParamSetting>,
+    /// The options that can change the result.
+    pub options: RunOptions,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+/// Where the jobs of a run come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunInput {
+    /// `mix`, `list` or `command`.
+    pub kind: String,
+    /// The absolute path of the file.
+    pub path: Option<String>,
+    /// SHA-256 of its content, in hexadecimal digits.
+    pub sha256: Option<String>,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
+
+/// A parameter of the policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ParamSetting {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: ParamValue,
+    /// `default` (the policy's own), `machine` (the simulated machine's file), `profile` (the file of `--profile`) or
+    /// `param` (`--param`).
+    pub origin: String,
+}
+
+/// Options that can change what jobs do or how long they take.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// Jobs that may be live at once.
+    pub jobs_at_once: usize,
+    /// The CPUs that the run used, in the kernel's list format.
+    pub cpus: String,
+    /// `decisions` or `plans`.
+    pub actuation: String,
+    /// `never` or `until-last`.
+    pub restart: String,
+    /// How often a job that fails is started in all.
+    pub attempts: u32,
+    /// The rule of `--halt`.
+    pub halt: String,
+    /// Longest pause of a job that has been started, in seconds.
+    pub max_pause_s: f64,
+    /// From SIGTERM to SIGKILL, in seconds.
+    pub grace_s: f64,
+    /// Between the starts of two jobs, in seconds; 0 without `--delay`.
+    pub delay_s: f64,
+    /// The limit of `--timeout`, such as `90s` or `200%`.
+    pub timeout: Option<String>,
+    /// The memory of `--mem-keep` in bytes.
+    pub mem_keep_bytes: Option<u64>,
+    /// The load of `--load`.
+    pub load: Option<f64>,
+    /// The size of `--log-limit` in bytes.
+    pub log_limit_bytes: Option<u64>,
+    /// Where solo times come from: `measure` or `file`.
+    pub solo: Option<String>,
+    /// The small cores of `--emulate-small`.
+    pub emulate_small: Option<String>,
+    /// The events of `--event`.
+    pub events: Vec<String>,
+    /// Why what is null is absent.
+    #[serde(flatten)]
+    pub absent: Absences,
+}
