@@ -485,6 +485,22 @@ fn a_working_folder_that_vanishes_is_named() {
 }
 
 #[test]
+fn a_run_without_logs_shows_its_output_and_leaves_nothing() {
+    let folder = tempdir().expect("a folder");
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).expect("a folder");
+    let words = ["run", "--no-logs", "echo {}; exit {}", ":::", "0", "3"];
+    let output = command(folder.path(), &words).env("TMPDIR", &temporary).output().expect("the binary runs");
+    assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), "0\n3\n"), "{}", err(&output));
+    let left = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
+    assert_eq!((left(folder.path()), left(&temporary)), (1, 0), "{}", err(&output));
+    for _ in 0..3 {
+        assert!(cosched(&folder, &["run", "-q", "--keep-logs", "2", "--", "true"]).status.success());
+    }
+    assert_eq!(left(&folder.path().join("cosched-logs")), 2);
+}
+
+#[test]
 fn the_answer_is_shown_even_where_the_record_can_not_be_kept() {
     let folder = tempdir().expect("a folder");
     let summary = cosched(&folder, &["run", "--record", "/dev/full", "--", "true"]);

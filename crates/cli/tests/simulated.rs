@@ -282,7 +282,7 @@ fn plans_give_the_cpus_of_sleeping_jobs_to_others() {
     let counts = &plans["plans"];
     assert!(counts["installed"].as_u64().is_some_and(|installed| installed > 0), "{counts}");
     assert_eq!((&counts["adopted"], &counts["given_up_s"]), (&counts["installed"], &Value::Null));
-    let summary = out(&cosched(&folder, &[&words[..], &["--actuation", "plans"]].concat()));
+    let summary = out(&cosched(&folder, &[&words[..], &["--actuation", "plans", "-v"]].concat()));
     assert!(summary.contains("\ncarried out as plans: "), "{summary}");
     let dry = out(&cosched(&folder, &[&words[..], &["--actuation", "plans", "--dry-run"]].concat()));
     assert!(dry.contains("\nactuation plans: "), "{dry}");

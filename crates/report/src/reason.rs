@@ -35,7 +35,9 @@ pub fn wait_text(reason: &WaitReason) -> String {
             per_us(wanted)
         ),
         WaitReason::Ahead { progress_milli, max_progress_milli } => format!(
-            "It is ahead of the others: its progress is {:.2} quanta of work alone, the greatest of all is {:.2}.",
+            "It is held back: within {:.2} quanta of the leader. Its progress is {:.2} quanta of work alone, the leader's \
+             {:.2}.",
+            (max_progress_milli - progress_milli) as f64 / 1e3,
             progress_milli as f64 / 1e3,
             max_progress_milli as f64 / 1e3
         ),

@@ -56,6 +56,10 @@ pub struct ParamSetting {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
+    /// The policy that was asked for: a name, or `auto`.
+    pub policy: String,
+    /// What the machine lacks for the policy that `auto` would take where everything is there.
+    pub policy_lacks: Option<String>,
     /// Jobs that may be live at once.
     pub jobs_at_once: usize,
     /// The CPUs that the run used, in the kernel's list format.

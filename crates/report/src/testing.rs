@@ -222,6 +222,7 @@ pub(crate) fn setting() -> RunSetting {
     for name in ["timeout", "mem_keep_bytes", "load", "log_limit_bytes", "solo", "emulate_small"] {
         absent.note_option(name, None::<()>, "not given");
     }
+    absent.note_option("policy_lacks", None::<()>, "the policy was named");
     RunSetting {
         command_line: Some(["cosched", "run", "'a b.toml'"].map(str::to_owned).to_vec()),
         input: RunInput {
@@ -238,6 +239,7 @@ pub(crate) fn setting() -> RunSetting {
             origin: "param".to_owned(),
         }],
         options: RunOptions {
+            policy: "perf-fair".to_owned(),
             jobs_at_once: 8,
             cpus: "0-1".to_owned(),
             actuation: "decisions".to_owned(),

@@ -301,9 +301,8 @@ impl RunWarning {
                 format!("{}: this run uses CPUs {cpus}; --cpus chooses others", runs_text(others))
             }
             RunWarning::CpusCollide { cpus, others } => format!(
-                "{}, and this run uses CPUs {cpus} as well: they slow each other down, and what is measured is not the jobs' \
-                 own; give each run CPUs of its own with --cpus, or wait for the end of the other; --cpus all takes all \
-                 without this warning",
+                "{}, and this run uses CPUs {cpus} as well: they slow each other down; share the CPUs out with --cpus, or \
+                 take all without this warning with --cpus all",
                 runs_text(others)
             ),
             RunWarning::Disturbed { alone, cpus, foreign_cpus, steal_share } => {

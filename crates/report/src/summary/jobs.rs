@@ -2,7 +2,7 @@
 
 use super::table::Column;
 use crate::record::{Job, Record};
-use crate::text::{grouped, seconds, unbroken, visible};
+use crate::text::{TimeUnit, clip, grouped, seconds, visible};
 use cosched_core::{ProgressBasis, Width};
 
 /// More rows than this are too many for a person.
@@ -15,8 +15,6 @@ const NONE: &str = "-";
 pub(super) struct Jobs {
     pub(super) columns: Vec<Column>,
     pub(super) failed: Vec<bool>,
-    /// Whether rows stand for several jobs each.
-    pub(super) grouped: bool,
 }
 
 fn column(title: &'static str, right: bool, expendable: u8, cells: Vec<String>) -> Column {
@@ -56,11 +54,13 @@ pub(super) fn jobs(record: &Record) -> Jobs {
 fn one_by_one(record: &Record) -> Jobs {
     let jobs = &record.jobs;
     let cells = |show: &dyn Fn(&Job) -> String| jobs.iter().map(show).collect::<Vec<_>>();
+    // All times of a row have one unit.
+    let unit = |job: &Job| TimeUnit::of([time(job), job.cpu_s, Some(job.waited_max_s)].into_iter().flatten());
     let mut columns = vec![
         column("JOB", false, 0, cells(&|job| visible(&job.name))),
         column("EXIT", false, 0, cells(&exit_cell)),
-        column("TIME", true, 0, cells(&|job| or_none(time(job), seconds))),
-        column("CPU", true, 3, cells(&|job| or_none(job.cpu_s, seconds))),
+        column("TIME", true, 0, cells(&|job| or_none(time(job), |s| unit(job).show(s)))),
+        column("CPU", true, 3, cells(&|job| or_none(job.cpu_s, |s| unit(job).show(s)))),
     ];
     // Jobs of one thread each are what a reader expects.
     let is_wide = |job: &Job| job.width_source == Width::Measured && job.width.is_some_and(|width| width > 1);
@@ -76,7 +76,7 @@ fn one_by_one(record: &Record) -> Jobs {
         _ => NONE.to_owned(),
     };
     columns.push(column("SLOWDOWN", true, 0, cells(&slowdown)));
-    columns.push(column("WAITED", true, 2, cells(&|job| seconds(job.waited_max_s))));
+    columns.push(column("WAITED", true, 2, cells(&|job| unit(job).show(job.waited_max_s))));
     if jobs.iter().any(|job| job.ipc.is_some()) {
         columns.push(column("IPC", true, 4, cells(&|job| or_none(job.ipc, ratio))));
     }
@@ -89,7 +89,7 @@ fn one_by_one(record: &Record) -> Jobs {
         };
         columns.push(column("PROGRESS", true, 5, cells(&progress)));
     }
-    Jobs { columns, failed: jobs.iter().map(failed).collect(), grouped: false }
+    Jobs { columns, failed: jobs.iter().map(failed).collect() }
 }
 
 /// The common name of copies, which are called `NAME-1`, `NAME-2` and so on.
@@ -172,11 +172,17 @@ fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
 fn by_group(record: &Record) -> Jobs {
     let groups = groups(&record.jobs);
     let cells = |show: &dyn Fn(&Group<'_>) -> String| groups.iter().map(show).collect::<Vec<_>>();
-    let spread = |value: &dyn Fn(&Job) -> Option<f64>, which: usize, show: &dyn Fn(f64) -> String| {
-        cells(&|group| {
-            let value = group.spread(value).map(|(least, median, greatest)| [least, median, greatest][which]);
-            or_none(value, show)
-        })
+    let value_of = |group: &Group<'_>, value: &dyn Fn(&Job) -> Option<f64>, which: usize| {
+        group.spread(value).map(|(least, median, greatest)| [least, median, greatest][which])
+    };
+    let ratios = |value: &dyn Fn(&Job) -> Option<f64>, which: usize| {
+        cells(&|group| or_none(value_of(group, value, which), ratio))
+    };
+    let waited = |job: &Job| Some(job.waited_max_s);
+    // All times of a row have one unit.
+    let unit = |group: &Group<'_>| TimeUnit::of(value_of(group, &waited, 2).into_iter().chain([group.longest()]));
+    let times = |value: &dyn Fn(&Job) -> Option<f64>, which: usize| {
+        cells(&|group| or_none(value_of(group, value, which), |s| unit(group).show(s)))
     };
     let ok = |group: &Group<'_>| group.jobs.iter().filter(|job| job.exit == Some(0)).count().to_string();
     let columns = vec![
@@ -184,31 +190,31 @@ fn by_group(record: &Record) -> Jobs {
         column("COUNT", true, 0, cells(&|group| group.jobs.len().to_string())),
         column("OK", true, 0, cells(&ok)),
         column("FAILED", true, 0, cells(&|group| group.failed().to_string())),
-        column("TIME MIN", true, 5, spread(&time, 0, &seconds)),
-        column("MEDIAN", true, 0, spread(&time, 1, &seconds)),
-        column("MAX", true, 0, spread(&time, 2, &seconds)),
-        column("SLOWDOWN MIN", true, 4, spread(&|job| job.slowdown, 0, &ratio)),
-        column("MEDIAN", true, 3, spread(&|job| job.slowdown, 1, &ratio)),
-        column("MAX", true, 3, spread(&|job| job.slowdown, 2, &ratio)),
-        column("WAITED MAX", true, 2, spread(&|job| Some(job.waited_max_s), 2, &seconds)),
+        column("TIME MIN", true, 5, times(&time, 0)),
+        column("MEDIAN", true, 0, times(&time, 1)),
+        column("MAX", true, 0, times(&time, 2)),
+        column("SLOWDOWN MIN", true, 4, ratios(&|job| job.slowdown, 0)),
+        column("MEDIAN", true, 3, ratios(&|job| job.slowdown, 1)),
+        column("MAX", true, 3, ratios(&|job| job.slowdown, 2)),
+        column("WAITED MAX", true, 2, times(&waited, 2)),
     ];
-    Jobs { columns, failed: groups.iter().map(|group| group.failed() > 0).collect(), grouped: true }
+    Jobs { columns, failed: groups.iter().map(|group| group.failed() > 0).collect() }
 }
 
-/// The jobs that failed and how they ended; at most ten are named.
-pub(super) fn failures(record: &Record) -> Option<String> {
+/// The jobs that failed, each with how it ended and its command; at most ten are named.
+pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
     const MOST: usize = 10;
     let all: Vec<&Job> = record.jobs.iter().filter(|job| failed(job)).collect();
-    if all.is_empty() {
-        return None;
-    }
-    let named: Vec<String> =
-        all.iter().take(MOST).map(|job| unbroken(&format!("{} ({})", visible(&job.name), exit_text(job)))).collect();
-    let more = match all.len().saturating_sub(MOST) {
-        0 => String::new(),
-        n => format!(" and {} more", grouped(n as u64)),
+    let told = |job: &&Job| {
+        let name = visible(&job.name);
+        // A name that is the whole command says enough.
+        let command = job.command.as_ref().map(|command| visible(command)).filter(|command| *command != name);
+        let command = command.map_or_else(String::new, |command| format!(": {command}"));
+        clip(&format!("failed: {name} ({}){command}", exit_text(job)), width)
     };
-    Some(format!("failed: {}{more}", named.join(", ")))
+    let more = all.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("and {} more failed", grouped(more as u64)));
+    all.iter().take(MOST).map(told).chain(more).collect()
 }
 
 fn exit_text(job: &Job) -> String {

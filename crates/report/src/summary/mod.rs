@@ -19,11 +19,13 @@ pub struct SummaryOptions {
     pub colour: bool,
     /// Jobs that failed were started again (`--retries`).
     pub retried: bool,
+    /// Whether to tell what is absent and why, what was in use, and what cosched itself took.
+    pub verbose: bool,
 }
 
 impl Default for SummaryOptions {
     fn default() -> SummaryOptions {
-        SummaryOptions { width: 80, colour: false, retried: false }
+        SummaryOptions { width: 80, colour: false, retried: false, verbose: false }
     }
 }
 
@@ -67,38 +69,40 @@ impl Page {
 
 /// The summary of a run, with a newline at its end.
 ///
-/// With many jobs, the copies of a job share a row with their least, median and greatest times. A simulated run says so
-/// in its first line.
+/// With many jobs, the copies of a job share a row with their least, median and greatest times. How the run ended comes
+/// last, where a terminal shows it. A simulated run says so in its first line and in its last.
 pub fn summary(record: &Record, options: &SummaryOptions) -> String {
     let mut page = Page { options: *options, text: String::new() };
-    heading(record, &mut page);
-    page.gap();
-    let jobs = jobs::jobs(record);
-    let styles = std::iter::once(Style::Title)
-        .chain(jobs.failed.iter().map(|&failed| if failed { Style::Bad } else { Style::Plain }));
-    for (line, style) in table::lines(jobs.columns, options.width).iter().zip(styles) {
-        page.line(line, style);
-    }
-    if jobs.grouped
-        && let Some(failures) = jobs::failures(record)
-    {
-        page.paragraph(&failures, Style::Bad);
-    }
-    page.gap();
-    metrics(record, &mut page);
-    page.gap();
-    setting(record, &mut page);
-    page.text
-}
-
-fn heading(record: &Record, page: &mut Page) {
     if record.backend == BackendKind::Sim {
         let machine = visible(&record.machine);
         page.paragraph(
             &format!("SIMULATED on {machine}: every figure below is of the simulated machine"),
             Style::Title,
         );
+        page.gap();
     }
+    let jobs = jobs::jobs(record);
+    let styles = std::iter::once(Style::Title)
+        .chain(jobs.failed.iter().map(|&failed| if failed { Style::Bad } else { Style::Plain }));
+    for (line, style) in table::lines(jobs.columns, options.width).iter().zip(styles) {
+        page.line(line, style);
+    }
+    for line in jobs::failures(record, options.width) {
+        page.line(&line, Style::Bad);
+    }
+    page.gap();
+    metrics(record, &mut page);
+    page.gap();
+    if options.verbose {
+        details(record, &mut page);
+    }
+    setting(record, &mut page);
+    headline(record, &mut page);
+    page.text
+}
+
+/// How the run ended.
+fn headline(record: &Record, page: &mut Page) {
     let totals = &record.totals;
     let mut parts = vec![format!("{} ended well", totals.succeeded)];
     if totals.failed > 0 {
@@ -129,17 +133,19 @@ fn heading(record: &Record, page: &mut Page) {
     };
     let style = if totals.failed > 0 { Style::Bad } else { Style::Title };
     let jobs = count(totals.jobs as u64, "job");
-    page.paragraph(&format!("{jobs}{turnaround}: {}{by}", parts.join(", ")), style);
+    let simulated = if record.backend == BackendKind::Sim { "simulated: " } else { "" };
+    let line = format!("{simulated}{jobs}{turnaround}: {}{by}", parts.join(", "));
     let again: Vec<u64> = record.jobs.iter().map(|job| u64::from(job.runs)).filter(|&runs| runs > 1).collect();
     if !again.is_empty() {
         let (jobs, runs) = (count(again.len() as u64, "job"), grouped(again.iter().sum()));
         let why = if page.options.retried {
-            "since they failed; below is the last attempt of each"
+            "since they failed; above is the last attempt of each"
         } else {
-            "started again until the last had ended once; below is the first run of each"
+            "started again until the last had ended once; above is the first run of each"
         };
         page.paragraph(&format!("{jobs} ran {runs} times, {why}"), Style::Plain);
     }
+    page.paragraph(&line, style);
 }
 
 /// A metric's value with its unit.
@@ -209,25 +215,47 @@ fn metrics(record: &Record, page: &mut Page) {
     if record.metrics_estimated.is_some() {
         page.paragraph("~ estimated from progress measured by IPC, since solo times are missing", Style::Plain);
     }
-    for (why, names) in unknown {
-        page.paragraph(&format!("not known: {} ({why})", names.join(", ")), Style::Plain);
+    if page.options.verbose {
+        for (why, names) in unknown {
+            page.paragraph(&format!("not known: {} ({why})", names.join(", ")), Style::Plain);
+        }
     }
 }
 
+/// What decided, and where.
 fn setting(record: &Record, page: &mut Page) {
-    let details = &record.machine_details;
+    let machine = &record.machine_details;
     let quantum = seconds(record.quantum_s);
-    let (cpus, cores) = (count(details.cpus as u64, "CPU"), count(details.cores as u64, "core"));
+    let (cpus, cores) = (count(machine.cpus as u64, "CPU"), count(machine.cores as u64, "core"));
     let simulated = if record.backend == BackendKind::Sim { "simulated, " } else { "" };
+    let options = &record.setting.options;
+    let auto = match (options.policy.as_str(), &options.policy_lacks) {
+        ("auto", Some(why)) => format!(" (auto: {})", visible(why)),
+        ("auto", None) => " (auto)".to_owned(),
+        _ => String::new(),
+    };
     page.paragraph(
         &format!(
-            "policy {}, quantum {quantum}, seed {}, on {} ({simulated}{cpus}, {cores})",
+            "policy {}{auto}, quantum {quantum}, seed {}, on {} ({simulated}{cpus}, {cores})",
             visible(&record.policy),
             record.seed,
             visible(&record.machine)
         ),
         Style::Plain,
     );
+    let faults = record.overhead.policy_faults;
+    if faults > 0 {
+        let faults = count(faults, "decision");
+        page.paragraph(&format!("the policy made {faults} that could not be carried out"), Style::Bad);
+    }
+    let warnings = record.warnings.len() as u64;
+    if warnings > 0 && !page.options.verbose {
+        page.paragraph(&format!("{} above and in the record", count(warnings, "warning")), Style::Bad);
+    }
+}
+
+/// What was in use and what was not, and what cosched itself took.
+fn details(record: &Record, page: &mut Page) {
     let with: Vec<String> = [("counters", &record.counters), ("freezing", &record.freezing)]
         .iter()
         .filter_map(|(name, what)| what.as_ref().map(|what| format!("{name}: {}", visible(what))))
@@ -263,14 +291,11 @@ fn setting(record: &Record, page: &mut Page) {
     let named = [("decide", &overhead.decide_us), ("observe", &overhead.observe_us), ("apply", &overhead.apply_us)];
     let times = named.iter().filter_map(|(name, times)| {
         let (p50, p99) = (times.get("p50")?, times.get("p99")?);
-        Some(unbroken(&format!("{name} {p50:.1} us (99 % within {p99:.1} us)")))
+        let us = |us: &f64| if *us < 99.95 { format!("{us:.1}") } else { grouped((us + 0.5) as u64) };
+        Some(unbroken(&format!("{name} {} us (99 % within {} us)", us(p50), us(p99))))
     });
     parts.extend(times);
     page.paragraph(&format!("cosched itself: {}", parts.join(", ")), Style::Plain);
-    if overhead.policy_faults > 0 {
-        let faults = count(overhead.policy_faults, "decision");
-        page.paragraph(&format!("the policy made {faults} that could not be carried out"), Style::Bad);
-    }
     for warning in &record.warnings {
         page.paragraph(&format!("warning: {}", visible(&warning.text)), Style::Bad);
     }
@@ -295,7 +320,7 @@ mod tests {
     }
 
     fn plain_summary(record: &Record, width: usize) -> String {
-        summary(record, &SummaryOptions { width, ..SummaryOptions::default() })
+        summary(record, &SummaryOptions { width, verbose: true, ..SummaryOptions::default() })
     }
 
     /// A record with `jobs` jobs, `copies` of each kind.
@@ -314,6 +339,18 @@ mod tests {
     #[test]
     fn of_a_run_on_the_host() {
         insta::assert_snapshot!(plain_summary(&host(), 100));
+    }
+
+    /// What a person reads first: no reasons for what is absent, no cost of cosched, and the result in the last line.
+    #[test]
+    fn in_brief() {
+        let mut record = host();
+        record.warnings.truncate(1);
+        record.setting.options.policy = "auto".to_owned();
+        record.setting.options.policy_lacks = Some("no hardware counters".to_owned());
+        let text = summary(&record, &SummaryOptions::default());
+        assert!(text.lines().count() < 24, "{text}");
+        insta::assert_snapshot!(text);
     }
 
     #[test]
@@ -396,7 +433,7 @@ mod tests {
     #[test]
     fn colour_only_when_asked_for() {
         assert!(!plain_summary(&host(), 80).contains('\u{1b}'));
-        let coloured = summary(&host(), &SummaryOptions { colour: true, ..SummaryOptions::default() });
+        let coloured = summary(&host(), &SummaryOptions { colour: true, verbose: true, ..SummaryOptions::default() });
         assert!(coloured.contains("\u{1b}[31mcheck"));
         let stripped = coloured.replace("\u{1b}[31m", "").replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
         assert_eq!(stripped, plain_summary(&host(), 80));
@@ -415,7 +452,7 @@ mod tests {
         let mut record = host();
         record.jobs[0].runs = 3;
         let options = |retried| SummaryOptions { width: 200, retried, ..SummaryOptions::default() };
-        assert!(summary(&record, &options(true)).contains("1 job ran 3 times, since they failed; below is the last"));
+        assert!(summary(&record, &options(true)).contains("1 job ran 3 times, since they failed; above is the last"));
         assert!(summary(&record, &options(false)).contains("1 job ran 3 times, started again until the last"));
     }
 
@@ -448,6 +485,6 @@ mod tests {
     fn an_empty_run() {
         let result = RunResult { tasks: vec![], ..result() };
         let text = plain_summary(&record(&result, &info(&super::tests::result())), 80);
-        assert!(text.starts_with("0 jobs in 20.0 s: 0 ended well"), "{text}");
+        assert!(text.contains("\n0 jobs in 20.0 s: 0 ended well"), "{text}");
     }
 }

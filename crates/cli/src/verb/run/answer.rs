@@ -25,6 +25,7 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
         width: if is_terminal { width } else { 100 },
         colour: is_terminal && !no_colour,
         retried: args.limits.retries > 1,
+        verbose: args.output.verbose,
     };
     let text = summary(record, &options);
     if to_stderr {

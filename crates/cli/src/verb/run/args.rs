@@ -243,6 +243,19 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DIR", env = "COSCHED_LOGS", visible_alias = "results")]
     pub(crate) logs: Option<PathBuf>,
 
+    /// Keep no log folder, as GNU parallel does
+    ///
+    /// Each job's output is shown when it ends, unless --output says otherwise. There is no record but that of --record.
+    #[arg(long, conflicts_with_all = ["logs", "shared_logs"], hide_short_help = true)]
+    pub(crate) no_logs: bool,
+
+    /// Keep the last N log folders in cosched-logs
+    ///
+    /// When the run has ended, those of the oldest runs are removed, as far as runs of cosched made what is in them.
+    #[arg(long, value_name = "N", env = "COSCHED_KEEP_LOGS", hide_short_help = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) keep_logs: Option<u32>,
+
     /// Use the log folder even if others may write to it, who could then change what is written
     #[arg(long, hide_short_help = true)]
     pub(crate) shared_logs: bool,
@@ -383,7 +396,7 @@ impl OutputArgs {
     pub(crate) fn show(&self) -> Option<Show> {
         match self.output {
             None if self.tag => Some(Show::Tag),
-            None if self.keep_order => Some(Show::Group),
+            None if self.keep_order || self.no_logs => Some(Show::Group),
             how => how,
         }
     }

@@ -5,7 +5,8 @@ use super::answer::{exit_of, print};
 use super::args::RunArgs;
 use super::batch::{Batch, Outcome, Setting};
 use super::files::{Files, keep};
-use super::plan::Plan;
+use super::old_logs::{Passing, prune};
+use super::plan::{DEFAULT_LOGS, Plan};
 use super::platform::Platform;
 use super::resume::{move_file, moved};
 use super::screen::Screen;
@@ -14,6 +15,7 @@ use super::solo;
 use crate::exit::Exit;
 use cosched_core::{Counter, RunResult, TaskResult};
 use cosched_report::{RunWarning, record, visible};
+use std::path::Path;
 
 /// Runs a plan to its end, reports, and returns the exit code.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
@@ -21,11 +23,13 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
     let (folder, files) = Files::open(args, &plan.logs, names)?;
+    let aside = folder.aside.clone();
+    let _folder = Passing::new(folder, &plan.logs, !args.output.no_logs);
     let screen = Screen::new(args.output.quiet);
     for warning in &platform.view().warnings {
         screen.warn(warning.clone());
     }
-    if let Some(aside) = &folder.aside {
+    if let Some(aside) = &aside {
         // What an earlier run left in this folder has been put aside by now.
         plan.earlier.iter_mut().for_each(|job| moved(job, &plan.logs, aside));
         for warning in &mut plan.warnings {
@@ -45,6 +49,9 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     }
     let common = Setting { args, platform, screen: &screen };
     let mut infos = plan.infos();
+    if args.output.no_logs {
+        infos.iter_mut().for_each(|info| (info.log, info.log_stderr) = (None, None));
+    }
     if let Some(exit) = solo::learn(&common, &mut plan, &mut infos)? {
         return Ok(exit);
     }
@@ -82,6 +89,9 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     // What the run found out is shown even where it can't be kept.
     print(args, &record)?;
     kept?;
+    if let Some(keep) = args.output.keep_logs.filter(|_| args.output.logs.is_none()) {
+        prune(Path::new(DEFAULT_LOGS), keep as usize);
+    }
     let exit = exit_of(&result, !args.command.is_empty());
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {

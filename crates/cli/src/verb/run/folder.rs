@@ -101,6 +101,36 @@ pub(crate) fn lock(path: &Path) -> Option<File> {
     flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(manifest)
 }
 
+/// Removes what runs wrote into a folder that no run uses, and the folder, unless something else is in it.
+pub(crate) fn remove(path: &Path, mut lock: File) {
+    let mut names = String::new();
+    if lock.read_to_string(&mut names).is_err() {
+        return;
+    }
+    let earlier = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let number = name.strip_prefix(EARLIER)?;
+        number.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
+    };
+    let asides = std::fs::read_dir(path).into_iter().flatten().filter_map(|entry| earlier(entry.ok()?));
+    let asides: Vec<String> = asides.collect();
+    for name in names.lines().filter(|name| is_plain(name)).chain(asides.iter().map(String::as_str)) {
+        let at = path.join(name);
+        // A link is removed, not followed.
+        match at.symlink_metadata() {
+            Ok(meta) if meta.is_dir() => drop(std::fs::remove_dir_all(&at)),
+            Ok(_) => drop(std::fs::remove_file(&at)),
+            Err(_) => {}
+        }
+    }
+    let only_ours = std::fs::read_dir(path)
+        .is_ok_and(|mut left| left.all(|entry| entry.is_ok_and(|entry| entry.file_name() == MANIFEST)));
+    if only_ours {
+        let _ = std::fs::remove_file(path.join(MANIFEST));
+        let _ = std::fs::remove_dir(path);
+    }
+}
+
 /// Removes folders that were made, the deepest first, as far as they are empty.
 fn remove_empty(made: &[PathBuf]) {
     if let Some(deepest) = made.first() {

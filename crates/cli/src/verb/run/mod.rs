@@ -28,6 +28,7 @@ mod host;
 mod interruptible;
 mod killed;
 mod limits;
+mod old_logs;
 mod plan;
 mod platform;
 mod policy;

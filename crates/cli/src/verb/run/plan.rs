@@ -125,7 +125,11 @@ impl<P: Platform> Plan<P> {
         let choice = choose(&args.policy, &capabilities, &view.params)?;
         let machine = &view.machine;
         let started_at = SystemTime::now();
-        let logs = args.output.logs.clone().unwrap_or_else(|| default_logs(started_at));
+        let logs = match &args.output.logs {
+            Some(logs) => logs.clone(),
+            None if args.output.no_logs => std::env::temp_dir().join(format!("cosched-{}", stamp(started_at))),
+            None => Path::new(DEFAULT_LOGS).join(stamp(started_at)),
+        };
         let logs = std::path::absolute(&logs).unwrap_or(logs);
         let mut tasks = Vec::new();
         let mut specs = Vec::new();
@@ -187,10 +191,14 @@ impl<P: Platform> Plan<P> {
     }
 }
 
-fn default_logs(now: SystemTime) -> PathBuf {
+/// The folder for the log folders of runs that were given none.
+pub(crate) const DEFAULT_LOGS: &str = "cosched-logs";
+
+/// Tells a run from all others by the time and its process.
+fn stamp(now: SystemTime) -> String {
     let stamp = humantime::format_rfc3339_seconds(now).to_string();
     let stamp: String = stamp.chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();
-    PathBuf::from("cosched-logs").join(format!("{}-{}", stamp.replace('T', "-"), std::process::id()))
+    format!("{}-{}", stamp.replace('T', "-"), std::process::id())
 }
 
 #[cfg(test)]

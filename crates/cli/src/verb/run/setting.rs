@@ -4,7 +4,7 @@ use super::args::{ActuationArg, RunArgs};
 use super::platform::View;
 use super::policy::Origin;
 use crate::input::quote;
-use cosched_core::{Absence, Params, Restart, RunConfig, TimeLimit};
+use cosched_core::{Absence, Params, Restart, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{Absences, ParamSetting, RunInput, RunOptions, RunSetting};
@@ -86,7 +86,12 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
     };
     let load = args.limits.load.map(|load| load.on(view.machine.cpus.len()));
     let small = args.policy.emulate_small.as_ref().map(|small| format!("{}:{}", small.cpus, small.share));
+    let policy = &args.policy.policy;
+    let lacks = auto_shortfall(&view.capabilities).filter(|_| policy == "auto").map(|lack| lack.why.to_string());
+    let why_nothing = if policy == "auto" { "nothing is lacking" } else { "the policy was named" };
     RunOptions {
+        policy: policy.clone(),
+        policy_lacks: absent.note_option("policy_lacks", lacks, why_nothing),
         jobs_at_once: config.jobs,
         cpus: view.machine.all_cpus().to_string(),
         actuation: match args.policy.actuation {

@@ -1,0 +1,103 @@
+//! Removes log folders: those of old runs (`--keep-logs`), and the run's own (`--no-logs`). Only what runs of cosched made
+//! goes; a folder in which somebody keeps other files stays, and so does that of a run that goes on.
+
+use super::folder::{self, Folder};
+use std::path::{Path, PathBuf};
+
+/// Removes the log folders of the oldest runs in `base`, so that `keep` are left.
+pub(crate) fn prune(base: &Path, keep: usize) {
+    let Ok(entries) = std::fs::read_dir(base) else { return };
+    let mut runs: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_stamp))
+        .filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir()))
+        .collect();
+    // The names begin with the time.
+    runs.sort();
+    let old = runs.len().saturating_sub(keep);
+    for path in &runs[..old] {
+        if let Some(lock) = folder::lock(path) {
+            folder::remove(path, lock);
+        }
+    }
+}
+
+/// Whether a folder's name is one that runs get by default: `20260131-235959-4711`.
+fn is_stamp(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('-').collect();
+    let digits = |part: &str, length: usize| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(parts[..], [day, time, pid] if digits(day, 8) && digits(time, 6) && digits(pid, pid.len()) && !pid.is_empty())
+}
+
+/// The log folder of a run that keeps none. Dropping it removes all that the run wrote.
+pub(crate) struct Passing {
+    /// Dropped first of all, so that the folder is not in use any more.
+    folder: Option<Folder>,
+    path: PathBuf,
+    keeps: bool,
+}
+
+impl Passing {
+    /// The folder at `path`, which is removed in the end unless `keeps`.
+    pub(crate) fn new(folder: Folder, path: &Path, keeps: bool) -> Passing {
+        Passing { folder: Some(folder), path: path.to_owned(), keeps }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.folder = None;
+        if !self.keeps
+            && let Some(lock) = folder::lock(&self.path)
+        {
+            folder::remove(&self.path, lock);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(base: &Path, name: &str) -> Folder {
+        let names = ["a.out".to_owned(), "solo".to_owned()];
+        let folder = Folder::claim(&base.join(name), &names, false).unwrap();
+        std::fs::write(base.join(name).join("a.out"), "x").unwrap();
+        std::fs::create_dir(base.join(name).join("solo")).unwrap();
+        std::fs::write(base.join(name).join("solo/b.out"), "x").unwrap();
+        folder
+    }
+
+    #[test]
+    fn the_oldest_runs_go_and_nothing_else() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path();
+        let names = ["20260101-000000-1", "20260102-000000-9", "20260103-000000-2", "20260104-000000-3"];
+        let live = run(base, names[1]);
+        for name in [names[0], names[2], names[3], "20260101-000000-x", "mine"] {
+            drop(run(base, name));
+        }
+        // Put aside by a second run in the same folder, which goes as well.
+        drop(run(base, names[0]));
+        std::fs::write(base.join(names[2]).join("notes"), "mine").unwrap();
+        std::fs::create_dir(base.join("20250101-000000-1")).unwrap();
+        prune(base, 1);
+        let left = |name: &str| base.join(name).exists();
+        assert!(!left(names[0]), "the oldest");
+        assert!(left(names[1]) && base.join(names[1]).join("a.out").exists(), "it goes on");
+        assert!(!base.join(names[2]).join("a.out").exists() && base.join(names[2]).join("notes").exists());
+        assert!(left(names[3]) && left("20260101-000000-x") && left("mine") && left("20250101-000000-1"));
+        drop(live);
+        prune(base, 0);
+        assert!(!left(names[1]) && !left(names[3]) && left("mine"));
+    }
+
+    #[test]
+    fn a_run_that_keeps_no_logs_leaves_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        for keeps in [false, true] {
+            drop(Passing::new(run(base.path(), "logs"), &base.path().join("logs"), keeps));
+            assert_eq!(base.path().join("logs").exists(), keeps);
+        }
+    }
+}
