@@ -81,6 +81,10 @@ impl Guardian {
 /// The guardian's main function.
 fn guard(charge: &Charge, line: OwnedFd) {
     sys::ignore_signals();
+    // Whoever frees the jobs after the run has died finds a guardian that was stopped.
+    if let Some(own) = Process::read(&charge.root, std::process::id() as RawPid) {
+        charge.ledger.guardian(&own);
+    }
     sys::set_name(NAME);
     let _ = rustix::process::setsid();
     // It must not keep a file system in use.

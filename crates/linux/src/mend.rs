@@ -80,6 +80,9 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.groups.sort();
     for dead in dead_runs(root, &stale).into_iter().filter(|dead| reach.covers(&dead.run)) {
         mended.continued.extend(dead.go_on(root));
+        if let Some(record) = &dead.record {
+            record.wake_guardian(root);
+        }
         if dead.record.is_some() && dead.claim().processes(root).is_empty() {
             ledger::forget(root, &dead.run);
         }

@@ -111,10 +111,11 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
     let start = seen(pid).context("the run has gone")?.start;
     let namespace = std::fs::read_link("/proc/self/ns/pid")?.to_string_lossy().into_owned();
     let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
-    let traces = Traces { folder: folder.path().canonicalize()?, token: format!("{pid}-{start}-{namespace}") };
+    let token = format!("{pid}-{start}-{namespace}");
+    let mut traces = Traces { folder: folder.path().canonicalize()?, token, guardian: None };
     let mut run = Run { child, folder };
     std::thread::sleep(Duration::from_millis(dice.below(600)));
-    strike(victim, pid, &traces, &mut dice);
+    strike(victim, pid, &mut traces, &mut dice);
     let mut looks = 0;
     let left = traces.wait(PATIENCE, |left| {
         let over = run.child.try_wait().is_ok_and(|end| end.is_some());
@@ -134,7 +135,7 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
 }
 
 /// Kills.
-fn strike(victim: Victim, pid: i32, traces: &Traces, dice: &mut Dice) {
+fn strike(victim: Victim, pid: i32, traces: &mut Traces, dice: &mut Dice) {
     match victim {
         Victim::Nobody => {}
         Victim::Cosched => signal(pid, Signal::KILL),
@@ -145,7 +146,10 @@ fn strike(victim: Victim, pid: i32, traces: &Traces, dice: &mut Dice) {
             signal(pid, Signal::KILL);
         }
         Victim::StoppedGuardian => {
-            guardian(pid).into_iter().for_each(|guardian| signal(guardian, Signal::STOP));
+            if let Some(guardian) = guardian(pid) {
+                traces.guardian = seen(guardian);
+                signal(guardian, Signal::STOP);
+            }
             std::thread::sleep(Duration::from_millis(dice.below(20)));
             signal(pid, Signal::KILL);
         }

@@ -1,6 +1,6 @@
 //! What an attack leaves behind.
 
-use crate::seen::{Seen, in_folder, mount};
+use crate::seen::{Seen, in_folder, mount, seen};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Traces {
     pub(crate) folder: PathBuf,
     pub(crate) token: String,
+    /// A guardian that was stopped.
+    pub(crate) guardian: Option<Seen>,
 }
 
 /// What is left.
@@ -29,7 +31,13 @@ impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stopped = self.processes.iter().filter(|process| matches!(process.state, 'T' | 't')).count();
         let (all, groups) = (self.processes.len(), self.groups.len());
-        write!(f, "{all} processes ({stopped} stopped), {groups} groups, list: {}", self.list)
+        write!(f, "{all} processes ({stopped} stopped), {groups} groups, list: {}", self.list)?;
+        for process in &self.processes {
+            let name = std::fs::read(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
+            let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
+            write!(f, "; {} {name} {} of {}", process.pid, process.state, process.parent)?;
+        }
+        Ok(())
     }
 }
 
@@ -52,7 +60,11 @@ impl Traces {
         let usual = [format!("/run/user/{user}/cosched"), format!("/tmp/cosched-{user}")].map(PathBuf::from);
         let mut folders = named.into_iter().chain(usual);
         let list = folders.any(|folder| folder.join(format!("run-{}", self.token)).exists());
-        Left { processes: in_folder(&self.folder), groups, list }
+        let mut processes = in_folder(&self.folder);
+        let guardian = self.guardian.and_then(|guardian| seen(guardian.pid).filter(|now| now.start == guardian.start));
+        let is_new = |guardian: &Seen| processes.iter().all(|process| process.pid != guardian.pid);
+        processes.extend(guardian.filter(|guardian| guardian.state != 'Z' && is_new(guardian)));
+        Left { processes, groups, list }
     }
 
     /// Waits until nothing is left, at most for `patience`.

@@ -38,6 +38,8 @@ const FIRST_LINE: &str = "cosched run 1";
 const HEAD_BYTES: usize = 8192;
 /// Room for an entry: numbers and the name of a job, which is also the name of a file and so has at most 255 bytes.
 const SLOT_BYTES: usize = 512;
+/// The slot for the guardian. Both the run and its guardian know it, so that a new guardian can enter itself.
+const GUARDIAN: u64 = 0;
 /// Members of one job that are kept before those that have gone are looked for.
 const PRUNE: usize = 256;
 
@@ -100,7 +102,8 @@ impl Ledger {
             bytes.push(b'\n');
         }
         bytes.resize(HEAD_BYTES.max(bytes.len()), b' ');
-        let mut inner = Inner { root: root.clone(), memory, kept, free: Vec::new(), fresh: 0, jobs: BTreeMap::new() };
+        let mut inner =
+            Inner { root: root.clone(), memory, kept, free: Vec::new(), fresh: GUARDIAN + 1, jobs: BTreeMap::new() };
         inner.memory.write_all_at(&bytes[..HEAD_BYTES], 0)?;
         inner.write_kept(&bytes[..HEAD_BYTES], 0);
         Ok(Ledger(Rc::new(RefCell::new(inner))))
@@ -116,6 +119,12 @@ impl Ledger {
         let text = format!("job {task} {} {} {} {name}", main.pid, main.start, name.len());
         inner.jobs.insert(task, Entry { slot, members: HashMap::new(), prune_at: PRUNE });
         inner.write(slot, text.as_bytes())
+    }
+
+    /// Enters the run's guardian, in place of an earlier one.
+    pub(crate) fn guardian(&self, guardian: &Process) {
+        let text = format!("guardian 0 {} {} 0", guardian.pid, guardian.start);
+        let _ = self.0.borrow_mut().write(GUARDIAN, text.as_bytes());
     }
 
     /// Enters a process of a job that may not be found through the job's own process; called before it is stopped.
@@ -256,10 +265,13 @@ mod tests {
         ledger.member(1, &process(13));
         ledger.member(1, &process(13));
         ledger.member(7, &process(14));
+        ledger.guardian(&process(21));
+        ledger.guardian(&process(22));
         let all = found(&root);
         assert_eq!(all.len(), 1);
         let record = &all[0].record;
         assert_eq!(record.head, head);
+        assert_eq!(record.guardian, Some((22, 92)));
         let names: Vec<&str> = record.jobs.iter().map(|job| job.name.as_str()).collect();
         assert_eq!(names, ["a  b", &long]);
         assert_eq!(record.members, [MemberRecord { task: 1, pid: 13, start: 83, session: 13 }]);

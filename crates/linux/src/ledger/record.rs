@@ -6,6 +6,7 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::Folder;
 use crate::sys::RawPid;
+use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -18,6 +19,8 @@ pub(crate) struct Record {
     boot: String,
     pub(crate) jobs: Vec<JobRecord>,
     pub(crate) members: Vec<MemberRecord>,
+    /// The number and the start of the run's guardian.
+    pub(crate) guardian: Option<(RawPid, u64)>,
 }
 
 /// A job in a list.
@@ -57,7 +60,8 @@ impl Record {
         let boot = text(value("boot"))?;
         let cpus = text(value("cpus"))?.parse().ok()?;
         let group = value("group").map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
-        let mut record = Record { head: Head { run, group, cpus }, boot, jobs: Vec::new(), members: Vec::new() };
+        let mut record =
+            Record { head: Head { run, group, cpus }, boot, jobs: Vec::new(), members: Vec::new(), guardian: None };
         slots.chunks_exact(SLOT_BYTES).for_each(|slot| record.enter(slot));
         Some(record)
     }
@@ -78,7 +82,16 @@ impl Record {
                 let Ok(session) = RawPid::try_from(last) else { return };
                 self.members.push(MemberRecord { task, pid, start, session });
             }
+            b"guardian" => self.guardian = Some((pid, start)),
             _ => {}
+        }
+    }
+
+    /// Continues the guardian if somebody stopped it: it ends when it has nothing to do any more.
+    pub(crate) fn wake_guardian(&self, root: &Root) {
+        let guardian = self.guardian.and_then(|(pid, start)| Process::read(root, pid).filter(|p| p.start == start));
+        if let Some(guardian) = guardian.filter(Process::is_stopped) {
+            guardian.signal(root, Signal::CONT);
         }
     }
 
