@@ -75,15 +75,24 @@ fn orphans_of(root: &Root, dead: &DeadRun) -> Vec<FoundOrphan> {
     found.collect()
 }
 
-/// Ends the orphans of the runs that `reach` covers: asks them to end, and kills those that have not ended after `grace`. Returns those that were found,
-/// and those that are left.
+/// Ends the orphans of the runs that `reach` covers: asks them to end, and kills those that have not ended after `grace`.
+/// Returns those that could be asked, and those that are left.
 pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
     let dead = all_dead_runs(root, reach);
     let look = || dead.iter().flat_map(|dead| orphans_of(root, dead)).collect::<Vec<FoundOrphan>>();
     let found = look();
-    for member in found.iter().flat_map(|orphan| &orphan.members) {
-        member.signal(root, Signal::TERM);
-        member.signal(root, Signal::CONT);
+    // Somebody else's may not be signalled.
+    let mut found = found;
+    found.retain(|orphan| {
+        let mut asked = false;
+        for member in &orphan.members {
+            asked |= member.signal(root, Signal::TERM);
+            member.signal(root, Signal::CONT);
+        }
+        asked
+    });
+    if found.is_empty() {
+        return (Vec::new(), look().into_iter().map(|found| found.orphan).collect());
     }
     let is_left =
         |process: &Process| Process::read(root, process.pid).is_some_and(|p| p.start == process.start && !p.is_dead());

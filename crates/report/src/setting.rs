@@ -64,6 +64,10 @@ pub struct RunOptions {
     pub jobs_at_once: usize,
     /// The CPUs that the run used, in the kernel's list format.
     pub cpus: String,
+    /// What `--cpus-per-job` says: a number, `auto` or `all`.
+    pub cpus_per_job: String,
+    /// What `--freeze` says: `auto`, `cgroup` or `signals`.
+    pub freeze: String,
     /// `decisions` or `plans`.
     pub actuation: String,
     /// `never` or `until-last`.

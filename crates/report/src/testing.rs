@@ -91,7 +91,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::CpusShared { cpus: "2-3".to_owned(), others: vec![(41, "0-1".to_owned())] },
         RunWarning::CpusCollide {
             cpus: "0-3".to_owned(),
-            others: (41..46).map(|pid| (pid, "0-1".to_owned())).collect(),
+            others: (41..59).map(|pid| (pid, "0-1".to_owned())).collect(),
         },
         RunWarning::Disturbed { alone: false, cpus: 2, foreign_cpus: Some(0.834), steal_share: Some(0.0521) },
         RunWarning::Disturbed { alone: true, cpus: 1, foreign_cpus: None, steal_share: Some(0.0521) },

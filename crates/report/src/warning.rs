@@ -325,8 +325,11 @@ impl RunWarning {
                 format!("an earlier run was killed, and {jobs} of it still ran: {done}")
             }
             RunWarning::Rebuilt { file, lost } => {
-                let lost = count(*lost as u64, "job");
-                format!("an earlier run was killed; its record was written from its series: {file} ({lost} lost)")
+                let lost = match lost {
+                    0 => String::new(),
+                    lost => format!("; {} ran then: how they ended is not known", count(*lost as u64, "job")),
+                };
+                format!("an earlier run was killed; its record was written from its series: {file}{lost}")
             }
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
@@ -347,7 +350,7 @@ impl RunWarning {
 
 /// Other runs and their CPUs in words.
 fn runs_text(others: &[(i32, String)]) -> String {
-    const MOST: usize = 3;
+    const MOST: usize = 16;
     let one = |(pid, cpus): &(i32, String)| format!("process {pid} runs jobs on CPUs {cpus}");
     let more = match others.len().saturating_sub(MOST) {
         0 => String::new(),

@@ -82,7 +82,10 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
                 out.write_all(brief(&features, width_of(std::io::stdout())).as_bytes())?;
             }
             if !orphans.is_empty() {
-                writeln!(out, "\njobs of killed runs still run (`cosched thaw --kill` ends them):")?;
+                writeln!(
+                    out,
+                    "\njobs of killed runs still run (`cosched thaw` frees those that are frozen, `thaw --kill` ends all):"
+                )?;
             }
             for orphan in &orphans {
                 writeln!(out, "    {}", words(orphan))?;

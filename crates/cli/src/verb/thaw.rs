@@ -46,6 +46,10 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             .groups
             .extend(later.groups.into_iter().filter(|group| !mended.groups.contains(group)).collect::<Vec<_>>());
     }
+    let refused = |orphan: &Orphan| {
+        args.kill && !ended.iter().any(|asked| (&asked.run, &asked.job) == (&orphan.run, &orphan.job))
+    };
+    let is_denied = !mended.denied.is_empty() || left.iter().any(refused);
     let mut out = std::io::stdout();
     match args.format {
         Format::Json => {
@@ -72,11 +76,12 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             for group in &mended.unknown {
                 writeln!(out, "left alone, since its run can't be seen from here: {}", group.display())?;
             }
-            for orphan in &ended {
+            for orphan in ended.iter().filter(|orphan| !left.contains(orphan)) {
                 writeln!(out, "ended {}", words(orphan))?;
             }
             for orphan in &left {
-                writeln!(out, "still runs: {}", words(orphan))?;
+                let what = if refused(orphan) { "may not be ended by this user" } else { "still runs" };
+                writeln!(out, "{what}: {}", words(orphan))?;
             }
             if !left.is_empty() && !args.kill {
                 writeln!(out, "`cosched thaw --kill` ends what still runs")?;
@@ -87,10 +92,10 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(match (mended.denied.is_empty(), args.kill && !left.is_empty()) {
-        (false, _) => Exit::Permission.into(),
-        (true, true) => Exit::Failure.into(),
-        (true, false) => ExitCode::SUCCESS,
+    Ok(match (is_denied, args.kill && !left.is_empty()) {
+        (true, _) => Exit::Permission.into(),
+        (false, true) => Exit::Failure.into(),
+        (false, false) => ExitCode::SUCCESS,
     })
 }
 

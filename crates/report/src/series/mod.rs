@@ -23,7 +23,7 @@ pub use writer::SeriesWriter;
 
 use crate::info::{BackendKind, RunInfo};
 use crate::setting::RunSetting;
-use cosched_core::{Machine, Nanos, TaskSpec};
+use cosched_core::{Machine, Nanos, TaskSpec, Width};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -70,6 +70,9 @@ pub struct SeriesTask {
     pub name: String,
     /// Hardware threads that it needs at once.
     pub cpus: u32,
+    /// Whether that was stated, or is measured.
+    #[serde(default)]
+    pub width: Width,
     /// When it arrives, in nanoseconds from the start of the run.
     pub arrival_ns: Nanos,
     /// Its number in the job log, from 1.
@@ -89,6 +92,7 @@ impl SeriesHeader {
             task: spec.id.0,
             name: spec.name.clone(),
             cpus: spec.cpus,
+            width: spec.width,
             arrival_ns: spec.arrives,
             seq: info.jobs.get(spec.id.0 as usize).map(|job| job.seq),
             command: info.jobs.get(spec.id.0 as usize).and_then(|job| job.command.clone()),

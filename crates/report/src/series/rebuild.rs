@@ -140,7 +140,8 @@ struct Life {
 
 impl Life {
     fn new(task: &SeriesTask) -> Life {
-        let spec = TaskSpec { cpus: task.cpus, arrives: task.arrival_ns, ..TaskSpec::new(task.task, &task.name) };
+        let (cpus, width) = (task.cpus, task.width);
+        let spec = TaskSpec { cpus, width, arrives: task.arrival_ns, ..TaskSpec::new(task.task, &task.name) };
         Life {
             spec,
             runs: 0,
@@ -168,6 +169,7 @@ impl Life {
             task: self.spec.id.0,
             name: std::mem::take(&mut self.spec.name),
             cpus: self.spec.cpus,
+            width: self.spec.width,
             arrival_ns: self.spec.arrives,
             seq: None,
             command: None,

@@ -3,6 +3,7 @@
 use crate::exit::incapable;
 use crate::input::Job;
 use cosched_core::{CpuSet, TaskSpec, Width};
+use std::fmt;
 use std::str::FromStr;
 
 /// The CPUs that a run may use.
@@ -49,6 +50,16 @@ pub(crate) enum CpusPerJob {
     All,
     /// So many, at least 1.
     Count(u32),
+}
+
+impl fmt::Display for CpusPerJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CpusPerJob::Auto => f.write_str("auto"),
+            CpusPerJob::All => f.write_str("all"),
+            CpusPerJob::Count(count) => count.fmt(f),
+        }
+    }
 }
 
 impl FromStr for CpusPerJob {

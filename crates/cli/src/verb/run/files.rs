@@ -54,9 +54,13 @@ impl Files {
             }
         }
         if let Some(path) = &args.output.record {
-            // Not truncated: an earlier record stays until there is a new one.
+            // Not truncated: an earlier record stays until there is a new one. An empty file is none.
+            let is_new = !path.exists();
             let file = File::options().create(true).append(true).open(path);
             file.map_err(|error| fail("--record", path, &error))?;
+            if is_new {
+                let _ = std::fs::remove_file(path);
+            }
         }
         let events = args.output.events.as_ref().map(|path| create("--events", path)).transpose()?;
         let series =

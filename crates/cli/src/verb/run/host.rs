@@ -284,11 +284,13 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, programs: &Programs) 
                     return Err(no_program(126, is_all, why));
                 }
                 let within = if is_path { "" } else { " in PATH" };
-                let why = format!(
-                    "{place}: job `{}`: there is no program `{name}`{within}; check the name, or give its path, as in \
-                     command = [\"./tool\"]",
-                    job.name
-                );
+                let remedy = if is_all {
+                    "check the name, or give its path, as in ./tool; several commands are given with -f FILE, a line for the \
+                     shell with sh -c"
+                } else {
+                    "check the name, or give its path, as in command = [\"./tool\"]"
+                };
+                let why = format!("{place}: job `{}`: there is no program `{name}`{within}; {remedy}", job.name);
                 return Err(no_program(127, is_all, why));
             };
             (found, words.clone())

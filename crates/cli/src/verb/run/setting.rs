@@ -1,6 +1,6 @@
 //! How a run was started, for its record: everything that tells it from another run of the same jobs.
 
-use super::args::{ActuationArg, RunArgs};
+use super::args::{ActuationArg, FreezeArg, RunArgs};
 use super::platform::View;
 use super::policy::Origin;
 use crate::input::quote;
@@ -94,6 +94,13 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
         policy_lacks: absent.note_option("policy_lacks", lacks, why_nothing),
         jobs_at_once: config.jobs,
         cpus: view.machine.all_cpus().to_string(),
+        cpus_per_job: args.policy.cpus_per_job.to_string(),
+        freeze: match args.policy.freeze {
+            FreezeArg::Auto => "auto",
+            FreezeArg::Cgroup => "cgroup",
+            FreezeArg::Signals => "signals",
+        }
+        .to_owned(),
         actuation: match args.policy.actuation {
             ActuationArg::Decisions => "decisions",
             ActuationArg::Plans => "plans",
