@@ -100,6 +100,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::Orphans { jobs: 2, done: OrphansDone::Killed },
         RunWarning::Orphans { jobs: 2, done: OrphansDone::Ignored },
         RunWarning::Rebuilt { file: "L/earlier-1/run.json".to_owned(), lost: 1 },
+        RunWarning::NoneResumed { succeeded: 2 },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
     warnings

@@ -192,6 +192,11 @@ pub enum RunWarning {
         /// Bytes that were cut off.
         bytes: u64,
     },
+    /// The job log names commands that succeeded, and none of them is a job of this batch.
+    NoneResumed {
+        /// How many commands succeeded.
+        succeeded: u64,
+    },
     /// A warning that came several times.
     Repeated {
         /// The warning.
@@ -246,6 +251,7 @@ impl RunWarning {
             RunWarning::Orphans { .. } => "orphans",
             RunWarning::Rebuilt { .. } => "rebuilt",
             RunWarning::LogCut { .. } => "log-cut",
+            RunWarning::NoneResumed { .. } => "none-resumed",
             RunWarning::Repeated { warning, .. } => warning.code(),
         }
     }
@@ -272,9 +278,7 @@ impl RunWarning {
             RunWarning::Mended { groups, continued } => {
                 let groups = count(*groups as u64, "group");
                 let processes = if *continued == 1 { "1 process".to_owned() } else { format!("{continued} processes") };
-                format!(
-                    "an earlier run was killed with its guardian; thawed or removed: {groups}; continued: {processes}"
-                )
+                format!("an earlier run was killed; thawed or removed: {groups}; continued: {processes}")
             }
             RunWarning::StoppedItself { job } => {
                 format!("job {job} stopped itself; its CPUs go to others until it is continued (kill -CONT)")
@@ -334,6 +338,11 @@ impl RunWarning {
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
             }
+            RunWarning::NoneResumed { succeeded } => format!(
+                "--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; jobs are \
+                 recognised by their commands as they are written, and GNU parallel quotes some values in another way",
+                count(*succeeded, "command")
+            ),
             RunWarning::Repeated { warning, times } => format!("{} ({times} times)", warning.text()),
         }
     }

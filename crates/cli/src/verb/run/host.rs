@@ -285,8 +285,8 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, programs: &Programs) 
                 }
                 let within = if is_path { "" } else { " in PATH" };
                 let remedy = if is_all {
-                    "check the name, or give its path, as in ./tool; several commands are given with -f FILE, a line for the \
-                     shell with sh -c"
+                    "check the name, or give its path, as in ./tool; a line for the shell is one word, as in 'wc -l {}', and \
+                     several commands are given with -f FILE"
                 } else {
                     "check the name, or give its path, as in command = [\"./tool\"]"
                 };

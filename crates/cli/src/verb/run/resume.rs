@@ -55,6 +55,10 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
             None => resumed.left.push((seq, job)),
         }
     }
+    let succeeded = log.entries.iter().filter(|entry| entry.ok()).count() as u64;
+    if succeeded > 0 && resumed.earlier.is_empty() && !resumed.left.is_empty() {
+        resumed.warnings.push(RunWarning::NoneResumed { succeeded });
+    }
     Ok(resumed)
 }
 
