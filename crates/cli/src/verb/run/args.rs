@@ -18,8 +18,9 @@ const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f comm
 
 /// Run a batch of jobs under a policy
 ///
-/// Jobs come from a mix file, from a list of commands (-f), or from the command line. Each job writes to files of its
-/// own in the log folder; a job's failure does not stop the others unless --halt says so.
+/// Jobs come from a mix file, from a list of commands (-f), or from the command
+/// line. Each job writes to files of its own in the log folder; a job's failure
+/// does not stop the others unless --halt says so.
 ///
 ///   cosched run jobs.toml
 ///   cosched run -f commands.txt --policy bandwidth
