@@ -501,6 +501,13 @@ fn a_run_without_logs_shows_its_output_and_leaves_nothing() {
 }
 
 #[test]
+fn words_for_values_that_a_job_lacks_are_left_out() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--no-logs", "-k", "-n", "2", "printf", "<%s>", "{1}", "{2}", "x{2}", ":::", "1", "2", "3"];
+    assert_eq!(out(&cosched(&folder, &words)), "<1><2><x2><3><x>");
+}
+
+#[test]
 fn the_answer_is_shown_even_where_the_record_can_not_be_kept() {
     let folder = tempdir().expect("a folder");
     let summary = cosched(&folder, &["run", "--record", "/dev/full", "--", "true"]);

@@ -39,6 +39,15 @@ pub(crate) struct Row {
     pub(crate) number: u64,
 }
 
+impl Row {
+    /// A value by its position, from 1; a negative one counts from the end.
+    fn nth(&self, n: i32) -> Option<&OsString> {
+        let distance = n.unsigned_abs() as usize;
+        let ix = if n > 0 { distance.checked_sub(1) } else { self.values.len().checked_sub(distance) };
+        self.values.get(ix?)
+    }
+}
+
 impl Replacement {
     /// The replacement string at the beginning of `text`, with its length; `None` for other braces, which stay.
     ///
@@ -92,16 +101,14 @@ impl Replacement {
         match self {
             Replacement::All(part) => row.values.iter().map(|value| part.of(value)).collect(),
             // A row of a table may be shorter than others: what it lacks is empty, as with GNU parallel.
-            Replacement::Nth(n, part) => {
-                let ix = if n > 0 {
-                    (n as usize).checked_sub(1)
-                } else {
-                    row.values.len().checked_sub(n.unsigned_abs() as usize)
-                };
-                vec![ix.and_then(|ix| row.values.get(ix)).map(|value| part.of(value)).unwrap_or_default()]
-            }
+            Replacement::Nth(n, part) => vec![row.nth(n).map(|value| part.of(value)).unwrap_or_default()],
             Replacement::Number => vec![row.number.to_string().into()],
         }
+    }
+
+    /// Whether it stands for a value that this job lacks.
+    pub(crate) fn is_lacking(self, row: &Row) -> bool {
+        matches!(self, Replacement::Nth(n, _) if row.nth(n).is_none())
     }
 }
 

@@ -165,6 +165,10 @@ impl Template {
         };
         let mut argv: Vec<OsString> = Vec::new();
         for word in words {
+            // As with GNU parallel, whose shell sees nothing there.
+            if matches!(&word.parts[..], [Part::Replacement(what)] if what.is_lacking(row)) {
+                continue;
+            }
             let mut present = OsString::new();
             for part in &word.parts {
                 match part {
@@ -268,7 +272,7 @@ mod tests {
         assert_eq!(lines("echo {}~:::~a b~:::~c"), ["echo 'a b' 'c'"]);
         let two = Reading { per_job: Some(2), ..Reading::default() };
         assert_eq!(lines_with("echo~x{}y~:::~a~b~c", &two), ["echo xa by", "echo xcy"]);
-        assert_eq!(lines_with("cp~{2}~{1}~:::~a~b~c", &two), ["cp b a", "cp '' c"]);
+        assert_eq!(lines_with("cp~{2}~{1}~:::~a~b~c", &two), ["cp b a", "cp c"]);
     }
 
     #[test]
