@@ -1,34 +1,20 @@
 //! What a run shows must never hold it up: readers that do not read, readers that leave, and jobs that write too much.
 
+mod common;
+
+use common::until;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
-
-/// The limit of a wait. No condition takes nearly this long, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < end, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 fn cosched(folder: &Path, mix: &str, words: &[&str]) -> Command {
     std::fs::write(folder.join("mix.toml"), mix).expect("a file");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
-        command.env_remove(name);
-    }
-    // Other tests run beside this one, and must not be given CPUs in its place.
-    command.env("COSCHED_CPUS", "all");
+    let mut command = common::command(folder, &[]);
     command
         .args(["run", "mix.toml", "--logs", "L", "--policy", "round-robin", "--param", "quantum_s=0.02"])
         .args(words);
-    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 

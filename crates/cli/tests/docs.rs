@@ -1,17 +1,13 @@
 //! Compares the documentation of the command line and of mix files with the built binary.
 
+mod common;
+
 use cosched_core::{POLICIES, ParamKind};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 fn cosched(words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
-        command.env_remove(name);
-    }
-    // Other tests run beside this one, and must not be given CPUs in its place.
-    command.env("COSCHED_CPUS", "all");
-    command.args(words).stdin(Stdio::null()).output().expect("the binary runs")
+    common::command(Path::new("."), words).output().expect("the binary runs")
 }
 
 fn help(words: &[&str]) -> String {

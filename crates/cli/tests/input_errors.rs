@@ -1,16 +1,12 @@
 //! Bad input: one clear error that says where and what was expected, exit 2 or 3, and nothing is started.
 
+mod common;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 fn cosched(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
-        command.env_remove(name);
-    }
-    // Other tests run beside this one, and must not be given CPUs in its place.
-    command.env("COSCHED_CPUS", "all");
-    command.args(words).current_dir(folder).stdin(Stdio::null()).output().expect("the binary runs")
+    common::command(folder, words).output().expect("the binary runs")
 }
 
 /// Asserts that the command fails with this code, says all of `parts` in one error, and leaves the folder as it was.

@@ -1,42 +1,12 @@
 //! The record of real runs: what tells runs apart, what jobs used, and what earlier runs did of a batch.
 
+mod common;
+
+use common::{command, cosched, json, out, read, write};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use tempfile::{TempDir, tempdir};
-
-fn command(folder: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
-        command.env_remove(name);
-    }
-    command.args(words).current_dir(folder).stdin(Stdio::null());
-    command
-}
-
-fn cosched(folder: &TempDir, words: &[&str]) -> Output {
-    command(folder.path(), words).output().expect("the binary runs")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
-}
-
-fn write(folder: &TempDir, name: &str, text: &str) {
-    std::fs::write(folder.path().join(name), text).expect("a file");
-}
-
-fn read(folder: &TempDir, name: &str) -> String {
-    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
+use std::process::Command;
+use tempfile::tempdir;
 
 #[test]
 fn the_record_tells_runs_apart_that_differ_in_how_they_were_started() {

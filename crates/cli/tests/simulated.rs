@@ -1,8 +1,11 @@
 //! Batches on simulated machines, as the user of the built binary meets them.
 
+mod common;
+
+use common::{command, cosched, err, json, out, read, write};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
@@ -27,43 +30,6 @@ program = \"mcf\"
 cpus = 2
 work_instructions = 1_000_000_000
 ";
-
-fn command(folder: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
-        command.env_remove(name);
-    }
-    // Other tests run beside this one, and must not be given CPUs in its place.
-    command.env("COSCHED_CPUS", "all");
-    command.args(words).current_dir(folder).stdin(Stdio::null());
-    command
-}
-
-fn cosched(folder: &TempDir, words: &[&str]) -> Output {
-    command(folder.path(), words).output().expect("the binary runs")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
-}
-
-fn write(folder: &TempDir, name: &str, text: &str) {
-    let path = folder.path().join(name);
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-    std::fs::write(path, text).expect("a file");
-}
-
-fn read(folder: &TempDir, name: &str) -> String {
-    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
 
 /// A folder with the mix in it.
 fn with_mix() -> TempDir {

@@ -1,45 +1,29 @@
 //! Values, commands and names as users of GNU parallel know them, with the built binary.
 
+mod common;
+
+use common::{err, out, read};
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::{Command, Output, Stdio};
 use tempfile::{TempDir, tempdir};
 
-fn command(folder: &TempDir, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
-        command.env_remove(name);
-    }
-    // Other tests run beside this one, and must not be given CPUs in its place.
-    command.env("COSCHED_CPUS", "all");
-    command.arg("run").args(words).current_dir(folder.path()).stdin(Stdio::null());
-    command
+fn call(folder: &TempDir, words: &[&str]) -> Command {
+    common::command(folder.path(), &[&["run"], words].concat())
 }
 
 fn run(folder: &TempDir, words: &[&str]) -> Output {
-    command(folder, words).output().expect("the binary runs")
+    call(folder, words).output().expect("the binary runs")
 }
 
 fn run_with_input(folder: &TempDir, words: &[&str], input: &[u8]) -> Output {
-    let mut command = command(folder, words);
+    let mut command = call(folder, words);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     // A command that does not read its input closes it early.
     let _ = child.stdin.take().expect("a pipe").write_all(input);
     child.wait_with_output().expect("it ends")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn read(folder: &TempDir, name: &str) -> String {
-    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// What both programs print for these words with --dry-run: `~` divides words. The third text is what GNU parallel
@@ -129,7 +113,7 @@ fn values_commands_and_files_are_bytes() {
     let name = OsString::from_vec(b"a\xff\n.txt".to_vec());
     std::fs::write(folder.path().join(&name), "content").expect("a file");
     for template in [&["cat", "{}"][..], &["cat \"{}\""], &["cat < {}"]] {
-        let mut command = command(&folder, &["-q", "--output", "group"]);
+        let mut command = call(&folder, &["-q", "--output", "group"]);
         let output = command.args(template).arg(":::").arg(&name).output().expect("it runs");
         assert_eq!(out(&output), "content", "{template:?}: {}", err(&output));
     }
@@ -152,9 +136,8 @@ fn values_commands_and_files_are_bytes() {
     assert!(!folder.path().join("ok").exists());
     let values = run_with_input(&folder, &["-0", "-q", "-k", "printf", "%s."], b"\xfe\0x\ny\0");
     assert_eq!(values.stdout, b"\xfe.x\ny.");
-    let env = command(&folder, &["-q", "--output", "group", "printf %s \"$V\""])
-        .env("V", OsStr::from_bytes(b"\xfd"))
-        .output();
+    let env =
+        call(&folder, &["-q", "--output", "group", "printf %s \"$V\""]).env("V", OsStr::from_bytes(b"\xfd")).output();
     assert_eq!(env.expect("it runs").stdout, b"\xfd");
 }
 

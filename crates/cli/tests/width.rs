@@ -1,17 +1,16 @@
 //! How many CPUs a job gets: with real processes, which look at the CPUs that they may use.
 
+mod common;
+
+use common::until;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Output};
 use tempfile::{TempDir, tempdir};
 
-/// A command of cosched, without the settings of whoever runs the tests.
+/// A run that chooses its CPUs beside others.
 fn command(folder: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
-        command.env_remove(name);
-    }
-    command.arg("run").args(words).current_dir(folder).stdin(Stdio::null());
+    let mut command = common::command(folder, &[&["run"], words].concat());
+    command.env_remove("COSCHED_CPUS");
     command
 }
 
@@ -48,15 +47,6 @@ fn cpus() -> Option<(String, [u32; 2])> {
         eprintln!("skipped, because there is only one CPU");
     }
     both.map(|(one, other)| (set.to_string(), [one, other]))
-}
-
-/// Waits until something holds.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < end, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -178,8 +178,7 @@ impl Run {
     }
 
     pub(crate) fn start_in(dir: tempfile::TempDir, mix: Mix, freeze: &str, more: &[&str]) -> Run {
-        // A caller that runs the tests in the background may ignore these.
-        Run::start_by(&["env", "--default-signal=INT,QUIT,HUP,TERM"], dir, mix, freeze, more)
+        Run::start_by(&[], dir, mix, freeze, more)
     }
 
     /// Starts the program by another one that executes it.
@@ -190,8 +189,10 @@ impl Run {
             args.extend(["--policy", "round-robin", "--param", "quantum_s=0.02"]);
         }
         args.extend(more);
-        let child = Command::new(by[0])
-            .args(&by[1..])
+        // A caller that runs the tests in the background may ignore these.
+        let child = Command::new("env")
+            .arg("--default-signal=INT,QUIT,HUP,TERM")
+            .args(by)
             .arg(COSCHED)
             .args(args)
             .current_dir(dir.path())

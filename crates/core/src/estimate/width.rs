@@ -65,14 +65,11 @@ impl WidthEstimator {
         let mut sorted: Vec<u32> = self.window.iter().copied().collect();
         sorted.sort_unstable();
         let median = sorted[(sorted.len() - 1) / 2];
-        if self.window.len() < LEAST {
-            self.found = Reading::Value(sorted[0]);
-        } else if self.window.len() == LEAST && self.looks as usize == LEAST {
-            // The first median replaces what was found provisionally.
-            self.found = Reading::Value(median);
-        } else {
-            self.found = Reading::Value(self.found.value().map_or(median, |found| found.max(median)));
-        }
+        // The first median is never below the least of the looks before it.
+        self.found = Reading::Value(match self.found.value() {
+            Some(found) if self.window.len() >= LEAST => found.max(median),
+            _ => sorted[0],
+        });
         let is_settled = self.window.len() == WINDOW && sorted[0] == sorted[WINDOW - 1];
         self.gap = if is_settled { (2 * self.gap).min(RAREST) } else { 1 };
     }

@@ -10,16 +10,15 @@ use crate::units::{Absence, Nanos, Reading};
 impl<B: Backend> Loop<'_, B> {
     /// Tells the recorder what each task does that has arrived and not ended.
     pub(super) fn answer(&mut self, now: Nanos) {
-        let is_dying = |id: &TaskId| self.dying.contains_key(id);
-        let all = (0..self.records.len() as u32).map(TaskId);
-        let ids: Vec<TaskId> =
-            all.filter(|id| is_dying(id) || self.snap.tasks.binary_search_by_key(id, |task| task.id).is_ok()).collect();
+        let live = self.snap.tasks.iter().map(|task| task.id);
+        let mut ids: Vec<TaskId> = live.chain(self.dying.keys().copied()).collect();
+        ids.sort_unstable();
         let mut usages = Vec::new();
         self.backend.read(&ids, &mut usages);
         let mut tasks = Vec::new();
         for (id, usage) in ids.into_iter().zip(usages) {
             let record = &self.records[id.0 as usize];
-            let view = self.snap.tasks.binary_search_by_key(&id, |task| task.id).ok().map(|at| &self.snap.tasks[at]);
+            let view = self.snap.task(id);
             let doing = match view {
                 None => Doing::Ending,
                 Some(view) => match &view.running {

@@ -84,14 +84,14 @@ impl<B: Backend> Loop<'_, B> {
         let mut due: Vec<TaskId> = Vec::new();
         for &id in tasks {
             let runs = self.snap.task(id).is_some_and(|task| task.running.is_some());
-            if runs && self.is_loose(id) && self.records[id.0 as usize].wanting.is_due() {
+            if runs && self.is_loose(id) && self.records[id.0 as usize].width.is_due() {
                 due.push(id);
             }
         }
-        due.sort_by_key(|id| (self.records[id.0 as usize].wanting.looks(), *id));
+        due.sort_by_key(|id| (self.records[id.0 as usize].width.looks(), *id));
         for id in due.into_iter().take(MOST_LOOKS) {
             let wanting = self.backend.wanting(id);
-            self.records[id.0 as usize].wanting.add(wanting);
+            self.records[id.0 as usize].width.add(wanting);
         }
     }
 }

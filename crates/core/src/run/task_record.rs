@@ -16,7 +16,7 @@ pub(super) struct TaskRecord {
     pub(super) spec: TaskSpec,
     pub(super) estimator: TaskEstimator,
     /// How many of its threads want a CPU; only if its width is measured.
-    pub(super) wanting: WidthEstimator,
+    pub(super) width: WidthEstimator,
     /// The CPUs that it may use since its last placement: its own, and those that were spare.
     pub(super) bound: CpuSet,
     pub(super) interval: Option<Interval>,
@@ -59,7 +59,7 @@ impl TaskRecord {
         TaskRecord {
             estimator: TaskEstimator::new(&spec, quantum, Start::default()),
             spec,
-            wanting: WidthEstimator::new(),
+            width: WidthEstimator::new(),
             bound: CpuSet::new(),
             interval: None,
             used,
@@ -125,7 +125,7 @@ impl TaskRecord {
             width: match self.spec.width {
                 Width::Stated => Reading::Value(self.spec.cpus),
                 Width::Measured if !started => Reading::Absent(Absence::NotStarted),
-                Width::Measured => self.wanting.found(),
+                Width::Measured => self.width.found(),
             },
         }
     }

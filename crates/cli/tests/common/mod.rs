@@ -1,0 +1,59 @@
+//! Runs the built binary in a folder, without the settings of whoever runs the tests. Each test file uses a part of it.
+#![allow(dead_code)]
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A call of cosched that reads nothing from standard input.
+pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+        command.env_remove(name);
+    }
+    // Other tests run beside this one, and must not be given CPUs in its place.
+    command.env("COSCHED_CPUS", "all");
+    command.args(words).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn cosched(folder: &TempDir, words: &[&str]) -> Output {
+    command(folder.path(), words).output().expect("the binary runs")
+}
+
+pub(crate) fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub(crate) fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
+}
+
+/// Writes a file, and makes its folder if there is none.
+pub(crate) fn write(folder: &TempDir, name: &str, text: &str) {
+    let path = folder.path().join(name);
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    std::fs::write(path, text).expect("a file");
+}
+
+pub(crate) fn read(folder: &TempDir, name: &str) -> String {
+    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The limit of a wait. No condition takes nearly this long, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition holds; panics with its name if it never does.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
