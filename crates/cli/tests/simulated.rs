@@ -150,6 +150,30 @@ fn a_file_of_solo_times_goes_before_simulated_ones() {
     );
 }
 
+/// Whoever asks another policy gets the answer that a run on the same machine would get.
+#[test]
+fn decisions_by_other_policies_respect_the_machine() {
+    let folder = with_mix();
+    let words = ["run", "mix.toml", "--on", MACHINE, "-q", "--policy", "round-robin", "--events", "events"];
+    assert_eq!(cosched(&folder, &words).status.code(), Some(0));
+    let asked = json(&cosched(&folder, &["decide", "events", "--policy", "efs", "--format", "json"]));
+    assert_eq!(
+        cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "-q", "--policy", "efs", "--record", "r"]).status.code(),
+        Some(0)
+    );
+    let record: Value = serde_json::from_str(&read(&folder, "r")).expect("a record");
+    let params = record["setting"]["params"].as_array().expect("parameters");
+    assert!(params.iter().any(|param| param["origin"] == "machine"), "{params:?}");
+    for param in params {
+        let name = param["name"].as_str().expect("a name");
+        assert_eq!(asked["params"][name], param["value"], "{name}");
+    }
+    let refused = cosched(&folder, &["decide", "events", "--policy", "lucky"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", out(&refused));
+    let told = err(&refused);
+    assert!(told.contains("needs cores of two types") && told.contains("events"), "{told}");
+}
+
 #[test]
 fn the_seed_decides_every_byte() {
     let folder = with_mix();

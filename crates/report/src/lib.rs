@@ -27,7 +27,7 @@ mod testing;
 mod text;
 mod warning;
 
-pub use events::{EVENT_SCHEMA, Event, EventError, EventReader, EventWriter, read_event};
+pub use events::{EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, read_event};
 pub use figures::{Absences, Figures};
 pub use info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
 pub use joblog::{

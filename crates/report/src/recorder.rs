@@ -268,6 +268,7 @@ impl Recorder for FileRecorder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::EventContext;
     use crate::series::SeriesHeader;
     use crate::testing::{FullDisk, decision, info, result, samples, simulated, snapshot};
     use crate::{EventReader, RunFile, SeriesReader, read_joblog};
@@ -301,6 +302,16 @@ mod tests {
         result.tasks.iter().map(|task| task.spec.clone()).collect()
     }
 
+    fn event_context() -> EventContext {
+        EventContext {
+            backend: BackendKind::Host,
+            policy: "perf-fair".to_owned(),
+            params: BTreeMap::new(),
+            machine_params: BTreeMap::new(),
+            missing: BTreeMap::new(),
+        }
+    }
+
     #[test]
     fn every_file_is_written_and_the_listener_told() {
         let result = result();
@@ -311,7 +322,7 @@ mod tests {
             let header = SeriesHeader::new(&info, &tasks);
             let mut recorder = FileRecorder::new(&info, &tasks)
                 .with_series(SeriesWriter::new(Box::new(&mut series), &header))
-                .with_events(EventWriter::new(Box::new(&mut events), info.backend, "perf-fair", BTreeMap::new()))
+                .with_events(EventWriter::new(Box::new(&mut events), event_context()))
                 .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true))
                 .with_listener(|notice| {
                     told.push(match notice {
@@ -384,7 +395,7 @@ mod tests {
         let full = || Box::new(FullDisk::after(3));
         let mut recorder = FileRecorder::new(&info, &tasks)
             .with_series(SeriesWriter::new(full(), &header))
-            .with_events(EventWriter::new(full(), info.backend, "perf-fair", BTreeMap::new()))
+            .with_events(EventWriter::new(full(), event_context()))
             .with_joblog(JobLogWriter::new(full(), true));
         drive(&mut recorder, &result);
         drive(&mut recorder, &result);

@@ -1,9 +1,12 @@
 //! `cosched decide`: what would a policy do in this situation, and why?
 
-use super::run::{Format, name_value};
+use super::run::{Format, name_value, unmet};
 use crate::exit::usage;
 use clap::Args;
-use cosched_core::{Change, Decision, POLICIES, Params, Rng, Snapshot, TaskId, check, find_policy};
+use cosched_core::{
+    Capabilities, Change, Decision, Importance, POLICIES, Params, PolicyEntry, Rng, Snapshot, TaskId, check,
+    find_policy,
+};
 use cosched_report::{BackendKind, Event, read_event, trigger_text, visible, visible_lines, wait_text};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
@@ -61,9 +64,16 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
     let mut settings: Vec<(String, String)> = Vec::new();
     if same {
         settings.extend(event.params.iter().map(|(name, value)| (name.clone(), plain(value))));
+    } else {
+        let has = |(name, _): &(&String, &String)| entry.params.iter().any(|spec| spec.name == *name);
+        settings.extend(event.machine_params.iter().filter(has).map(|(name, value)| (name.clone(), value.clone())));
     }
     settings.extend(args.params.iter().cloned());
     let params = Params::resolve(entry.name, entry.params, &settings).map_err(|error| usage(error.to_string()))?;
+    let lacks = entry.shortfalls(&params, &capabilities(&event, entry, &params));
+    if let Some(lack) = lacks.iter().find(|lack| lack.importance == Importance::Required) {
+        return Err(unmet(entry, lack, &format!("the machine of {file}")));
+    }
     let mut policy = (entry.build)(&params);
     if let Some(state) = event.policy_state.as_ref().filter(|_| same) {
         policy.load(state).map_err(|error| usage(format!("{file}: policy_state: {error}")))?;
@@ -90,8 +100,24 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the run of the event could do, as far as this policy needs it.
+fn capabilities(event: &Event, entry: &PolicyEntry, params: &Params) -> Capabilities {
+    let needs = (entry.needs)(params).into_iter().map(|need| need.capability);
+    let missing = needs.filter_map(|capability| Some((capability, *event.missing.get(&capability.code())?)));
+    Capabilities { missing: missing.collect() }
+}
+
 fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// How many of the placed tasks have no measured bandwidth.
+fn unmeasured(snapshot: &Snapshot, decision: &Decision) -> usize {
+    let placed = decision.changes.iter().filter_map(|change| match change {
+        Change::Place { task, .. } => snapshot.task(*task),
+        Change::Stop { .. } => None,
+    });
+    placed.filter(|task| !task.estimates.mm_reads.is_value()).count()
 }
 
 fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -> String {
@@ -110,9 +136,13 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
     if let (Some(target), Some(predicted)) = (decision.basis.target, decision.basis.predicted) {
         let _ = writeln!(
             out,
-            "  wants {:.3} trans/us from memory in all; the chosen tasks are predicted to use {:.3}",
+            "  wants {:.3} trans/us from memory in all; the chosen tasks are predicted to use {:.3}{}",
             target.per_us(),
-            predicted.per_us()
+            predicted.per_us(),
+            match unmeasured(snapshot, decision) {
+                0 => String::new(),
+                number => format!(", where {number} not yet measured count as the mean of the others"),
+            }
         );
     }
     for change in &decision.changes {

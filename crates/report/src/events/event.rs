@@ -2,7 +2,7 @@
 
 use crate::info::BackendKind;
 use crate::json::{self, JsonError};
-use cosched_core::{Decision, RngState, Sample, Snapshot};
+use cosched_core::{Absence, Decision, RngState, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,6 +26,12 @@ pub struct Event {
     /// The policy's parameters; their keys are the policy's own.
     #[serde(default)]
     pub params: BTreeMap<String, serde_json::Value>,
+    /// The machine's own values for the parameters of all policies, as its file gives them.
+    #[serde(default)]
+    pub machine_params: BTreeMap<String, String>,
+    /// The codes of the capabilities that the run lacked, each with its reason.
+    #[serde(default)]
+    pub missing: BTreeMap<String, Absence>,
     /// The policy's state before it decided.
     #[serde(default)]
     pub policy_state: Option<serde_json::Value>,

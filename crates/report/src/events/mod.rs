@@ -9,7 +9,7 @@ mod writer;
 
 pub use event::{EVENT_SCHEMA, Event};
 pub use reader::{EventError, EventReader, read_event};
-pub use writer::EventWriter;
+pub use writer::{EventContext, EventWriter};
 
 #[cfg(test)]
 mod tests;

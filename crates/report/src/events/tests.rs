@@ -1,7 +1,7 @@
 use super::*;
 use crate::info::BackendKind;
 use crate::testing::{FullDisk, decision, samples, snapshot};
-use cosched_core::{DecisionRecord, Nanos, Rate, Reading, RngState, Snapshot};
+use cosched_core::{Absence, Capability, DecisionRecord, Nanos, Rate, Reading, RngState, Snapshot};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,8 +24,18 @@ fn params() -> BTreeMap<String, serde_json::Value> {
     [("lead".to_owned(), 1.0.into()), ("quantum_ms".to_owned(), 200.into())].into()
 }
 
+fn context(policy: &str, params: BTreeMap<String, serde_json::Value>) -> EventContext {
+    EventContext {
+        backend: BackendKind::Host,
+        policy: policy.to_owned(),
+        params,
+        machine_params: [("quantum_s".to_owned(), "0.1".to_owned())].into(),
+        missing: [(Capability::CoreTypes.code(), Absence::OneCoreType)].into(),
+    }
+}
+
 fn text(n: u64) -> String {
-    let mut writer = EventWriter::new(Vec::new(), BackendKind::Host, "perf-fair", params());
+    let mut writer = EventWriter::new(Vec::new(), context("perf-fair", params()));
     for ix in 0..n {
         write(&mut writer, &Snapshot { now: Nanos::from_ms(400 + 200 * ix), ..snapshot() });
     }
@@ -120,7 +130,7 @@ fn a_cut_off_last_event_is_left_out() {
 
 #[test]
 fn a_full_disk_stops_the_events_and_nothing_else() {
-    let mut writer = EventWriter::new(FullDisk::after(5_000), BackendKind::Host, "fifo", BTreeMap::new());
+    let mut writer = EventWriter::new(FullDisk::after(5_000), context("fifo", BTreeMap::new()));
     for _ in 0..4 {
         write(&mut writer, &snapshot());
     }
@@ -143,7 +153,7 @@ proptest! {
             task.estimates.ipc = Reading::Value(bits as f64 / 3.0);
             task.estimates.mm_reads = Reading::Value(Rate(rate));
         }
-        let mut writer = EventWriter::new(Vec::new(), BackendKind::Host, "fifo", BTreeMap::new());
+        let mut writer = EventWriter::new(Vec::new(), context("fifo", BTreeMap::new()));
         write(&mut writer, &snapshot);
         let text = String::from_utf8(writer.into_inner()).unwrap();
         let event = read_event(text.as_bytes(), "e", None).unwrap();

@@ -4,19 +4,33 @@ use super::event::EVENT_SCHEMA;
 use crate::info::BackendKind;
 use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
-use cosched_core::{Decision, DecisionRecord, RngState, Sample, Snapshot};
+use cosched_core::{Absence, Decision, DecisionRecord, RngState, Sample, Snapshot};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
+
+/// What all events of a run have in common.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventContext {
+    /// Real processes, or a simulation.
+    pub backend: BackendKind,
+    /// The policy that decides.
+    pub policy: String,
+    /// Its parameters.
+    pub params: BTreeMap<String, serde_json::Value>,
+    /// The machine's own values for the parameters of all policies.
+    pub machine_params: BTreeMap<String, String>,
+    /// The codes of the capabilities that the run lacks, each with its reason.
+    pub missing: BTreeMap<String, Absence>,
+}
 
 /// An [`Event`] with borrowed fields, in the same order.
 #[derive(Serialize)]
 struct EventLine<'a> {
     schema: &'static str,
     seq: u64,
-    backend: BackendKind,
-    policy: &'a str,
-    params: &'a BTreeMap<String, serde_json::Value>,
+    #[serde(flatten)]
+    context: &'a EventContext,
     policy_state: Option<&'a serde_json::Value>,
     rng: RngState,
     stood_in: bool,
@@ -31,23 +45,15 @@ struct EventLine<'a> {
 #[derive(Debug)]
 pub struct EventWriter<W> {
     sink: LineSink<W>,
-    backend: BackendKind,
-    policy: String,
-    params: BTreeMap<String, serde_json::Value>,
+    context: EventContext,
     seq: u64,
     buffer: Vec<u8>,
 }
 
 impl<W: Write> EventWriter<W> {
-    /// A writer for the decisions of a policy with these parameters.
-    pub fn new(
-        out: W,
-        backend: BackendKind,
-        policy: &str,
-        params: BTreeMap<String, serde_json::Value>,
-    ) -> EventWriter<W> {
-        let (sink, policy) = (LineSink::new(out, RunFile::Events), policy.to_owned());
-        EventWriter { sink, backend, policy, params, seq: 0, buffer: vec![] }
+    /// A writer for the decisions of a run.
+    pub fn new(out: W, context: EventContext) -> EventWriter<W> {
+        EventWriter { sink: LineSink::new(out, RunFile::Events), context, seq: 0, buffer: vec![] }
     }
 
     /// Whether decisions are still written.
@@ -65,9 +71,7 @@ impl<W: Write> EventWriter<W> {
         let line = EventLine {
             schema: EVENT_SCHEMA,
             seq,
-            backend: self.backend,
-            policy: &self.policy,
-            params: &self.params,
+            context: &self.context,
             policy_state: record.policy_state,
             rng: record.rng,
             stood_in: record.stood_in,

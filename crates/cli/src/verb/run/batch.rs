@@ -12,8 +12,8 @@ use cosched_core::{
 use cosched_linux::root::Root;
 use cosched_linux::{accounts, own_run};
 use cosched_report::{
-    EnergySource, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, MachineUse, Notice, RunInfo,
-    RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
+    EnergySource, EventContext, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, MachineUse, Notice,
+    RunInfo, RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -101,7 +101,15 @@ impl<P: Platform> Batch<'_, P> {
             let value = |value| serde_json::to_value(value).unwrap_or_default();
             let params: BTreeMap<String, serde_json::Value> =
                 self.params.iter().map(|(name, number)| (name.to_owned(), value(number))).collect();
-            recorder = recorder.with_events(EventWriter::new(Box::new(file), info.backend, self.policy, params));
+            let missing = &self.capabilities.missing;
+            let context = EventContext {
+                backend: info.backend,
+                policy: self.policy.to_owned(),
+                params,
+                machine_params: view.params.iter().cloned().collect(),
+                missing: missing.iter().map(|(capability, &why)| (capability.code(), why)).collect(),
+            };
+            recorder = recorder.with_events(EventWriter::new(Box::new(file), context));
         }
         if let Some(joblog) = files.joblog {
             recorder = recorder.with_joblog(JobLogWriter::new(Box::new(joblog.into_inner()), false));

@@ -42,6 +42,7 @@ mod terminal;
 
 pub(crate) use args::{Format, RunArgs, name_value};
 pub(crate) use console::{ConsoleArgs, main as console};
+pub(crate) use policy::unmet;
 pub(crate) use terminal::width_of;
 
 use crate::exit::{Exit, Failure, incapable, usage};

@@ -95,24 +95,28 @@ pub(crate) fn choose(
         match shortfall.importance {
             Importance::Required => {
                 let machine = if args.on == "host" { "this machine" } else { args.on.as_str() };
-                let hint = match spec::machine_with_core_types() {
-                    Some(other) if shortfall.capability == Capability::CoreTypes => {
-                        format!("; simulate the jobs on one that has several, as in --on {other}")
-                    }
-                    _ => String::new(),
-                };
-                return Err(incapable(format!(
-                    "policy {} needs {}, and {machine} has none: {}{hint}; `cosched list policies` shows what each policy \
-                     needs",
-                    entry.name,
-                    shortfall.capability.text(),
-                    shortfall.why
-                )));
+                return Err(unmet(entry, &shortfall, machine));
             }
             Importance::Wanted(_) => shortfalls.push(shortfall),
         }
     }
     Ok(Choice { entry, params, origins, shortfalls })
+}
+
+/// The error that a policy can't run without something that a machine lacks.
+pub(crate) fn unmet(entry: &PolicyEntry, shortfall: &Shortfall, machine: &str) -> anyhow::Error {
+    let hint = match spec::machine_with_core_types() {
+        Some(other) if shortfall.capability == Capability::CoreTypes => {
+            format!("; simulate the jobs on one that has several, as in --on {other}")
+        }
+        _ => String::new(),
+    };
+    incapable(format!(
+        "policy {} needs {}, and {machine} has none: {}{hint}; `cosched list policies` shows what each policy needs",
+        entry.name,
+        shortfall.capability.text(),
+        shortfall.why
+    ))
 }
 
 /// The settings in a machine profile for this policy. Settings for other policies are checked and left out.
