@@ -279,6 +279,26 @@ fn plans_give_the_cpus_of_sleeping_jobs_to_others() {
 }
 
 #[test]
+fn the_record_names_machine_and_program_files_by_their_content() {
+    let folder = tempdir().expect("a folder");
+    let machine = include_str!("../../../machines/i5-2500.toml");
+    write(&folder, "sleeper.toml", SLEEPER);
+    write(&folder, "mix.toml", &format!("{SLEEPERS}[[job]]\nprogram = \"mcf\"\nwork_instructions = 1_000_000\n"));
+    let files = |machine: &str| {
+        write(&folder, "m.toml", machine);
+        let record = json(&cosched(&folder, &["run", "mix.toml", "--on", "./m.toml", "--format", "json", "-q"]));
+        record["setting"]["files"].as_array().expect("a list").clone()
+    };
+    let first = files(machine);
+    let named: Vec<_> = first.iter().map(|file| (file["kind"].as_str(), file["name"].as_str())).collect();
+    assert_eq!(named, [(Some("machine"), Some("./m.toml")), (Some("program"), Some("./sleeper.toml"))]);
+    assert!(first.iter().all(|file| file["sha256"].as_str().is_some_and(|hash| hash.len() == 64)), "{first:?}");
+    let second = files(&format!("{machine}\n"));
+    assert_ne!(first[0]["sha256"], second[0]["sha256"]);
+    assert_eq!(first[1], second[1]);
+}
+
+#[test]
 fn plans_are_refused_on_this_machine() {
     let folder = tempdir().expect("a folder");
     let output = cosched(&folder, &["run", "--actuation", "plans", "touch", "m"]);

@@ -47,7 +47,7 @@ pub use series::{
     EndedRow, KINDS as SERIES_KINDS, Kind, Mode, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesHeader,
     SeriesReader, SeriesTask, SeriesWriter, rebuild,
 };
-pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting};
+pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use status::status_lines;

@@ -12,6 +12,8 @@ pub struct RunSetting {
     pub command_line: Option<Vec<String>>,
     /// Where the jobs come from.
     pub input: RunInput,
+    /// The files of simulated machines and programs; those that are built in belong to the version.
+    pub files: Vec<SettingFile>,
     /// The host's name.
     pub host: Option<String>,
     /// The release of its kernel.
@@ -38,6 +40,17 @@ pub struct RunInput {
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
+}
+
+/// A file that describes a simulated machine or program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SettingFile {
+    /// `machine` or `program`.
+    pub kind: String,
+    /// The file as it was named, on the command line or in the mix file.
+    pub name: String,
+    /// SHA-256 of its content, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// A parameter of the policy.

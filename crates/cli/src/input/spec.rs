@@ -11,6 +11,18 @@ use cosched_sim::{
 use std::ffi::OsStr;
 use std::path::Path;
 
+/// A machine or program with the text of its file, unless it is built in.
+pub(crate) struct Described<T> {
+    pub(crate) spec: T,
+    pub(crate) text: Option<String>,
+}
+
+impl<T> Described<T> {
+    fn built_in(spec: T) -> Described<T> {
+        Described { spec, text: None }
+    }
+}
+
 /// Whether `name` is the path of a file, not the name of something built in.
 fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
@@ -31,12 +43,13 @@ pub(crate) fn machine_with_core_types() -> Option<&'static str> {
 ///
 /// # Errors
 /// There is no such machine, or its file can't be read. The message says what to write instead.
-pub(crate) fn machine(name: &str) -> anyhow::Result<MachineSpec> {
+pub(crate) fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
     if is_path(name) {
         let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
-        return parse_machine(&text, name).map_err(|error| usage(error.to_string()));
+        let spec = parse_machine(&text, name).map_err(|error| usage(error.to_string()))?;
+        return Ok(Described { spec, text: Some(text) });
     }
-    builtin_machine(name).ok_or_else(|| {
+    builtin_machine(name).map(Described::built_in).ok_or_else(|| {
         let known: Vec<&str> = MACHINES.iter().map(|machine| machine.name).collect();
         usage(format!(
             "--on: there is no machine `{name}`{}; there are host, {}, as in --on {}; a machine file is given by its path, \
@@ -52,13 +65,14 @@ pub(crate) fn machine(name: &str) -> anyhow::Result<MachineSpec> {
 ///
 /// # Errors
 /// There is no such program, or its file can't be read. The message says what to write instead.
-pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<ProgramSpec> {
+pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<Described<ProgramSpec>> {
     if is_path(name) {
         let path = folder.join(name.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(name));
         let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
-        return parse_program(&text, &path.display().to_string()).map_err(|error| usage(error.to_string()));
+        let spec = parse_program(&text, &path.display().to_string()).map_err(|error| usage(error.to_string()))?;
+        return Ok(Described { spec, text: Some(text) });
     }
-    builtin_program(name).ok_or_else(|| {
+    builtin_program(name).map(Described::built_in).ok_or_else(|| {
         let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
         usage(format!(
             "{place}: there is no program `{name}`{}; there are {}, as in program = \"{}\"; a program file is given by its \

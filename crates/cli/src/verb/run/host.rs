@@ -93,6 +93,7 @@ impl HostPlatform {
             capabilities,
             params: Vec::new(),
             // On emulated small cores a job that may also use others would not be slowed.
+            files: Vec::new(),
             measures_width: args.emulate_small.is_none(),
             warnings,
         };

@@ -5,7 +5,7 @@ use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
 use crate::input::Job;
 use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
-use cosched_report::{BackendKind, EnergySource, RunWarning, SoloSource};
+use cosched_report::{BackendKind, EnergySource, RunWarning, SettingFile, SoloSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub(crate) struct View {
     pub(crate) energy: EnergySource,
     /// Whether it can be measured how many CPUs a job uses.
     pub(crate) measures_width: bool,
+    /// The files of simulated machines and programs.
+    pub(crate) files: Vec<SettingFile>,
     /// What the user should know of the machine before anything is started.
     pub(crate) warnings: Vec<RunWarning>,
 }

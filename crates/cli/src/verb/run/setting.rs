@@ -26,13 +26,18 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
         Some((path, _)) if path == Path::new("-") => Err("standard input"),
         Some((path, _)) => Ok(shown(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))),
     };
-    let hash = file.map(|(_, bytes)| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect());
+    let hash = file.map(|(_, bytes)| sha256(bytes));
     RunInput {
         kind: kind.to_owned(),
         path: absent.note_option("path", path.clone().ok(), path.err().unwrap_or_default()),
         sha256: absent.note_option("sha256", hash, no_file),
         absent,
     }
+}
+
+/// SHA-256 in hexadecimal digits, as `sha256sum` prints it.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A path as text: as it is, or as a shell reads it if it is no UTF-8.
@@ -64,6 +69,7 @@ pub(crate) fn setting(
     RunSetting {
         command_line: absent.note_option("command_line", (!simulated).then(words), not_told),
         input: input.clone(),
+        files: view.files.clone(),
         host: absent.note_option("host", real(host_name(&root)), not_told),
         kernel: absent.note_option("kernel", real(kernel_release(&root)), not_told),
         params: params.0.iter().map(param).collect(),

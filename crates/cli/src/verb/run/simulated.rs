@@ -5,12 +5,13 @@ use super::cpus::CpuChoice;
 use super::interruptible::Interruptible;
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
+use super::setting::sha256;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec};
 use anyhow::Context as _;
 use cosched_core::{Backend as _, Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts};
-use cosched_report::{BackendKind, EnergySource, SoloSource};
+use cosched_report::{BackendKind, EnergySource, SettingFile, SoloSource};
 use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -112,7 +113,17 @@ impl SimPlatform {
     /// Reads the machine and the jobs' programs.
     pub(crate) fn open(args: &RunArgs, jobs: &[Job]) -> anyhow::Result<SimPlatform> {
         let on = &args.policy.on;
-        let machine = Arc::new(spec::machine(on)?);
+        let mut files = Vec::new();
+        let mut note = |kind: &str, name: &str, text: Option<String>| {
+            files.extend(text.map(|text| SettingFile {
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+                sha256: sha256(text.as_bytes()),
+            }));
+        };
+        let described = spec::machine(on)?;
+        note("machine", on, described.text);
+        let machine = Arc::new(described.spec);
         let all = machine.machine().all_cpus();
         let usable = args.policy.cpus.as_ref().and_then(CpuChoice::list).cloned();
         if let Some(cpus) = usable.as_ref().filter(|cpus| cpus.is_empty() || !cpus.is_subset(&all)) {
@@ -142,7 +153,9 @@ impl SimPlatform {
                 Some(program) => program.clone(),
                 None => {
                     let place = format!("{}: job `{}`", input.place, job.name);
-                    let program = Arc::new(spec::program(name, folder, &place)?);
+                    let described = spec::program(name, folder, &place)?;
+                    note("program", name, described.text);
+                    let program = Arc::new(described.spec);
                     programs.insert(name, program.clone());
                     program
                 }
@@ -174,6 +187,7 @@ impl SimPlatform {
             // The report has a modelled figure even if policies have no meter to read.
             energy: EnergySource::Modelled,
             measures_width: false,
+            files,
             warnings: Vec::new(),
         };
         Ok(SimPlatform { view, sim: RefCell::new(Some(sim)), alone })
