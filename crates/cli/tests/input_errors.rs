@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::one_cpu;
 use std::path::Path;
 use std::process::Output;
 
@@ -213,7 +214,7 @@ fn snapshots_that_contradict_themselves() {
 #[test]
 fn policies_that_the_machine_cannot_feed() {
     check(&[], &["run", "--policy", "oracle", "touch", "m"], 3, &["policy oracle", "solo trace of each job", "--solo"]);
-    let one = ["--cpus", "0"];
+    let one = ["--cpus", &one_cpu()];
     for policy in ["lucky", "bias", "big-fair"] {
         // A single CPU has a single type, on any machine.
         let words = [&["run", "--policy", policy], &one[..], &["touch", "m"]].concat();

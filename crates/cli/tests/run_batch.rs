@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{command, cosched, err, json, out, read, write};
+use common::{command, cosched, err, json, one_cpu, out, read, write};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::Path;
@@ -429,11 +429,12 @@ fn with_one_job_the_exit_code_is_the_job_s() {
 #[test]
 fn more_jobs_than_run_at_once_are_told() {
     let folder = tempdir().expect("a folder");
-    let words = ["run", "--policy", "fifo", "--cpus", "0", "-j", "3", "sleep", ":::", "0.01", "0.02", "0.03"];
+    let one = one_cpu();
+    let words = ["run", "--policy", "fifo", "--cpus", &one, "-j", "3", "sleep", ":::", "0.01", "0.02", "0.03"];
     let told = err(&cosched(&folder, &words));
     assert!(told.contains("--jobs 3: under fifo each job has a CPU of its own, so that 1 run at once"), "{told}");
     for words in [&["--policy", "linux", "-j", "3"][..], &["--policy", "fifo", "-j", "1"], &["--policy", "fifo"]] {
-        let words = [&["run", "--cpus", "0"], words, &["sleep", ":::", "0.01", "0.02", "0.03"]].concat();
+        let words = [&["run", "--cpus", &one], words, &["sleep", ":::", "0.01", "0.02", "0.03"]].concat();
         let told = err(&cosched(&folder, &words));
         assert!(!told.contains("at once"), "{told}");
     }

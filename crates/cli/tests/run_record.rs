@@ -93,6 +93,10 @@ fn the_record_says_how_far_the_run_had_the_machine_for_itself() {
     let folder = tempdir().expect("a folder");
     let record = json(&cosched(&folder, &["run", "--format", "json", "--logs", "L", "sleep", "0.3"]));
     let load = &record["machine_load"];
+    if let Some(why) = load["steal_share_absent"].as_str() {
+        println!("skipped, because the machine's accounts can't be read: {why}");
+        return;
+    }
     let figure = |key: &str| load[key].as_f64().unwrap_or_else(|| panic!("{key}: {record}"));
     let cpus = record["machine_details"]["cpus"].as_f64().expect("CPUs");
     assert!(figure("cpu_s") > 0.2 * cpus, "{load}");

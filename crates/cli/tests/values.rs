@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{err, out, read};
+use common::{err, one_cpu, out, read};
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -208,8 +208,10 @@ fn failed_jobs_are_started_again() {
 fn limits_in_the_forms_of_gnu_parallel() {
     let folder = tempdir().expect("a folder");
     let live = |jobs: &str| {
-        let output =
-            run(&folder, &["--dry-run", "--format", "json", "--cpus", "0", "-j", jobs, "--policy", "fifo", "true"]);
+        let output = run(
+            &folder,
+            &["--dry-run", "--format", "json", "--cpus", &one_cpu(), "-j", jobs, "--policy", "fifo", "true"],
+        );
         let plan: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         plan["live_jobs"].as_u64()
     };

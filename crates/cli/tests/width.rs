@@ -139,7 +139,7 @@ fn the_width_that_was_found_is_in_the_record() {
         assert!(matches!(found, (Some(3 | 4), Some(1))), "on CPUs {cpus}, {freeze}: {found:?}");
     }
     let folder = tempdir().expect("a folder");
-    let record = record(folder.path(), &["--", "true"]);
+    let record = record(folder.path(), &["--policy", "fifo", "--param", "quantum_s=10", "--", "true"]);
     let job = &record["jobs"][0];
     assert!(job["width"].is_null() && job["width_absent"] == "not measured yet", "{job}");
 }

@@ -1,62 +1,14 @@
-//! What is known about a run beside its result: its setup, and the sources of its figures.
+//! What is known about a run beside its result: its setup, its jobs, and how it was measured.
 
 use crate::machine_load::MachineUse;
 use crate::record::EarlierJob;
 use crate::setting::RunSetting;
+use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::text::{clip, visible};
 use crate::warning::RunWarning;
 use cosched_core::{Capabilities, Machine, Nanos, Reading, TaskSpec};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::SystemTime;
-
-/// The kind of backend of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BackendKind {
-    /// Real processes on this machine.
-    Host,
-    /// A simulated machine.
-    Sim,
-}
-
-/// Where an energy figure comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EnergySource {
-    /// A meter of the machine.
-    Measured,
-    /// A power model.
-    Modelled,
-    /// There is no figure.
-    Absent,
-}
-
-/// Where a solo time comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SoloSource {
-    /// A run alone, made for this run.
-    Measured,
-    /// An earlier run's record.
-    Record,
-    /// A program profile.
-    Profile,
-    /// A simulation of the job alone on the simulated machine.
-    Simulated,
-}
-
-impl SoloSource {
-    /// The source in words, for the summary.
-    pub fn text(self) -> &'static str {
-        match self {
-            SoloSource::Measured => "measured alone",
-            SoloSource::Record => "from an earlier record",
-            SoloSource::Profile => "from a profile",
-            SoloSource::Simulated => "simulated alone",
-        }
-    }
-}
 
 /// A job's time alone on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

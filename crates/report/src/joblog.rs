@@ -24,6 +24,9 @@ pub const SIMULATED_HOST: &str = "simulated";
 /// How many columns a line has.
 const COLUMNS: usize = 9;
 
+/// No time in a job log is later, in seconds since 1970: year 10000, beyond which dates have no standard form.
+const LATEST_S: f64 = 253_402_300_800.0;
+
 /// One line of a job log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -97,11 +100,19 @@ impl Entry {
             let text = columns[ix].trim();
             text.parse().map_err(|_| format!("column `{name}`: expected a number; found `{text}`"))
         }
+        let seconds = |ix: usize| {
+            let seconds: f64 = number(&columns, ix)?;
+            if !(0.0..LATEST_S).contains(&seconds) {
+                let (name, found) = (HEADER.split('\t').nth(ix).unwrap_or_default(), columns[ix].trim());
+                return Err(format!("column `{name}`: expected seconds, below the year 10000; found `{found}`"));
+            }
+            Ok(seconds)
+        };
         Ok(Entry {
             seq: number(&columns, 0)?,
             host: columns[1].to_owned(),
-            start_s: number(&columns, 2)?,
-            runtime_s: number(&columns, 3)?,
+            start_s: seconds(2)?,
+            runtime_s: seconds(3)?,
             send: number(&columns, 4)?,
             receive: number(&columns, 5)?,
             exit: number(&columns, 6)?,

@@ -90,6 +90,10 @@ fn errors_name_file_and_line() {
     check("1\t:\t1.0", "expected 9 columns divided by tabs; found 3");
     check("", "expected 9 columns divided by tabs; found 1");
     check("1\t:\t1.0\tx\t0\t0\t0\t0\ta", "column `JobRuntime`: expected a number; found `x`");
+    let when = "expected seconds, below the year 10000; found";
+    check("1\t:\t1700000000250\t1\t0\t0\t0\t0\ta", &format!("column `Starttime`: {when} `1700000000250`"));
+    check("1\t:\tinf\t1\t0\t0\t0\t0\ta", &format!("column `Starttime`: {when} `inf`"));
+    check("1\t:\t1\t-1\t0\t0\t0\t0\ta", &format!("column `JobRuntime`: {when} `-1`"));
     check("1\t:\t1.0\t1.0\t0\t0\tzero\t0\ta", "column `Exitval`: expected a number; found `zero`");
 }
 

@@ -20,6 +20,7 @@ mod series;
 mod setting;
 mod sink;
 mod solo;
+mod source;
 mod status;
 mod summary;
 #[cfg(test)]
@@ -29,13 +30,13 @@ mod warning;
 
 pub use events::{EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, read_event};
 pub use figures::{Absences, Figures};
-pub use info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+pub use info::{JobInfo, RunInfo, Solo};
 pub use joblog::{
     Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, Resume, SIMULATED_HOST, append_joblog,
     read_joblog,
 };
 pub use json::JsonError;
-pub use machine_load::{LEAST_FOREIGN, LEAST_TIME, MOST_FOREIGN_CPUS, MOST_STEAL, MachineLoad, MachineUse};
+pub use machine_load::{MachineLoad, MachineUse};
 pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
@@ -50,7 +51,7 @@ pub use series::{
 pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
-pub use status::status_lines;
+pub use source::{BackendKind, EnergySource, SoloSource};
 pub use summary::{SummaryOptions, summary};
 pub use text::{visible, visible_bytes, visible_lines, wrap};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};

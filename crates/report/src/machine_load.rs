@@ -6,15 +6,15 @@ use cosched_core::{Nanos, Reading};
 use serde::{Deserialize, Serialize};
 
 /// Above this share of the CPU time taken by the hypervisor, figures are not to be trusted.
-pub const MOST_STEAL: f64 = 0.02;
+pub(crate) const MOST_STEAL: f64 = 0.02;
 /// Above this many CPUs taken by other programs, on average over the run, figures are not to be trusted: some job was
 /// slowed down by as much, and a comparison of jobs is spoilt by one of them.
-pub const MOST_FOREIGN_CPUS: f64 = 0.1;
+pub(crate) const MOST_FOREIGN_CPUS: f64 = 0.1;
 /// Below this share of the CPU time, other programs are not told from the error of the kernel's accounts, which count a
 /// CPU by samples.
-pub const LEAST_FOREIGN: f64 = 0.02;
+pub(crate) const LEAST_FOREIGN: f64 = 0.02;
 /// A shorter run is not judged: the accounts are in steps of about 10 ms on each CPU.
-pub const LEAST_TIME: Nanos = Nanos::from_ms(1_000);
+pub(crate) const LEAST_TIME: Nanos = Nanos::from_ms(1_000);
 
 /// Where the CPU time of the run's CPUs went, while it went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

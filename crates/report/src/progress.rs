@@ -82,8 +82,8 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
 pub struct ProgressTracker {
     progress: LiveProgress,
     quantum: Nanos,
-    /// Solo times of all jobs, if all are known.
-    solo_s: Option<BTreeMap<TaskId, f64>>,
+    /// Solo times, as far as they are known.
+    solo_s: BTreeMap<TaskId, f64>,
     solo_done_s: f64,
     started: usize,
     started_ended: usize,
@@ -99,7 +99,7 @@ impl ProgressTracker {
         ProgressTracker {
             progress: LiveProgress { simulated, total, queued: total, ..LiveProgress::default() },
             quantum,
-            solo_s: (solo_s.len() == total).then_some(solo_s),
+            solo_s,
             solo_done_s: 0.0,
             started: 0,
             started_ended: 0,
@@ -117,14 +117,27 @@ impl ProgressTracker {
 
     /// How much of a job's work is done, after so many quanta of solo execution; `None` if its solo time is not known.
     pub fn share(&self, task: TaskId, quanta: f64) -> Option<f64> {
-        let solo_s = self.solo_s.as_ref()?.get(&task).filter(|&&solo_s| solo_s > 0.0)?;
+        let solo_s = self.solo_s.get(&task).filter(|&&solo_s| solo_s > 0.0)?;
         Some(quanta * self.quantum.as_s() / solo_s)
     }
 
-    /// A job was started.
+    /// A job was started for the first time.
     pub fn started(&mut self) {
         self.started += 1;
         self.count();
+    }
+
+    /// An attempt of a job failed, and it is queued again.
+    pub fn failed_once(&mut self) {
+        self.started = self.started.saturating_sub(1);
+        self.count();
+    }
+
+    /// A job was started again. Once it has ended, nobody waits for it.
+    pub fn started_again(&mut self, task: TaskId) {
+        if !self.ended.contains(&task) {
+            self.started();
+        }
     }
 
     /// A job ended.
@@ -140,8 +153,7 @@ impl ProgressTracker {
             self.ended_well += 1;
             self.ran_well_s += result.ran.as_s();
         }
-        let solo = self.solo_s.as_ref().and_then(|solo_s| solo_s.get(&result.spec.id));
-        self.solo_done_s += solo.copied().unwrap_or(0.0);
+        self.solo_done_s += self.solo_s.get(&result.spec.id).copied().unwrap_or(0.0);
         self.count();
     }
 
@@ -170,10 +182,8 @@ impl ProgressTracker {
     /// jobs that have ended.
     fn left_s(&self, snapshot: &Snapshot) -> Option<f64> {
         let elapsed = snapshot.now.as_s();
-        let (work, done, longest) = match &self.solo_s {
-            Some(solo_s) => self.by_solo(snapshot, solo_s),
-            None => self.by_mean(snapshot)?,
-        };
+        let (work, done, longest) =
+            if self.solo_s.len() == self.progress.total { self.by_solo(snapshot) } else { self.by_mean(snapshot)? };
         // Too little is done to know the speed, or the remaining jobs take longer than any known time.
         if done <= 0.0 || elapsed <= 0.0 || done < 0.02 * (work + done) || work <= 0.0 {
             return None;
@@ -182,11 +192,11 @@ impl ProgressTracker {
     }
 
     /// Solo seconds: still to do, done, and to do for the longest job.
-    fn by_solo(&self, snapshot: &Snapshot, solo_s: &BTreeMap<TaskId, f64>) -> (f64, f64, f64) {
-        let total: f64 = solo_s.values().sum();
+    fn by_solo(&self, snapshot: &Snapshot) -> (f64, f64, f64) {
+        let total: f64 = self.solo_s.values().sum();
         let (mut done, mut longest) = (self.solo_done_s, 0.0f64);
         for task in self.unfinished(snapshot) {
-            let solo = solo_s.get(&task.id).copied().unwrap_or(0.0);
+            let solo = self.solo_s.get(&task.id).copied().unwrap_or(0.0);
             let quanta = task.estimates.progress.value().unwrap_or(0.0);
             let one = (quanta * self.quantum.as_s()).min(solo);
             done += one;
@@ -297,6 +307,21 @@ mod tests {
                 ..LiveProgress::default()
             }
         );
+    }
+
+    #[test]
+    fn a_job_between_two_attempts_is_queued() {
+        let mut tracker = ProgressTracker::new(false, 2, Nanos::from_ms(200), [(TaskId(1), 10.0)].into());
+        tracker.started();
+        tracker.failed_once();
+        assert_eq!((tracker.progress().waiting, tracker.progress().queued), (0, 2));
+        tracker.started_again(TaskId(0));
+        assert_eq!((tracker.progress().waiting, tracker.progress().queued), (1, 1));
+        tracker.ended(Nanos::from_s(1.0), &finished(0, "a", 1.0, 1.0));
+        tracker.started_again(TaskId(0));
+        assert_eq!((tracker.progress().waiting, tracker.progress().queued), (0, 1));
+        // One solo time is enough to tell the share of one job.
+        assert_eq!((tracker.share(TaskId(0), 10.0), tracker.share(TaskId(1), 25.0)), (None, Some(0.5)));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Records a run: passes everything that happens to the series, the events, the job log and a listener.
 
 use crate::events::EventWriter;
-use crate::info::{BackendKind, JobInfo, RunInfo};
+use crate::info::{JobInfo, RunInfo};
 use crate::joblog::{Entry, JobLogWriter};
 use crate::progress::{LiveProgress, ProgressTracker};
 use crate::series::SeriesWriter;
+use crate::source::BackendKind;
 use crate::status::status_lines;
 use crate::warning::RunWarning;
 use cosched_core::{DecisionRecord, Nanos, Recorder, Sample, Snapshot, TaskId, TaskNow, TaskResult, TaskSpec, Warning};
@@ -183,6 +184,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn restarted(&mut self, now: Nanos, task: &TaskSpec, _run: u32) {
+        self.tracker.started_again(task.id);
         if let Some(series) = &mut self.series {
             series.started(now, task.id);
         }
@@ -190,6 +192,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn retried(&mut self, _now: Nanos, result: &TaskResult) {
+        self.tracker.failed_once();
         self.log_job(result);
         let info = self.jobs.get(result.spec.id.0 as usize);
         if let Some(listener) = &mut self.listener {

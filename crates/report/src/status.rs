@@ -1,12 +1,18 @@
 //! What runs, in words, for a user who asks in the middle of a run (SIGUSR1).
 
-use crate::text::{seconds, visible};
+use crate::text::{count, seconds, visible};
 use cosched_core::{Doing, Nanos, TaskNow};
 
 /// A line for each job that has arrived and not ended. `share` says how much of a job's work is done, where its solo
 /// time is known.
-pub fn status_lines(now: Nanos, tasks: &[TaskNow<'_>], share: impl Fn(&TaskNow<'_>) -> Option<f64>) -> Vec<String> {
-    let mut lines = vec![format!("after {}: {} jobs have not ended", seconds(now.as_s()), tasks.len())];
+pub(crate) fn status_lines(
+    now: Nanos,
+    tasks: &[TaskNow<'_>],
+    share: impl Fn(&TaskNow<'_>) -> Option<f64>,
+) -> Vec<String> {
+    let have = if tasks.len() == 1 { "has" } else { "have" };
+    let mut lines =
+        vec![format!("after {}: {} {have} not ended", seconds(now.as_s()), count(tasks.len() as u64, "job"))];
     for task in tasks {
         let doing = match task.doing {
             Doing::Runs(cpus) => format!("runs on CPU {cpus}"),

@@ -1,9 +1,10 @@
 //! Small machines, runs and snapshots for the tests.
 
 use crate::figures::Absences;
-use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+use crate::info::{JobInfo, RunInfo, Solo};
 use crate::machine_load::MachineUse;
 use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
+use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Importance,

@@ -2,7 +2,7 @@
 
 use crate::batch::{Dice, POLICIES, WORK, mix};
 use crate::left::Traces;
-use crate::seen::{guardian, in_folder, mount, seen, signal};
+use crate::seen::{guardian, in_folder, mount, seen, signal, token};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use rustix::process::Signal;
@@ -108,10 +108,7 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
         .stderr(Stdio::null())
         .spawn()?;
     let pid = child.id() as i32;
-    let start = seen(pid).context("the run has gone")?.start;
-    let namespace = std::fs::read_link("/proc/self/ns/pid")?.to_string_lossy().into_owned();
-    let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
-    let token = format!("{pid}-{start}-{namespace}");
+    let token = token(pid).context("the run has gone")?;
     let mut traces = Traces { folder: folder.path().canonicalize()?, token, guardian: None };
     let mut run = Run { child, folder };
     std::thread::sleep(Duration::from_millis(dice.below(600)));

@@ -1,8 +1,8 @@
 //! What an attack leaves behind.
 
-use crate::seen::{Seen, in_folder, mount, seen};
+use crate::seen::{Seen, in_folder, lists, mount, seen};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Everything of a run that can be left, by its token.
@@ -55,11 +55,7 @@ impl Traces {
                 }
             }
         }
-        let user = rustix::process::geteuid().as_raw();
-        let named = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("cosched"));
-        let usual = [format!("/run/user/{user}/cosched"), format!("/tmp/cosched-{user}")].map(PathBuf::from);
-        let mut folders = named.into_iter().chain(usual);
-        let list = folders.any(|folder| folder.join(format!("run-{}", self.token)).exists());
+        let list = lists(&self.token).any(|list| list.exists());
         let mut processes = in_folder(&self.folder);
         let guardian = self.guardian.and_then(|guardian| seen(guardian.pid).filter(|now| now.start == guardian.start));
         let is_new = |guardian: &Seen| processes.iter().all(|process| process.pid != guardian.pid);

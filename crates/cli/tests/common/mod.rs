@@ -7,14 +7,19 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A call of cosched that reads nothing from standard input.
-pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+/// Takes the settings of whoever runs the tests from a command.
+pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
         command.env_remove(name);
     }
     // Other tests run beside this one, and must not be given CPUs in its place.
-    command.env("COSCHED_CPUS", "all");
+    command.env("COSCHED_CPUS", "all")
+}
+
+/// A call of cosched that reads nothing from standard input.
+pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    without_settings(&mut command);
     command.args(words).current_dir(folder).stdin(Stdio::null());
     command
 }
@@ -35,6 +40,12 @@ pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
 }
 
+/// A CPU that this process may use: the first is not 0 everywhere.
+pub(crate) fn one_cpu() -> String {
+    let cpus = cosched_linux::affinity(0).expect("the CPUs of this process");
+    cpus.iter().next().expect("a CPU").0.to_string()
+}
+
 /// Writes a file, and makes its folder if there is none.
 pub(crate) fn write(folder: &TempDir, name: &str, text: &str) {
     let path = folder.path().join(name);
@@ -47,7 +58,7 @@ pub(crate) fn read(folder: &TempDir, name: &str) -> String {
 }
 
 /// The limit of a wait. No condition takes nearly this long, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a condition holds; panics with its name if it never does.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {

@@ -1,6 +1,6 @@
 //! Signals that the caller ignored, and signals that are no end: neither ends a run, and no job is lost by them.
 
-use crate::support::{Mix, Run, freezers, seen, until};
+use crate::support::{Mix, Run, freezers, until};
 use rustix::process::Signal;
 
 const LINES: u32 = 30;
@@ -56,7 +56,8 @@ fn the_user_may_ask_what_runs() {
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         let told = run.stderr();
         let line = told.lines().find(|line| line.starts_with("cosched: count-1: ")).unwrap();
-        assert!(line.contains("started") && line.contains("CPU time") || freeze == "signals", "{told}");
+        assert!(line.contains("started"), "{told}");
+        assert!(line.contains("CPU time") || freeze == "signals", "{told}");
         assert!(line.contains("runs on CPU") || line.contains("paused"), "{told}");
         run.nothing_left();
         run.logs_complete(4, 3 * LINES, true);
@@ -71,7 +72,6 @@ fn signals_without_a_meaning_are_survived() {
         for signal in [Signal::USR2, Signal::XFSZ, Signal::ALARM, Signal::VTALARM, Signal::PROF, Signal::IO] {
             run.send(signal);
         }
-        assert!(run.has_ended() || seen(run.pid).is_some());
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         run.nothing_left();
         run.logs_complete(4, LINES, true);

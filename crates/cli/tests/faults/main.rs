@@ -4,6 +4,8 @@
 //! Every scenario drives the built program with more jobs than CPUs and a short quantum, so that freezing goes on all
 //! the time, once with signals and once with the cgroup freezer where that works.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod foreign;
 mod guardian;
 mod inherited;
@@ -13,6 +15,8 @@ mod nested;
 mod orphans;
 mod resources;
 mod resumed;
+#[path = "../../../xtask/src/seen.rs"]
+mod seen;
 mod signals;
 mod support;
 mod unmarked;

@@ -1,6 +1,7 @@
 //! Resources that run out: disk, memory, and what a thousand jobs could leak.
 
-use crate::support::{Mix, Run, all_seen, counting, freezers, is_complete, until};
+use crate::seen::with_zombies;
+use crate::support::{Mix, Run, counting, freezers, is_complete, until};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -137,7 +138,7 @@ fn thousand_jobs_leak_nothing() {
             let (mut most_files, mut most_zombies) = (0, 0);
             while !run.has_ended() {
                 let files = std::fs::read_dir(format!("/proc/{}/fd", run.pid)).map_or(0, |files| files.count());
-                let zombies = all_seen().iter().filter(|p| p.parent == run.pid && p.state == 'Z').count();
+                let zombies = with_zombies().iter().filter(|p| p.parent == run.pid && p.state == 'Z').count();
                 most_files = most_files.max(files);
                 most_zombies = most_zombies.max(zombies);
                 std::thread::sleep(std::time::Duration::from_millis(50));

@@ -1,6 +1,6 @@
 //! `--resume` after a run was killed: its jobs may still run, and none is started a second time beside them.
 
-use crate::support::{COSCHED, Mix, Run, freezers, signal, until};
+use crate::support::{COSCHED, Mix, Run, freezers, one_cpu, signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::File;
@@ -102,7 +102,7 @@ fn jobs_of_a_killed_run_are_not_started_twice() {
 fn frozen_orphans_go_on_whatever_is_chosen() {
     for freeze in freezers() {
         // On one CPU one of the two is frozen at any time.
-        let run = killed(freeze, &["--cpus", "0"]);
+        let run = killed(freeze, &["--cpus", &one_cpu()]);
         let refused = resume(run.dir.path(), freeze, &[]).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
         go(&run);

@@ -1,6 +1,11 @@
 //! Starting a run, finding its processes, waiting for conditions, and looking for what it left behind.
 
-use rustix::process::{Pid, Signal, kill_process};
+use crate::common::{PATIENCE, without_settings};
+pub(crate) use crate::common::{one_cpu, until};
+use crate::seen::{Seen, guardian, in_folder, is_named, lists, mount, token};
+pub(crate) use crate::seen::{all, seen, signal};
+use rustix::process::Signal;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,16 +13,13 @@ use std::time::{Duration, Instant};
 
 pub(crate) const COSCHED: &str = env!("CARGO_BIN_EXE_cosched");
 
-/// The limit of a wait. No condition takes nearly this long, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until a condition holds; panics with its name if it never does.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < end, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// Binds this thread, and so what it starts, to two CPUs: tests with a few jobs want to see some of them stopped, however
+/// large the machine is.
+fn use_two_cpus() {
+    let all = sched_getaffinity(None).unwrap();
+    let mut two = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu)).take(2).for_each(|cpu| two.set(cpu));
+    sched_setaffinity(None, &two).unwrap();
 }
 
 /// Says that something can't be tested here. Not captured, so that it is counted.
@@ -108,58 +110,16 @@ impl Mix {
     }
 }
 
-/// One process, as in /proc.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
-    pub(crate) pid: i32,
-    pub(crate) state: char,
-    pub(crate) parent: i32,
-    pub(crate) session: i32,
-    pub(crate) cpu_ticks: u64,
-    start: u64,
-}
-
-pub(crate) fn seen(pid: i32) -> Option<Seen> {
-    // Names may be cut inside a character.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
-    let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
-    Some(Seen {
-        pid,
-        state: fields.first()?.chars().next()?,
-        parent: number(1)? as i32,
-        session: number(3)? as i32,
-        cpu_ticks: number(11)? + number(12)?,
-        start: number(19)?,
-    })
-}
-
-pub(crate) fn all_seen() -> Vec<Seen> {
-    let entries = std::fs::read_dir("/proc").unwrap();
-    entries.filter_map(|entry| seen(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
-}
-
+/// All processes of this name, without zombies.
 pub(crate) fn all_named(name: &str) -> Vec<Seen> {
-    let is_named = |process: &Seen| {
-        let comm = std::fs::read(format!("/proc/{}/comm", process.pid));
-        process.state != 'Z' && comm.is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
-    };
-    all_seen().into_iter().filter(is_named).collect()
-}
-
-pub(crate) fn signal(pid: i32, signal: Signal) {
-    // A process that has ended meanwhile is no failure of the test.
-    let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
+    all().into_iter().filter(|process| is_named(process.pid, name)).collect()
 }
 
 /// The v2 group of this process.
 pub(crate) fn own_group() -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?.to_owned();
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    Some(Path::new(&mount).join(path.trim_start_matches('/')))
+    Some(Path::new(&mount()?).join(path.trim_start_matches('/')))
 }
 
 /// A run of the program in a folder of its own.
@@ -184,13 +144,14 @@ impl Run {
     /// Starts the program by another one that executes it.
     pub(crate) fn start_by(by: &[&str], dir: tempfile::TempDir, mix: Mix, freeze: &str, more: &[&str]) -> Run {
         std::fs::write(dir.path().join("mix.toml"), mix.0).unwrap();
+        use_two_cpus();
         let mut args = vec!["run", "mix.toml", "--logs", "logs", "--freeze", freeze];
         if !more.contains(&"--policy") {
             args.extend(["--policy", "round-robin", "--param", "quantum_s=0.02"]);
         }
         args.extend(more);
         // A caller that runs the tests in the background may ignore these.
-        let child = Command::new("env")
+        let child = without_settings(&mut Command::new("env"))
             .arg("--default-signal=INT,QUIT,HUP,TERM")
             .args(by)
             .arg(COSCHED)
@@ -203,9 +164,7 @@ impl Run {
             .unwrap();
         let pid = child.id() as i32;
         // The child is not reaped before `child` is waited for, so its number can't be reused.
-        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
-        let namespace: String = namespace.to_str().unwrap().chars().filter(char::is_ascii_digit).collect();
-        let token = format!("{pid}-{}-{namespace}", seen(pid).unwrap().start);
+        let token = token(pid).unwrap();
         Run { dir, pid, token, child, status: None }
     }
 
@@ -216,25 +175,17 @@ impl Run {
             let environ = std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
             environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes())
         };
-        all_seen().into_iter().filter(|process| process.state != 'Z').filter(is_marked).collect()
+        all().into_iter().filter(is_marked).collect()
     }
 
-    /// Every process that works in the folder of this run, without zombies. No program of these tests leaves it, and
-    /// none can hide this as it can hide the mark.
+    /// Every process that works in the folder of this run, without zombies.
     pub(crate) fn in_folder(&self) -> Vec<Seen> {
-        let folder = self.dir.path().canonicalize().unwrap();
-        let is_in = |process: &Seen| {
-            std::fs::read_link(format!("/proc/{}/cwd", process.pid)).is_ok_and(|cwd| cwd.starts_with(&folder))
-        };
-        all_seen().into_iter().filter(|process| process.state != 'Z').filter(is_in).collect()
+        in_folder(&self.dir.path().canonicalize().unwrap())
     }
 
     /// The processes in the folder of this run with this name.
     pub(crate) fn named(&self, name: &str) -> Vec<i32> {
-        let is_named = |pid: &i32| {
-            std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
-        };
-        self.in_folder().iter().map(|process| process.pid).filter(is_named).collect()
+        self.in_folder().iter().map(|process| process.pid).filter(|&pid| is_named(pid, name)).collect()
     }
 
     /// What the file of this name in the folder of the run holds.
@@ -257,8 +208,7 @@ impl Run {
     }
 
     pub(crate) fn guardian(&self) -> Option<i32> {
-        let mut all = all_named("run-guardian").into_iter().filter(|process| process.parent == self.pid);
-        all.next().map(|process| process.pid)
+        guardian(self.pid)
     }
 
     pub(crate) fn send(&self, what: Signal) {
@@ -315,12 +265,16 @@ impl Run {
         until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
     }
 
+    fn all_free_and_ended(&self) {
+        self.nothing_stopped();
+        until("no group of the run is frozen", || !self.has_frozen_group());
+        until("all processes of the run have ended", || self.marked().is_empty());
+    }
+
     /// As [`nothing_left`](Run::nothing_left), where nobody is left to remove the group of the run but the next
     /// `cosched thaw`.
     pub(crate) fn nothing_left_to_thaw(&self) {
-        until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
-        until("no group of the run is frozen", || !self.has_frozen_group());
-        until("all processes of the run have ended", || self.marked().is_empty());
+        self.all_free_and_ended();
         // Zombies of others' children leave a group a little later.
         until("the run's group is gone", || {
             assert!(Command::new(COSCHED).args(["thaw", "--run", &self.token]).output().unwrap().status.success());
@@ -331,20 +285,14 @@ impl Run {
 
     /// Waits until nothing of the run is stopped or frozen, all its processes have ended, and no group is left.
     pub(crate) fn nothing_left(&self) {
-        until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
-        until("no group of the run is frozen", || !self.has_frozen_group());
-        until("all processes of the run have ended", || self.marked().is_empty());
+        self.all_free_and_ended();
         until("the run's group is gone", || self.group().is_none_or(|group| !group.exists()));
         until("the run's list is gone", || self.list().is_none_or(|list| !list.exists()));
     }
 
     /// The file with the list of the run's processes, where the run can have one.
     fn list(&self) -> Option<PathBuf> {
-        let user = rustix::process::geteuid().as_raw();
-        let named = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("cosched"));
-        let folders = [format!("/run/user/{user}/cosched"), format!("/tmp/cosched-{user}")].map(PathBuf::from);
-        let mut all = named.into_iter().chain(folders).map(|folder| folder.join(format!("run-{}", self.token)));
-        all.find(|list| list.exists())
+        lists(&self.token).find(|list| list.exists())
     }
 
     /// Checks the counting jobs' logs: all must be complete. If the run was killed, those of jobs that never began may

@@ -1,7 +1,7 @@
 //! What an event is, and what it must not contradict.
 
-use crate::info::BackendKind;
 use crate::json::{self, JsonError};
+use crate::source::BackendKind;
 use cosched_core::{Absence, Decision, RngState, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::info::BackendKind;
+use crate::source::BackendKind;
 use crate::testing::{FullDisk, decision, samples, snapshot};
 use cosched_core::{Absence, Capability, DecisionRecord, Nanos, Rate, Reading, RngState, Snapshot};
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! Writing events while a run goes on.
 
 use super::event::EVENT_SCHEMA;
-use crate::info::BackendKind;
 use crate::sink::LineSink;
+use crate::source::BackendKind;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{Absence, Decision, DecisionRecord, RngState, Sample, Snapshot};
 use serde::Serialize;

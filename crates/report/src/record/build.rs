@@ -5,8 +5,9 @@ use super::{
     WarningRecord,
 };
 use crate::figures::{Absences, Figures};
-use crate::info::{BackendKind, EnergySource, JobInfo, RunInfo, Solo, SoloSource};
+use crate::info::{JobInfo, RunInfo, Solo};
 use crate::machine_load::MachineLoad;
+use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::RunWarning;
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
 use cosched_core::{

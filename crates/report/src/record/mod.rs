@@ -9,17 +9,16 @@ mod solo;
 #[cfg(test)]
 mod tests;
 
-pub use build::{exit_status, record};
-pub use earlier::{EarlierJob, Rebuilt};
-pub use solo::{SoloTimes, solo_times};
-
 use crate::figures::{Absences, Figures};
-use crate::info::{BackendKind, EnergySource, SoloSource};
 use crate::json::{self, JsonError};
 use crate::machine_load::MachineLoad;
 use crate::setting::RunSetting;
+use crate::source::{BackendKind, EnergySource, SoloSource};
+pub use build::{exit_status, record};
 use cosched_core::{ProgressBasis, Width};
+pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
+pub use solo::{SoloTimes, solo_times};
 
 /// The format's name and version.
 pub const RECORD_SCHEMA: &str = "cosched.run/1";
@@ -179,7 +178,8 @@ pub struct Job {
     /// Whether it ran when its run was killed, so that its end is not known.
     #[serde(default)]
     pub lost: bool,
-    /// How many times it was started; all other values are of its first run.
+    /// How many times it was started. With `restart` in the mix file all other values are of its first run; with
+    /// `--retries`, of its last attempt, and `arrival_s` of its first.
     #[serde(default = "one")]
     pub runs: u32,
     /// CPU time of its whole process tree in seconds.

@@ -16,16 +16,17 @@ mod row;
 mod tests;
 mod writer;
 
+use crate::info::RunInfo;
+use crate::record::EarlierJob;
+use crate::setting::RunSetting;
+use crate::source::BackendKind;
+use cosched_core::{Machine, Nanos, TaskSpec, Width};
 pub use reader::{SeriesError, SeriesReader};
 pub use rebuild::rebuild;
 pub use row::{EndedRow, KINDS, Kind, Mode, Row, SampleRow};
-pub use writer::SeriesWriter;
-
-use crate::info::{BackendKind, RunInfo};
-use crate::setting::RunSetting;
-use cosched_core::{Machine, Nanos, TaskSpec, Width};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+pub use writer::SeriesWriter;
 
 /// The format's name and version.
 pub const SERIES_SCHEMA: &str = "cosched.series/1";
@@ -57,6 +58,10 @@ pub struct SeriesHeader {
     pub columns: BTreeMap<String, Vec<String>>,
     /// The machine, restricted to the CPUs that could be used.
     pub machine: Machine,
+    /// Jobs of the batch that earlier runs did.
+    /// What their records tell of them is left out.
+    #[serde(default)]
+    pub earlier_jobs: Vec<EarlierJob>,
     /// Every task, in the order of the tasks' numbers.
     pub tasks: Vec<SeriesTask>,
 }
@@ -109,6 +114,7 @@ impl SeriesHeader {
             started_at: info.started_at.map(|at| humantime::format_rfc3339_millis(at).to_string()),
             columns: KINDS.iter().map(columns).collect(),
             machine: (*info.machine).clone(),
+            earlier_jobs: info.earlier.iter().map(EarlierJob::without_record).collect(),
             tasks: tasks.into_iter().map(task).collect(),
         }
     }

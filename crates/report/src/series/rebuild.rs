@@ -4,8 +4,9 @@
 //! and how, which ran, and what was measured of each. What only the run's end would have told is absent.
 
 use super::{EndedRow, Row, SampleRow, SeriesError, SeriesReader, SeriesTask};
-use crate::info::{EnergySource, JobInfo, RunInfo};
+use crate::info::{JobInfo, RunInfo};
 use crate::record::{Job, Rebuilt, Record, WarningRecord, record};
+use crate::source::EnergySource;
 use cosched_core::{
     Absence, Capabilities, Counter, Counts, EndedBy, Exit, Nanos, Overhead, PerCounter, ProgressBasis, Reading,
     Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
@@ -13,6 +14,9 @@ use cosched_core::{
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
+
+/// Why the signal is absent.
+const NOT_TOLD: &str = "the run was killed, and its series does not tell how";
 
 /// What ended a run whose record was rebuilt, as `finished_by` says it.
 const KILLED: &str = "killed";
@@ -82,7 +86,7 @@ pub fn rebuild<R: BufRead>(
         freezing: None,
         cpu_share: Reading::Absent(Absence::NotYetMeasured),
         machine_use: Reading::Absent(Absence::NotYetMeasured),
-        earlier: Vec::new(),
+        earlier: header.earlier_jobs.clone(),
         energy_source: EnergySource::Absent,
         warnings: Vec::new(),
     };
@@ -102,6 +106,7 @@ pub fn rebuild<R: BufRead>(
     rebuilt.cosched_version = header.cosched_version.clone();
     rebuilt.finished_by = KILLED.to_owned();
     rebuilt.warnings = warnings;
+    rebuilt.absent.note_option("signal", None::<()>, NOT_TOLD);
     for name in ["counters", "freezing", "plans"] {
         rebuilt.absent.note_option(name, None::<()>, NOT_KEPT);
     }
@@ -174,7 +179,9 @@ impl Life {
             seq: None,
             command: None,
         };
-        *self = Life { runs, started: Some(at), ..Life::new(&task) };
+        // The series tells once what can't be measured of a task.
+        let lacks = std::mem::take(&mut self.lacks);
+        *self = Life { runs, started: Some(at), lacks, ..Life::new(&task) };
     }
 
     fn place(&mut self, at: Nanos) {
@@ -269,16 +276,40 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Absences;
+    use crate::record::EarlierJob;
     use crate::series::SeriesHeader;
     use crate::testing::{check_absences, info, result};
 
-    /// The record from a series with four tasks and these lines.
+    /// The record from a series with four tasks and these lines, of a run that had adopted a job.
     fn rebuilt(lines: &str) -> Record {
         let result = result();
-        let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
+        let info = RunInfo { earlier: vec![adopted()], ..info(&result) };
+        let header = SeriesHeader::new(&info, result.tasks.iter().map(|task| &task.spec));
         let text = format!("{}\n{lines}", serde_json::to_string(&header).unwrap());
         let series = SeriesReader::new(text.as_bytes(), "s").unwrap();
         rebuild(series, |name| (Some(format!("L/{name}.out")), None), |name| name == "late").unwrap()
+    }
+
+    fn adopted() -> EarlierJob {
+        let mut absent = Absences::default();
+        for name in ["started_at", "runtime_s", "exit", "run_id"] {
+            absent.note_option(name, None::<()>, "it was adopted");
+        }
+        EarlierJob {
+            seq: 7,
+            name: "old".to_owned(),
+            command: Some("old x".to_owned()),
+            started_at: None,
+            runtime_s: None,
+            exit: None,
+            adopted: true,
+            run_id: None,
+            record: Some("L/run.json".to_owned()),
+            job: None,
+            absent,
+        }
+        .without_record()
     }
 
     /// A sample of 100 ms that ends then, with 50 ms of CPU time and 10 cycles.
@@ -324,7 +355,10 @@ mod tests {
         assert_eq!((ran.cpu_s, ran.ran_s, ran.waited_max_s), (Some(0.1), 0.2, 0.3));
         assert!(begun.lost && begun.cpu_s.is_none(), "it was not measured yet");
         assert!(never.lost && never.start_s.is_none(), "it was found running");
+        assert_eq!((&record.earlier_jobs[..], record.metrics_over.as_str()), (&[adopted()][..], "this-run"));
+        assert_eq!(record.absent.why("signal"), Some(NOT_TOLD));
         let totals = &record.totals;
+        assert_eq!((totals.earlier, totals.adopted), (1, 1));
         assert_eq!((totals.succeeded, totals.failed, totals.unfinished), (0, 1, 3));
     }
 
@@ -341,8 +375,11 @@ mod tests {
 
     #[test]
     fn of_several_attempts_the_last_counts_and_of_several_runs_the_first() {
-        let lines = format!("[\"b\",0,0]\n{}[\"b\",200000000,0]\n{}", sample(100, 0), sample(150, 0) + &sample(300, 0));
+        let lacks = r#"["a",50000000,0,"mm_writes","no-such-event"]"#;
+        let (first, rest) = (sample(100, 0), sample(150, 0) + &sample(300, 0));
+        let lines = format!("[\"b\",0,0]\n{lacks}\n{first}[\"b\",200000000,0]\n{rest}");
         let job = &rebuilt(&lines).jobs[0];
+        assert_eq!(job.counts.entry("mm_writes").unwrap().unwrap_err(), Absence::NoSuchEvent.text());
         assert_eq!((job.runs, job.start_s, job.cpu_s, job.ran_s), (2, Some(0.2), Some(0.05), 0.1));
         let end = r#"["e",100000000,0,0,"exit 0",0,null,null,null,null,null]"#;
         let lines = format!("[\"b\",0,0]\n{end}\n{}[\"b\",100000000,0]\n{}", sample(100, 0), sample(300, 0));

@@ -33,14 +33,17 @@ fn failed(job: &Job) -> bool {
     job.exit.is_some_and(|exit| exit != 0)
 }
 
+/// The widest cell that tells how a job ended. A line below the table tells all of it.
+const MOST_EXIT: usize = 24;
+
 /// How a job ended, in the shortest form.
 fn exit_cell(job: &Job) -> String {
     let text = match (job.exit, &job.exit_text) {
         (Some(code), Some(text)) if *text == format!("exit {code}") => code.to_string(),
-        (_, Some(text)) => visible(text),
+        (_, Some(text)) => visible(text.split(": ").next().unwrap_or(text)),
         (_, None) => job.absent.why("exit").unwrap_or(NONE).to_owned(),
     };
-    if job.timed_out { format!("{text}, timed out") } else { text }
+    clip(&if job.timed_out { format!("{text}, timed out") } else { text }, MOST_EXIT)
 }
 
 fn time(job: &Job) -> Option<f64> {

@@ -2,9 +2,8 @@
 
 mod jobs;
 mod table;
-
-use crate::info::{BackendKind, EnergySource};
 use crate::record::Record;
+use crate::source::{BackendKind, EnergySource};
 use crate::text::{count, grouped, seconds, unbroken, visible, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_core::signal_name;
@@ -17,15 +16,15 @@ pub struct SummaryOptions {
     pub width: usize,
     /// Whether to use terminal colours.
     pub colour: bool,
-    /// Jobs that failed were started again (`--retries`).
-    pub retried: bool,
+    /// Whether the record is kept, so that the reader can look there.
+    pub has_record: bool,
     /// Whether to tell what is absent and why, what was in use, and what cosched itself took.
     pub verbose: bool,
 }
 
 impl Default for SummaryOptions {
     fn default() -> SummaryOptions {
-        SummaryOptions { width: 80, colour: false, retried: false, verbose: false }
+        SummaryOptions { width: 80, colour: false, has_record: true, verbose: false }
     }
 }
 
@@ -138,10 +137,11 @@ fn headline(record: &Record, page: &mut Page) {
     let again: Vec<u64> = record.jobs.iter().map(|job| u64::from(job.runs)).filter(|&runs| runs > 1).collect();
     if !again.is_empty() {
         let (jobs, runs) = (count(again.len() as u64, "job"), grouped(again.iter().sum()));
-        let why = if page.options.retried {
-            "since they failed; above is the last attempt of each"
-        } else {
-            "started again until the last had ended once; above is the first run of each"
+        let options = &record.setting.options;
+        let why = match (options.restart == "until-last", options.attempts > 1) {
+            (false, _) => "since they failed; above is the last attempt of each",
+            (true, false) => "started again until the last had ended once; above is the first run of each",
+            (true, true) => "started again after failures and until the last had ended once",
         };
         page.paragraph(&format!("{jobs} ran {runs} times, {why}"), Style::Plain);
     }
@@ -250,7 +250,8 @@ fn setting(record: &Record, page: &mut Page) {
     }
     let warnings = record.warnings.len() as u64;
     if warnings > 0 && !page.options.verbose {
-        page.paragraph(&format!("{} above and in the record", count(warnings, "warning")), Style::Bad);
+        let record = if page.options.has_record { " and in the record" } else { "" };
+        page.paragraph(&format!("{} above{record}", count(warnings, "warning")), Style::Bad);
     }
 }
 
@@ -419,7 +420,9 @@ mod tests {
 
     #[test]
     fn tables_fit_the_width() {
-        for record in [host(), many(1_000, 250), many(1_000, 1)] {
+        let mut missing = host();
+        missing.jobs[1].exit_text = Some(format!("not started: {}: No such file or directory", "/tmp".repeat(40)));
+        for record in [host(), many(1_000, 250), many(1_000, 1), missing] {
             for width in 60..140 {
                 for line in plain_summary(&record, width).lines() {
                     assert!(line.chars().count() <= width, "{width}: {line}");
@@ -451,9 +454,16 @@ mod tests {
     fn attempts_are_told_from_runs_that_keep_the_load() {
         let mut record = host();
         record.jobs[0].runs = 3;
-        let options = |retried| SummaryOptions { width: 200, retried, ..SummaryOptions::default() };
-        assert!(summary(&record, &options(true)).contains("1 job ran 3 times, since they failed; above is the last"));
-        assert!(summary(&record, &options(false)).contains("1 job ran 3 times, started again until the last"));
+        let mut told = |restart: &str, attempts| {
+            record.setting.options.restart = restart.to_owned();
+            record.setting.options.attempts = attempts;
+            plain_summary(&record, 200)
+        };
+        assert!(told("never", 3).contains("1 job ran 3 times, since they failed; above is the last"));
+        assert!(
+            told("until-last", 1).contains("1 job ran 3 times, started again until the last had ended once; above")
+        );
+        assert!(told("until-last", 3).contains("1 job ran 3 times, started again after failures and until"));
     }
 
     #[test]

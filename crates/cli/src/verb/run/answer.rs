@@ -24,7 +24,7 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
     let options = SummaryOptions {
         width: if is_terminal { width } else { 100 },
         colour: is_terminal && !no_colour,
-        retried: args.limits.retries > 1,
+        has_record: !args.output.no_logs || args.output.record.is_some(),
         verbose: args.output.verbose,
     };
     let text = summary(record, &options);

@@ -12,8 +12,8 @@ use cosched_core::{
 use cosched_linux::root::Root;
 use cosched_linux::{accounts, own_run};
 use cosched_report::{
-    EnergySource, EventContext, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, MachineUse, Notice,
-    RunInfo, RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
+    EarlierJob, EnergySource, EventContext, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, MachineUse,
+    Notice, RunInfo, RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub(crate) struct Batch<'a, P: Platform> {
     pub(crate) jobs: Vec<P::Job>,
     pub(crate) specs: &'a [TaskSpec],
     pub(crate) infos: Vec<JobInfo>,
+    /// Jobs that earlier runs did.
+    pub(crate) earlier: Vec<EarlierJob>,
     pub(crate) files: Files,
 }
 
@@ -88,7 +90,7 @@ impl<P: Platform> Batch<'_, P> {
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotYetMeasured }),
             machine_use: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotTold }),
-            earlier: Vec::new(),
+            earlier: self.earlier,
             energy_source: view.energy,
             warnings: Vec::new(),
         };

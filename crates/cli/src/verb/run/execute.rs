@@ -71,6 +71,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         jobs: plan.tasks,
         specs: &plan.specs,
         infos,
+        earlier: plan.earlier,
         files,
     };
     let Outcome { result, mut info } = batch.run(&common, &mut *policy)?;
@@ -80,7 +81,6 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     if let Some(disturbed) = info.machine_use.value().and_then(|used| used.warning(false)) {
         screen.warn(disturbed);
     }
-    info.earlier = plan.earlier;
     let adopted = info.earlier.iter().any(|job| job.adopted);
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);

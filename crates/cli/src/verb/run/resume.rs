@@ -192,7 +192,7 @@ impl Adopted {
             });
         }
         // The last record tells of all that were adopted before it.
-        let last = before.runs.iter().rev().find_map(|run| run.record.as_ref().filter(|(_, r)| r.rebuilt.is_none()));
+        let last = before.runs.iter().rev().find_map(|run| run.record.as_ref());
         for job in last.iter().flat_map(|(_, record)| &record.earlier_jobs).filter(|job| job.adopted) {
             let Some(command) = job.command.clone() else { continue };
             jobs.entry(command).or_default().push(Known {

@@ -136,6 +136,7 @@ fn measure<P: Platform>(
         jobs,
         specs: &specs,
         infos: solo_infos,
+        earlier: Vec::new(),
         files: Files { series: Some(file), ..Files::default() },
     };
     let mut policy = (fifo.build)(&params);
