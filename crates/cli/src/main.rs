@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => {
             let text = error.render().to_string();
-            if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
+            if text.contains(cosched_report::is_hidden) {
                 // What the user typed must not control the terminal.
                 eprint!("{}", cosched_report::visible_lines(&text));
             } else {

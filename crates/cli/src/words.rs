@@ -8,30 +8,48 @@ use crate::parallel;
 use clap::{Arg, ArgAction, Command};
 use std::ffi::{OsStr, OsString};
 
-/// Puts `--` in front of the command of `cosched run`, if there is one and the user did not.
-pub(crate) fn mark_command(cli: &Command, words: Vec<OsString>) -> Vec<OsString> {
-    let Some(at) = words.iter().skip(1).position(|word| !starts_with_dash(word)).map(|pos| pos + 1) else {
-        return words;
-    };
-    if words[at] != "run" {
-        return words;
-    }
-    let Some(run) = cli.find_subcommand("run") else { return words };
-    let mut next = at + 1;
-    while let Some(word) = words.get(next) {
-        if word == "--" {
-            return words;
-        }
+/// A word of `cosched run` before the job's command, by its position.
+enum Word {
+    Option(usize),
+    /// A mix file.
+    Mix,
+    /// The job's command begins here.
+    Command(usize),
+}
+
+/// The verb `run` and its words up to the first of the command, or to `--`; `None` if the verb is another.
+fn words_of_run<'a>(cli: &'a Command, words: &'a [OsString]) -> Option<(&'a Command, impl Iterator<Item = Word>)> {
+    let at = words.iter().skip(1).position(|word| !starts_with_dash(word)).map(|pos| pos + 1)?;
+    let run = cli.find_subcommand("run").filter(|_| words[at] == "run")?;
+    let mut next = Some(at + 1);
+    let each = std::iter::from_fn(move || {
+        let at = next.take()?;
+        let word = words.get(at).filter(|word| *word != "--")?;
         if starts_with_dash(word) {
-            next += if takes_next(run, word) { 2 } else { 1 };
-            continue;
+            next = Some(at + if takes_next(run, word) { 2 } else { 1 });
+            return Some(Word::Option(at));
         }
         if word.to_string_lossy().ends_with(".toml") {
-            return words;
+            next = Some(at + 1);
+            return Some(Word::Mix);
         }
-        let mut marked = words.clone();
-        marked.insert(next, OsString::from("--"));
-        return marked;
+        Some(Word::Command(at))
+    });
+    Some((run, each))
+}
+
+/// Puts `--` in front of the command of `cosched run`, if there is one and the user did not.
+pub(crate) fn mark_command(cli: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
+    let command = words_of_run(cli, &words).and_then(|(_, mut each)| {
+        // What follows a mix file is no command.
+        each.find_map(|word| match word {
+            Word::Option(_) => None,
+            Word::Mix => Some(None),
+            Word::Command(at) => Some(Some(at)),
+        })
+    });
+    if let Some(Some(at)) = command {
+        words.insert(at, OsString::from("--"));
     }
     words
 }
@@ -54,32 +72,19 @@ pub(crate) fn short_help(cli: Command) -> Command {
 
 /// What to do instead, if an option of `cosched run` is one of GNU parallel's that cosched does not have.
 pub(crate) fn foreign_option(cli: &Command, words: &[OsString]) -> Option<String> {
-    let at = words.iter().skip(1).position(|word| !starts_with_dash(word)).map(|pos| pos + 1)?;
-    let run = cli.find_subcommand("run").filter(|_| words[at] == "run")?;
-    let mut next = at + 1;
-    while let Some(word) = words.get(next).filter(|word| *word != "--") {
-        if !starts_with_dash(word) {
-            if !word.to_string_lossy().ends_with(".toml") {
-                return None;
-            }
-            next += 1;
-            continue;
-        }
-        let text = word.to_string_lossy();
-        let advice = match text.strip_prefix("--") {
+    let (run, mut each) = words_of_run(cli, words)?;
+    each.find_map(|word| {
+        let Word::Option(at) = word else { return None };
+        let text = words[at].to_string_lossy();
+        match text.strip_prefix("--") {
             Some(long) => {
                 let name = long.split('=').next().unwrap_or_default();
                 let known = run.get_arguments().any(|arg| has_long(arg, name)) || name == "help";
-                (!known).then(|| parallel::advice(&format!("--{name}")))
+                (!known).then(|| parallel::advice(&format!("--{name}"))).flatten()
             }
-            None => unknown_short(run, &text).map(|letter| parallel::advice(&format!("-{letter}"))),
-        };
-        if let Some(advice) = advice.flatten() {
-            return Some(advice);
+            None => unknown_short(run, &text).and_then(|letter| parallel::advice(&format!("-{letter}"))),
         }
-        next += if takes_next(run, word) { 2 } else { 1 };
-    }
-    None
+    })
 }
 
 /// The first letter of `-abc` that is no option of the command.

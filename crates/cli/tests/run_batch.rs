@@ -382,7 +382,7 @@ fn files_that_are_not_ours_are_not_touched() {
         let before = read(&folder, "mix.toml");
         let run = cosched(&folder, &["run", "mix.toml", option, "./mix.toml"]);
         assert_eq!(run.status.code(), Some(2));
-        assert!(err(&run).contains("this is the file with the jobs"), "{}", err(&run));
+        assert!(err(&run).contains("this run reads this file, which would be overwritten"), "{}", err(&run));
         assert_eq!(read(&folder, "mix.toml"), before);
     }
 }
@@ -401,13 +401,60 @@ fn a_job_that_waits_for_a_pipe_holds_nobody_up() {
     let run = cosched(&folder, &["run", "mix.toml", "--logs", "L", "--policy", "fifo", "--jobs", "2"]);
     assert!(run.status.success(), "{}", err(&run));
     assert_eq!(read(&folder, "L/reads.out"), "through\n");
+    // A writer that is there already waits for the job, not for whoever looks at the pipe.
+    write(&folder, "mix.toml", "[[job]]\ncommand = [\"cat\"]\nstdin = \"pipe\"\n");
+    let mut writer =
+        Command::new("sh").args(["-c", "echo early > pipe"]).current_dir(folder.path()).spawn().expect("sh runs");
+    let run = cosched(&folder, &["run", "mix.toml", "--dry-run"]);
+    assert!(run.status.success() && writer.try_wait().expect("a child").is_none(), "{}", err(&run));
+    let run = cosched(&folder, &["run", "mix.toml", "--logs", "M"]);
+    assert!(run.status.success() && writer.wait().expect("it ends").success(), "{}", err(&run));
+    assert_eq!(read(&folder, "M/cat.out"), "early\n");
+}
+
+#[test]
+fn a_reader_who_has_gone_changes_no_exit_code() {
+    let folder = tempdir().expect("a folder");
+    for format in ["text", "json"] {
+        let words = ["run", "--format", format, "--logs", format, "sh", "-c", "exit {}", ":::", "1", "2"];
+        let mut run = command(folder.path(), &words).stdout(Stdio::piped()).spawn().expect("it runs");
+        drop(run.stdout.take());
+        assert_eq!(run.wait().expect("it ends").code(), Some(1), "{format}");
+        assert!(folder.path().join(format).join("run.json").exists());
+    }
+}
+
+#[test]
+fn a_record_for_a_pipe_is_the_record_alone() {
+    let folder = tempdir().expect("a folder");
+    let run = cosched(&folder, &["run", "-q", "--no-logs", "--record", "/dev/stdout", "true"]);
+    assert!(run.status.success(), "{}", err(&run));
+    assert_eq!(json(&run)["totals"]["succeeded"], 1);
+}
+
+#[test]
+fn no_logs_overrides_the_environment() {
+    let folder = tempdir().expect("a folder");
+    let run = command(folder.path(), &["run", "-q", "--no-logs", "echo", "a"]).env("COSCHED_LOGS", "L").output();
+    let run = run.expect("it runs");
+    assert_eq!((run.status.code(), out(&run).as_str()), (Some(0), "a\n"), "{}", err(&run));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
+    let run = cosched(&folder, &["run", "--no-logs", "--logs", "L", "echo", "a"]);
+    assert!(run.status.code() == Some(2) && err(&run).contains("leave one of them out"), "{}", err(&run));
+}
+
+#[test]
+fn solo_runs_show_no_output_of_their_own() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "-q", "--output", "group", "-k", "--solo", "measure", "echo", ":::", "a", "b"];
+    assert_eq!(out(&cosched(&folder, &words)), "a\nb\n");
 }
 
 #[test]
 fn with_one_job_the_exit_code_is_the_job_s() {
     let folder = tempdir().expect("a folder");
     write(&folder, "plain", "text");
-    let cases: [(&[&str], i32); 7] = [
+    let cases: [(&[&str], i32); 8] = [
         (&["sh", "-c", "exit 7"], 7),
         (&["sh", "-c", "kill -9 $$"], 137),
         (&["true"], 0),
@@ -416,6 +463,7 @@ fn with_one_job_the_exit_code_is_the_job_s() {
         // Several jobs have no code in common.
         (&["sh", "-c", "exit {}", ":::", "7", "8"], 1),
         (&["sh", "-c", "exit {}", ":::", "7"], 7),
+        (&["no-such-program-anywhere", ":::", "a", "b"], 2),
     ];
     for (words, code) in cases {
         let run = cosched(&folder, &[&["run", "-q", "--"], words].concat());
@@ -424,6 +472,11 @@ fn with_one_job_the_exit_code_is_the_job_s() {
     assert!(err(&cosched(&folder, &["run", "--", "./plain"])).contains("./plain is not executable (chmod +x ./plain)"));
     let late = cosched(&folder, &["run", "-q", "--timeout", "0.1", "--", "sleep", "60"]);
     assert_eq!(late.status.code(), Some(124));
+    // The last of several jobs is not the only one.
+    let resumed = ["run", "-q", "--joblog", "J", "--resume", "sh", "-c", "exit {}", ":::", "0", "7", "0"];
+    for _ in 0..2 {
+        assert_eq!(cosched(&folder, &resumed).status.code(), Some(1));
+    }
 }
 
 #[test]

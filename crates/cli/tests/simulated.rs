@@ -298,6 +298,14 @@ fn the_record_names_machine_and_program_files_by_their_content() {
     assert_eq!(first[1], second[1]);
 }
 
+/// Simulated jobs write nothing, so standard output is for the summary.
+#[test]
+fn without_a_log_folder_the_summary_is_where_it_always_is() {
+    let folder = with_mix();
+    let output = cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "--no-logs"]);
+    assert!(out(&output).contains("10 jobs"), "{}", out(&output));
+}
+
 #[test]
 fn plans_are_refused_on_this_machine() {
     let folder = tempdir().expect("a folder");

@@ -249,3 +249,58 @@ fn failures_name_the_command_and_the_value() {
     assert!(err(&output).contains("started no-such-file (ls 'no such file' > /dev/null)"), "{}", err(&output));
     assert!(err(&output).contains("no-such-file (ls 'no such file' > /dev/null): exit "), "{}", err(&output));
 }
+
+#[test]
+fn a_command_of_which_nothing_is_left_is_an_error() {
+    let folder = tempdir().expect("a folder");
+    let output = run(&folder, &["-n", "2", "{2}", ":::", "a", "true", "c"]);
+    assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+    assert!(err(&output).contains("with the values `c` nothing is left of the command"), "{}", err(&output));
+}
+
+#[test]
+fn files_of_values_are_not_overwritten() {
+    let folder = tempdir().expect("a folder");
+    std::fs::write(folder.path().join("names"), "a\nb\n").expect("a file");
+    for words in [
+        &["-a", "names", "--joblog", "names", "true", "{}"][..],
+        &["--events", "names", "true", "{}", "::::", "names"],
+        &["--record", "names", "true", "{}", ":::", "x", "::::+", "names"],
+    ] {
+        let output = run(&folder, words);
+        assert!(output.status.code() == Some(2) && err(&output).contains("would be overwritten"), "{words:?}");
+        assert_eq!(read(&folder, "names"), "a\nb\n");
+    }
+}
+
+/// As with GNU parallel, an empty line is an empty value.
+#[test]
+fn an_empty_line_is_a_value() {
+    let folder = tempdir().expect("a folder");
+    for (input, expected) in [("\n", "[]\n"), ("\n\n", "[]\n[]\n"), ("a\n\n", "[a]\n[]\n")] {
+        let output = run_with_input(&folder, &["-q", "-k", "--no-logs", "printf", "[%s]\\n", "{}"], input.as_bytes());
+        assert_eq!(out(&output), expected, "{}", err(&output));
+    }
+}
+
+/// A shell reads back what --dry-run --quiet prints, also characters that a terminal would hide.
+#[test]
+fn commands_that_are_printed_are_those_that_run() {
+    let folder = tempdir().expect("a folder");
+    for value in ["\u{1f468}\u{200d}\u{1f469}", "\u{202e}a b", "\u{1b}[1m", "it's"] {
+        let line = out(&run(&folder, &["--dry-run", "-q", "printf", "%s", ":::", value]));
+        let again = Command::new("bash").args(["-c", &line]).output();
+        match again {
+            Ok(again) => assert_eq!(out(&again), value, "{line}"),
+            Err(error) => println!("skipped, because there is no bash: {error}"),
+        }
+    }
+}
+
+#[test]
+fn any_number_of_jobs_at_once_is_their_number() {
+    let folder = tempdir().expect("a folder");
+    let output = run(&folder, &["--dry-run", "--format", "json", "-j", "0", "true", ":::", "a", "b", "c"]);
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(plan["live_jobs"], 3);
+}

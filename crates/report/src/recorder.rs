@@ -20,6 +20,8 @@ pub enum Notice<'a> {
     Started {
         /// The task's specification, with its name.
         task: &'a TaskSpec,
+        /// The job's command, log files and solo time.
+        info: Option<&'a JobInfo>,
         /// How far the run is.
         progress: &'a LiveProgress,
     },
@@ -178,7 +180,8 @@ impl Recorder for FileRecorder<'_> {
             series.started(now, task.id);
         }
         if let Some(listener) = &mut self.listener {
-            listener(Notice::Started { task, progress: self.tracker.progress() });
+            let info = self.jobs.get(task.id.0 as usize);
+            listener(Notice::Started { task, info, progress: self.tracker.progress() });
         }
         self.check_files();
     }

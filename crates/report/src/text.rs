@@ -1,7 +1,7 @@
 //! Small texts for people: counts, times, names that fit.
 
 /// "1 job", "2 jobs", "1,000 jobs".
-pub(crate) fn count(n: u64, one: &str) -> String {
+pub fn count(n: u64, one: &str) -> String {
     format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
@@ -85,6 +85,11 @@ pub(crate) fn clock(s: f64) -> String {
     }
 }
 
+/// Whether a terminal may obey a character, or hide what is beside it. Line ends and tabs are none of these.
+pub fn is_hidden(c: char) -> bool {
+    (c.is_control() || is_direction(c)) && c != '\n' && c != '\t'
+}
+
 /// The text with its control characters made visible, as in `\x1b`: an escape sequence in a name must not control the
 /// terminal, and a character that turns the direction of writing must not hide what is there.
 pub fn visible(text: &str) -> String {
@@ -114,10 +119,9 @@ pub fn visible_bytes(bytes: &[u8]) -> String {
 
 /// Text of several lines: as [`visible`], but its line ends and tabs stay.
 pub fn visible_lines(text: &str) -> String {
-    let odd = |c: &char| (c.is_control() || is_direction(*c)) && *c != '\n' && *c != '\t';
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if odd(&c) { shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))) } else { shown.push(c) }
+        if is_hidden(c) { shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))) } else { shown.push(c) }
     }
     shown
 }

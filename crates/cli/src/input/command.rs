@@ -4,6 +4,7 @@
 //! that can be pasted into a shell: what is plain stays as it is, the rest is quoted. Bytes that are no UTF-8 and
 //! control characters are written as in `$'\033'`, so two commands never have the same line unless they do the same.
 
+use cosched_report::is_hidden;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -84,11 +85,6 @@ pub(crate) fn is_plain_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte)
 }
 
-/// Control characters that a terminal may obey, and that no single quotes should hide. Line ends and tabs can stay.
-fn is_hidden(c: char) -> bool {
-    c.is_control() && c != '\n' && c != '\t'
-}
-
 /// Quotes a word for the shell if it needs it.
 pub(crate) fn quote(word: &[u8]) -> String {
     match std::str::from_utf8(word) {
@@ -111,7 +107,7 @@ pub(crate) fn quote_always(word: &[u8]) -> String {
                 '\n' => quoted.push_str("\\n"),
                 '\t' => quoted.push_str("\\t"),
                 '\'' | '\\' => quoted.extend(['\\', c]),
-                c if c.is_control() => {
+                c if is_hidden(c) => {
                     let mut bytes = [0; 4];
                     c.encode_utf8(&mut bytes).bytes().for_each(|byte| quoted.push_str(&octal(byte)));
                 }

@@ -32,6 +32,8 @@ pub(crate) struct JobInput {
     pub(crate) work_instructions: Option<u64>,
     /// Where it was given, such as file and line; for messages.
     pub(crate) place: String,
+    /// It is the only job of a command line, so that the run exits as it does.
+    pub(crate) is_only: bool,
 }
 
 impl JobInput {
@@ -50,6 +52,7 @@ impl JobInput {
             cpus: None,
             work_instructions: None,
             place,
+            is_only: false,
         }
     }
 }

@@ -215,6 +215,7 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
         cpus: whole(entry.cpus, "cpus", 1, 65_536)?.map(|cpus| cpus as u32),
         work_instructions,
         place,
+        is_only: false,
     })
 }
 

@@ -32,4 +32,4 @@ pub(crate) use command::{Command, quote, told};
 pub(crate) use job::Job;
 pub(crate) use names::expand;
 pub(crate) use read::{read_bytes, read_mix, read_spec, read_text};
-pub(crate) use values::{Reading, Separator};
+pub(crate) use values::{Reading, Separator, files as value_files};

@@ -2,6 +2,7 @@
 
 use super::command::Command;
 use super::job::{Job, JobInput};
+use super::values::MOST_JOBS;
 use crate::exit::usage;
 use std::collections::{HashMap, HashSet};
 
@@ -32,6 +33,13 @@ struct Namer {
 impl Namer {
     fn expand(&mut self, inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
         check_names(&inputs)?;
+        let total: u64 = inputs.iter().map(|input| u64::from(input.copies)).sum();
+        if total > MOST_JOBS as u64 {
+            return Err(usage(format!(
+                "there are {total} jobs with their copies; cosched runs at most {MOST_JOBS} at once, so write fewer copies, or \
+                 divide the batch"
+            )));
+        }
         let bases = bases(&inputs);
         let mut uses: HashMap<&str, u32> = HashMap::new();
         for (input, base) in inputs.iter().zip(&bases).filter(|(input, _)| input.name.is_none()) {
@@ -48,7 +56,7 @@ impl Namer {
                 self.taken.insert(name.clone());
             }
         }
-        let mut jobs = Vec::with_capacity(inputs.iter().map(|input| input.copies as usize).sum());
+        let mut jobs = Vec::with_capacity(total as usize);
         for ((input, base), several) in inputs.into_iter().zip(bases).zip(several) {
             for _ in 1..input.copies {
                 jobs.push(Job { name: self.number(&base), input: input.clone() });
@@ -145,6 +153,8 @@ const GRAMMAR: &[&str] =
 /// shell's grammar, and without the shell itself.
 fn words_of(command: &Command) -> Vec<String> {
     const MOST: usize = 8;
+    /// Characters of a line that are looked at.
+    const MOST_READ: usize = 2_000;
     let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
     let line = match command {
         Command::Argv(words) => match &words[..] {
@@ -157,14 +167,20 @@ fn words_of(command: &Command) -> Vec<String> {
                 return words;
             }
         },
-        // With values the name comes from them, so a line that has any is never looked at.
+        // Values that give no name leave a script that begins with setting its variables.
         Command::Shell(line) => text(&line.script),
     };
     let mut words = Vec::new();
     // `for x in ...` and `cd x &&` come before what the line does.
     let mut until: Option<&str> = None;
-    let divided = line.chars().flat_map(|c| if ";|&()<>\n".contains(c) { vec![' ', c, ' '] } else { vec![c] });
-    let divided: String = divided.take(2_000).collect();
+    let mut divided = String::new();
+    for c in line.chars().take(MOST_READ) {
+        if ";|&()<>\n".contains(c) {
+            divided.extend([' ', c, ' ']);
+        } else {
+            divided.push(c);
+        }
+    }
     for word in divided.split_whitespace() {
         let is_divider = word.len() == 1 && ";|&()<>\n".contains(word);
         if let Some(end) = until {
@@ -303,6 +319,8 @@ mod tests {
         assert_eq!(names(vec![input("x", Some("a"), 2), input("x", Some("a-1"), 1)]), ["a-2", "a-3", "a-1"]);
         assert_eq!(names(vec![input("x", None, 1), input("y", Some("x"), 1)]), ["x-1", "x"]);
         assert!(expand(vec![]).is_err());
+        let many = (0..50_000).map(|_| input("x", None, 100_000)).collect();
+        assert!(expand(many).unwrap_err().to_string().contains("5000000000 jobs"));
     }
 
     /// Each job costs at most one name that is taken and one that is free, however many there are and however they

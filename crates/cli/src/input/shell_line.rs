@@ -8,6 +8,7 @@ use super::command::{Command, ShellLine, is_plain_byte, os, quote, quote_always}
 use super::replacement::{Replacement, Row};
 use super::shell_lexer::{Lexed, Piece, Place, Quoting, lex};
 use crate::exit::usage;
+use cosched_report::is_hidden;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -104,7 +105,7 @@ impl ShellTemplate {
         let mut script = if set.is_empty() { Vec::new() } else { format!("{}; set --; ", set.join(" ")).into_bytes() };
         script.extend(body);
         // What a terminal could obey is shown by the quoted form of the whole command.
-        let shown = shown.filter(|shown| !shown.contains(|c: char| c.is_control() && c != '\n' && c != '\t'));
+        let shown = shown.filter(|shown| !shown.contains(is_hidden));
         Ok(Command::Shell(ShellLine { script: os(&script), values, shown }))
     }
 

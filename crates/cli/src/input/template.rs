@@ -39,7 +39,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
             [line] if is_shell_line(line) => Command::shell(line.clone()),
             words => Command::Argv(words.to_vec()),
         };
-        return Ok(vec![JobInput::command(command, place)]);
+        return Ok(vec![JobInput { is_only: true, ..JobInput::command(command, place) }]);
     }
     if from_stdin && std::io::stdin().is_terminal() {
         return Err(usage(
@@ -58,9 +58,10 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     }
     let template = template.or_at_end()?;
     template.check_positions(columns)?;
+    let is_only = rows.len() == 1;
     let job = |row: Row| {
         let command = template.fill(&row)?;
-        Ok(JobInput { values: row.values, ..JobInput::command(command, place.clone()) })
+        Ok(JobInput { values: row.values, is_only, ..JobInput::command(command, place.clone()) })
     };
     rows.into_iter().map(job).collect()
 }
@@ -96,7 +97,7 @@ impl Template {
         }
         let mut code = CodeWords::default();
         let word = |word: &OsString| {
-            let is_code = code.is_code();
+            let is_code = code.is_code_in(word.as_bytes());
             code.word(word.as_bytes());
             Ok(Word { parts: parts(word.as_bytes())?, is_code })
         };
@@ -134,7 +135,7 @@ impl Template {
                         }
                     });
                 });
-                words.push(Word { parts: vec![Part::Replacement(all)], is_code: code.is_code() });
+                words.push(Word { parts: vec![Part::Replacement(all)], is_code: code.is_code_in(b"") });
                 Ok(Template::Words(words))
             }
         }
@@ -188,6 +189,13 @@ impl Template {
                 }
             }
             argv.push(present);
+        }
+        if argv.is_empty() {
+            let values: Vec<String> = row.values.iter().map(|value| told(value)).collect();
+            return Err(usage(format!(
+                "with the values `{}` nothing is left of the command, not even its program; give each job its program's name",
+                values.join(" ")
+            )));
         }
         Ok(Command::Argv(argv))
     }

@@ -124,8 +124,20 @@ pub(crate) fn template(words: &[OsString]) -> &[OsString] {
     &words[..end]
 }
 
+/// The files of values that a command line names.
+pub(crate) fn files(words: &[OsString]) -> impl Iterator<Item = &Path> {
+    let mut in_files = false;
+    words.iter().filter_map(move |word| {
+        if let Some((of_files, _)) = separator(word) {
+            in_files = of_files;
+            return None;
+        }
+        in_files.then_some(Path::new(word))
+    })
+}
+
 /// More jobs than this are taken for a mistake: each costs memory from the beginning.
-const MOST_JOBS: usize = 5_000_000;
+pub(crate) const MOST_JOBS: usize = 5_000_000;
 
 /// The rows of values of a command line, each of which is a job. `from_stdin` tells that standard input holds values, if
 /// nothing else does. Returns the number of columns that each row has; `None` if rows can differ.
@@ -232,11 +244,11 @@ fn kept(mut values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
 fn read_values(file: &Path, reading: &Reading) -> anyhow::Result<Vec<OsString>> {
     let bytes = read_bytes(file)?;
     let end = if reading.zero { b'\0' } else { b'\n' };
-    let bytes = bytes.strip_suffix(&[end]).unwrap_or(&bytes);
-    let shown = told(file.as_os_str());
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
+    let bytes = bytes.strip_suffix(&[end]).unwrap_or(&bytes);
+    let shown = told(file.as_os_str());
     if let Some(at) = bytes.iter().position(|&byte| byte == 0).filter(|_| !reading.zero) {
         let line = bytes[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
         return Err(usage(format!(

@@ -13,7 +13,7 @@ use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::traffic::TrafficMeter;
 use cosched_linux::{Freezing, freezer_problem, meminfo};
-use cosched_report::wrap;
+use cosched_report::{count, wrap};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -248,13 +248,12 @@ fn traffic(root: &Root, machine: &Machine) -> Feature {
 /// What the machine is.
 fn machine_text(topology: &Topology) -> String {
     let machine = &topology.machine;
-    let plural = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     let threads = if machine.has_smt() { " with SMT" } else { "" };
     let parts = [
-        format!("{} ({})", plural(machine.cpus.len(), "CPU"), machine.all_cpus()),
-        format!("{}{threads}", plural(machine.cores.len(), "core")),
-        plural(machine.llcs.len(), "last-level cache"),
-        plural(machine.memory_domains.len(), "memory domain"),
+        format!("{} ({})", count(machine.cpus.len() as u64, "CPU"), machine.all_cpus()),
+        format!("{}{threads}", count(machine.cores.len() as u64, "core")),
+        count(machine.llcs.len() as u64, "last-level cache"),
+        count(machine.memory_domains.len() as u64, "memory domain"),
     ];
     let mut out = format!("{}\n{}\n", machine.name, parts.join(", "));
     for (cpus, why) in topology.facts.left_out() {

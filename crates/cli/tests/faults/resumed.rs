@@ -153,6 +153,23 @@ fn orphans_are_adopted_for_good() {
     }
 }
 
+/// The job log tells it, whatever becomes of log folders.
+#[test]
+fn adoption_needs_no_record() {
+    for freeze in freezers() {
+        let run = killed(freeze, &[]);
+        let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
+        until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
+        go(&run);
+        assert_eq!(resumed.wait().unwrap().code(), Some(1), "{}", run.file("err2"));
+        std::fs::remove_dir_all(run.dir.path().join("logs")).unwrap();
+        let again = resume(run.dir.path(), freeze, &[]).output().unwrap();
+        assert!(text(&again).contains("but for 2 that were adopted"), "{}", text(&again));
+        assert_eq!(run.file("begun").lines().count(), 1);
+        run.nothing_left_to_thaw();
+    }
+}
+
 #[test]
 fn orphans_are_ended() {
     for freeze in freezers() {

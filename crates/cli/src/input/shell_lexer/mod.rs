@@ -263,7 +263,8 @@ impl Lexer<'_> {
         if quoting == Quoting::None && self.at_word_start {
             self.word = self.at..self.at;
         }
-        let is_code = self.command.code.is_code();
+        let begun = if self.at_word_start { &[][..] } else { &self.line[self.word.start..self.at] };
+        let is_code = self.command.code.is_code_in(begun);
         self.pieces.push(Piece::Place(Place { what, quoting, is_code, at: self.at..self.at + length }));
         self.at += length;
         self.copied = self.at;

@@ -2,6 +2,7 @@
 
 use super::{brief_entry, is_wanted};
 use anyhow::Context as _;
+use cosched_report::count;
 use cosched_sim::program::Stall;
 use cosched_sim::{MACHINES, MachineSpec, PROGRAMS, ProgramSpec, Source, builtin_machine, builtin_program};
 use serde_json::{Value, json};
@@ -59,10 +60,6 @@ fn sources_json(sources: &[(String, Source)]) -> Vec<Value> {
     sources.iter().map(one).collect()
 }
 
-fn plural(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
 /// Peak bandwidth of one socket's memory in GB/s.
 fn peak_gb_per_s(spec: &MachineSpec) -> f64 {
     f64::from(spec.memory.channels) * spec.memory.gb_per_s_per_channel
@@ -86,12 +83,12 @@ fn machine_line(spec: &MachineSpec) -> String {
     let per_socket = if spec.sockets > 1 { " a socket" } else { "" };
     format!(
         "{} on {} and {}; {}; {caches}; memory {:.1} GB/s{per_socket} ({}), {} ns",
-        plural(machine.cpus.len(), "CPU"),
-        plural(machine.cores.len(), "core"),
-        plural(spec.sockets as usize, "socket"),
+        count(machine.cpus.len() as u64, "CPU"),
+        count(machine.cores.len() as u64, "core"),
+        count(u64::from(spec.sockets), "socket"),
         clocks(spec),
         peak_gb_per_s(spec),
-        plural(spec.memory.channels as usize, "channel"),
+        count(u64::from(spec.memory.channels), "channel"),
         spec.memory.idle_latency_ns,
     )
 }

@@ -8,7 +8,7 @@ use cosched_report::{Record, SummaryOptions, summary};
 use std::io::{IsTerminal, Write};
 
 /// Prints the record or the summary, as `--format`, `--output` and `--quiet` say.
-pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
+pub(crate) fn print(args: &RunArgs, record: &Record) -> std::io::Result<()> {
     if args.output.format == Format::Json {
         std::io::stdout().write_all(record.to_json().as_bytes())?;
         return Ok(());
@@ -17,7 +17,7 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> anyhow::Result<()> {
         return Ok(());
     }
     // With --output the jobs' output goes to standard output, so the summary goes to standard error.
-    let to_stderr = args.output.show().is_some();
+    let to_stderr = args.show().is_some();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_terminal = if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
     let width = if to_stderr { width_of(std::io::stderr()) } else { width_of(std::io::stdout()) };

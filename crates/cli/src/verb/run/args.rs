@@ -247,7 +247,7 @@ pub(crate) struct OutputArgs {
     /// Keep no log folder, as GNU parallel does
     ///
     /// Each job's output is shown when it ends, unless --output says otherwise. There is no record but that of --record.
-    #[arg(long, conflicts_with_all = ["logs", "shared_logs"], hide_short_help = true)]
+    #[arg(long, conflicts_with = "shared_logs", hide_short_help = true)]
     pub(crate) no_logs: bool,
 
     /// Keep the last N log folders in cosched-logs
@@ -409,13 +409,21 @@ impl RunArgs {
         self.policy.on != "host"
     }
 
-    /// Drops settings from the environment that mean nothing in a simulation. They are meant for the host, so they are
-    /// no error.
+    /// How the jobs' output is shown; `None` if it is not. Simulated jobs have none.
+    pub(crate) fn show(&self) -> Option<Show> {
+        self.output.show().filter(|_| !self.is_simulated())
+    }
+
+    /// Drops settings from the environment that an option overrides, or that mean nothing in a simulation. They are meant
+    /// for other runs, so they are no error.
     pub(crate) fn forget_habits(&mut self, matches: &ArgMatches) {
+        let habit = |id: &str| matches.value_source(id) == Some(ValueSource::EnvVariable);
+        if self.output.no_logs && habit("logs") {
+            self.output.logs = None;
+        }
         if !self.is_simulated() {
             return;
         }
-        let habit = |id: &str| matches.value_source(id) == Some(ValueSource::EnvVariable);
         if habit("freeze") {
             self.policy.freeze = FreezeArg::Auto;
         }

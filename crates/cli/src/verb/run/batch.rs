@@ -41,6 +41,8 @@ pub(crate) struct Batch<'a, P: Platform> {
     /// Jobs that earlier runs did.
     pub(crate) earlier: Vec<EarlierJob>,
     pub(crate) files: Files,
+    /// Whether the jobs' output is shown, if the user asked for it.
+    pub(crate) shows_output: bool,
 }
 
 /// The result of a batch.
@@ -63,7 +65,7 @@ impl<P: Platform> Batch<'_, P> {
         // A simulation has no jobs that would suffer from a terminal that stands still.
         if !view.is_simulated() {
             screen.use_console(&Showing {
-                output: args.output.show(),
+                output: args.show().filter(|_| self.shows_output),
                 keep_order: args.output.keep_order,
                 to_stderr: args.output.format == Format::Json,
                 log_limit: args.output.log_limit,
@@ -116,18 +118,17 @@ impl<P: Platform> Batch<'_, P> {
         if let Some(joblog) = files.joblog {
             recorder = recorder.with_joblog(JobLogWriter::new(Box::new(joblog.into_inner()), false));
         }
-        let infos = info.jobs.clone();
         let began = Instant::now();
         let mark = if view.is_simulated() { "[simulated] " } else { "" };
         let mut recorder = recorder.with_listener(|notice| match notice {
-            Notice::Started { task, .. } => {
+            Notice::Started { task, info, .. } => {
                 if let Some((out, err)) = &job_files[task.id.0 as usize] {
-                    let tag = infos.get(task.id.0 as usize).and_then(|info| info.tag.as_ref());
+                    let tag = info.and_then(|info| info.tag.as_ref());
                     let tag = tag.filter(|_| args.output.tag).unwrap_or(&task.name);
                     screen.started(task.id.0, tag, [out, err]);
                 }
                 if args.output.verbose {
-                    let what = infos.get(task.id.0 as usize).map_or_else(|| task.name.clone(), JobInfo::what);
+                    let what = info.map_or_else(|| task.name.clone(), JobInfo::what);
                     screen.say(&format!("{mark}started {what}"));
                 }
             }

@@ -47,6 +47,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     if plan.choice.entry.name == "fifo" && args.limits.jobs.is_some() && asked > cpus {
         screen.warn(RunWarning::FewerAtOnce { policy: plan.choice.entry.name.to_owned(), asked, cpus });
     }
+    let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let common = Setting { args, platform, screen: &screen };
     let mut infos = plan.infos();
     if args.output.no_logs {
@@ -73,6 +74,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         infos,
         earlier: plan.earlier,
         files,
+        shows_output: true,
     };
     let Outcome { result, mut info } = batch.run(&common, &mut *policy)?;
     for odd in odd_traces(&result) {
@@ -86,13 +88,16 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let record = record(&result, &info);
     let kept = keep(args, &plan.logs, &record);
     screen.clear();
-    // What the run found out is shown even where it can't be kept.
-    print(args, &record)?;
+    // What the run found out is shown even where it can't be kept, and a reader who has gone does not change it.
+    match print(args, &record) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        printed => printed?,
+    }
     kept?;
     if let Some(keep) = args.output.keep_logs.filter(|_| args.output.logs.is_none()) {
         prune(Path::new(DEFAULT_LOGS), keep as usize);
     }
-    let exit = exit_of(&result, !args.command.is_empty());
+    let exit = exit_of(&result, is_only);
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {
         // The user asked for this file, and it is incomplete: --quiet does not hide that.

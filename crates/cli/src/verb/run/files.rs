@@ -4,6 +4,7 @@ use super::args::RunArgs;
 use super::folder::Folder;
 use super::runs;
 use crate::exit::usage;
+use crate::input::value_files;
 use anyhow::Context as _;
 use cosched_report::{JobLogWriter, Record, append_joblog, visible_lines};
 use std::fs::File;
@@ -42,15 +43,22 @@ impl Files {
             usage(format!("{option} {}: {why}; nothing was started", path.display()))
         };
         let create = |option: &str, path: &Path| File::create(path).map_err(|error| fail(option, path, &error));
-        let given = args.mix.iter().chain(&args.list);
-        let inputs: Vec<PathBuf> = given.filter_map(|path| path.canonicalize().ok()).collect();
+        let given = args
+            .mix
+            .iter()
+            .chain(&args.list)
+            .map(PathBuf::as_path)
+            .chain(args.values.arg_file.iter().map(PathBuf::as_path))
+            .chain(value_files(&args.command));
+        let known = args.solo.as_deref().map(Path::new).into_iter().chain(args.policy.profile.as_deref());
+        let inputs: Vec<PathBuf> = given.chain(known).filter_map(|path| path.canonicalize().ok()).collect();
         let written =
             [("--record", &args.output.record), ("--events", &args.output.events), ("--joblog", &args.output.joblog)];
         for (option, path) in written {
             if let Some(path) = path
                 && path.canonicalize().is_ok_and(|path| inputs.contains(&path))
             {
-                return Err(fail(option, path, &"this is the file with the jobs, which would be overwritten"));
+                return Err(fail(option, path, &"this run reads this file, which would be overwritten"));
             }
         }
         if let Some(path) = &args.output.record {
@@ -94,9 +102,12 @@ pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Resu
     let in_logs = write_whole(&logs.join("run.json"), &text);
     if let Some(path) = &args.output.record {
         write_whole(path, &text)?;
-        let beside = path.with_extension("series.jsonl");
-        let from = logs.join("series.jsonl");
-        std::fs::copy(&from, &beside).with_context(|| format!("{}", beside.display()))?;
+        // Nothing can lie beside a pipe or a device.
+        if path.is_file() {
+            let beside = path.with_extension("series.jsonl");
+            let from = logs.join("series.jsonl");
+            std::fs::copy(&from, &beside).with_context(|| format!("{}", beside.display()))?;
+        }
     }
     // A full log folder does not change how the jobs ended: the user is told, and the answer is still printed.
     if let Err(error) = in_logs {

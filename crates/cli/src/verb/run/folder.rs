@@ -3,6 +3,7 @@
 
 use crate::exit::usage;
 use rustix::fs::{FlockOperation, OFlags, flock};
+use std::collections::HashSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -49,7 +50,7 @@ impl Folder {
             }
             let mut old = String::new();
             manifest.read_to_string(&mut old).map_err(system)?;
-            let old: Vec<&str> = old.lines().filter(|name| is_plain(name)).collect();
+            let old: HashSet<&str> = old.lines().filter(|name| is_plain(name)).collect();
             let taken: Vec<&str> = names
                 .iter()
                 .map(String::as_str)
@@ -166,7 +167,7 @@ fn danger(path: &Path) -> std::io::Result<Option<String>> {
 }
 
 /// Moves what an earlier run left into a folder of its own; `None` if it left nothing.
-fn put_aside(path: &Path, names: &[&str]) -> std::io::Result<Option<PathBuf>> {
+fn put_aside(path: &Path, names: &HashSet<&str>) -> std::io::Result<Option<PathBuf>> {
     let left: Vec<&&str> = names.iter().filter(|name| path.join(name).symlink_metadata().is_ok()).collect();
     if left.is_empty() {
         return Ok(None);

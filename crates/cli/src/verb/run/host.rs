@@ -18,9 +18,9 @@ use cosched_linux::{
 };
 use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) struct HostPlatform {
     small: Option<SmallCores>,
     /// This process's own environment, which jobs share.
     env: Arc<Environment>,
-    found: Programs,
+    found: Found,
     /// The CPUs of this run, as other runs see them.
     _seat: Option<Seat>,
 }
@@ -104,7 +104,7 @@ impl HostPlatform {
             freezing,
             small: args.emulate_small.clone(),
             env: Arc::new(Environment::new(std::env::vars_os()).context("reading the environment")?),
-            found: Programs::default(),
+            found: Found::default(),
             _seat: chosen.seat,
         })
     }
@@ -221,22 +221,39 @@ impl Platform for HostPlatform {
     }
 }
 
-/// Programs that were found: where jobs are many, most call the same one.
+/// What was found for a job and is the same for others: where jobs are many, most call the same program.
 #[derive(Default)]
-struct Programs(RefCell<HashMap<Search, Option<PathBuf>>>);
+struct Found {
+    programs: RefCell<HashMap<Search, Option<PathBuf>>>,
+    /// By the variables that are added to our own.
+    environments: RefCell<HashMap<BTreeMap<String, String>, Arc<Environment>>>,
+}
 
 /// A name, the working directory and the value of `PATH`.
 type Search = (OsString, Option<PathBuf>, Option<OsString>);
 
-impl Programs {
-    fn find(&self, name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
+impl Found {
+    fn program(&self, name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
         let key = (name.to_owned(), cwd.map(Path::to_owned), path.map(OsStr::to_owned));
-        self.0.borrow_mut().entry(key).or_insert_with(|| find_program(name, cwd, path)).clone()
+        self.programs.borrow_mut().entry(key).or_insert_with(|| find_program(name, cwd, path)).clone()
+    }
+
+    /// Our own environment with these variables.
+    fn environment(&self, added: &BTreeMap<String, String>) -> Result<Arc<Environment>, std::io::Error> {
+        if let Some(known) = self.environments.borrow().get(added) {
+            return Ok(known.clone());
+        }
+        let set = |name: &OsString| name.to_str().is_some_and(|name| added.contains_key(name));
+        let others = std::env::vars_os().filter(|(name, _)| !set(name));
+        let more = added.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment = Arc::new(Environment::new(others.chain(more))?);
+        self.environments.borrow_mut().insert(added.clone(), environment.clone());
+        Ok(environment)
     }
 }
 
 /// The program to start for a job. The name `cosched` means this same binary.
-fn program(job: &Job, logs: &Path, own: &Arc<Environment>, programs: &Programs) -> anyhow::Result<Program> {
+fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> anyhow::Result<Program> {
     let input = &job.input;
     let place = &input.place;
     let Some(command) = &input.command else {
@@ -249,11 +266,7 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, programs: &Programs) 
     let env = if input.env.is_empty() {
         own.clone()
     } else {
-        let set = |name: &OsString| name.to_str().is_some_and(|name| input.env.contains_key(name));
-        let others = std::env::vars_os().filter(|(name, _)| !set(name));
-        let added = input.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let env = Environment::new(others.chain(added));
-        Arc::new(env.map_err(|error| usage(format!("{place}: job `{}`: env {error}", job.name)))?)
+        found.environment(&input.env).map_err(|error| usage(format!("{place}: job `{}`: env {error}", job.name)))?
     };
     let cwd = input.cwd.as_deref().map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
     if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
@@ -272,29 +285,29 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, programs: &Programs) 
     let (path, args) = match command {
         Command::Shell(line) => (PathBuf::from("/bin/sh"), line.words()),
         Command::Argv(words) => {
-            let found = match words[0].as_os_str() {
+            let path = match words[0].as_os_str() {
                 name if name == "cosched" => std::env::current_exe().ok(),
-                name => programs.find(name, cwd.as_deref(), env.get("PATH")),
+                name => found.program(name, cwd.as_deref(), env.get("PATH")),
             };
-            let Some(found) = found else {
-                let is_all = place == COMMAND_LINE;
+            let Some(path) = path else {
+                let is_only = input.is_only;
                 let name = told(&words[0]);
                 let is_path = words[0].as_encoded_bytes().contains(&b'/');
                 if is_path && cwd.as_deref().unwrap_or(Path::new("")).join(&words[0]).is_file() {
                     let why = format!("{place}: job `{}`: {name} is not executable (chmod +x {name})", job.name);
-                    return Err(no_program(126, is_all, why));
+                    return Err(no_program(126, is_only, why));
                 }
                 let within = if is_path { "" } else { " in PATH" };
-                let remedy = if is_all {
+                let remedy = if place == COMMAND_LINE {
                     "check the name, or give its path, as in ./tool; a line for the shell is one word, as in 'wc -l {}', and \
                      several commands are given with -f FILE"
                 } else {
                     "check the name, or give its path, as in command = [\"./tool\"]"
                 };
                 let why = format!("{place}: job `{}`: there is no program `{name}`{within}; {remedy}", job.name);
-                return Err(no_program(127, is_all, why));
+                return Err(no_program(127, is_only, why));
             };
-            (found, words.clone())
+            (path, words.clone())
         }
     };
     // Opening a named pipe waits for its writer. The job may wait for that, the run must not.
@@ -307,11 +320,14 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, programs: &Programs) 
     Ok(Program { path, args, env, cwd, stdin, stdout, stderr, again: false })
 }
 
-/// Whether a file that can be read is a named pipe. Does not wait for its writer.
+/// Whether a file that can be read is a named pipe. That is not opened: opening it waits for its writer, or lets a writer
+/// go on that waits for the job.
 fn is_pipe(file: &Path) -> std::io::Result<bool> {
-    let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = std::fs::File::options().read(true).custom_flags(no_wait).open(file)?;
-    Ok(file.metadata()?.file_type().is_fifo())
+    if std::fs::metadata(file)?.file_type().is_fifo() {
+        rustix::fs::access(file, rustix::fs::Access::READ_OK)?;
+        return Ok(true);
+    }
+    std::fs::File::open(file).map(|_| false)
 }
 
 /// The arguments of a shell that opens a pipe as standard input and then becomes a program.

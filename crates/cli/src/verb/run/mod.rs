@@ -146,6 +146,9 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
             "-a, -0, --colsep, -n and -r are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
         )));
     }
+    if args.output.no_logs && args.output.logs.is_some() {
+        return Err(usage("--no-logs keeps no log folder, and --logs names one; leave one of them out"));
+    }
     if args.output.keep_order && !args.output.tag && args.output.show() != Some(Show::Group) {
         return Err(usage(
             "--keep-order shows each job's output in one piece; use it with --output group, or without --output",

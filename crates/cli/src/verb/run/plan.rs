@@ -143,7 +143,11 @@ impl<P: Platform> Plan<P> {
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
         let config = RunConfig {
             quantum: Nanos::from_s(choice.params.number("quantum_s")),
-            jobs: args.limits.jobs.map_or(default_jobs, |limit| limit.on(cpus)),
+            jobs: match args.limits.jobs.map_or(default_jobs, |limit| limit.on(cpus)) {
+                // `--jobs 0`
+                usize::MAX => jobs.len().max(1),
+                limit => limit,
+            },
             max_pause: args.limits.max_pause,
             halt: args.limits.halt,
             timeout: args.limits.timeout,

@@ -2,6 +2,7 @@
 
 use super::args::RunArgs;
 use super::killed::{Before, settle};
+use super::runs::{self, AdoptedLine};
 use crate::exit::usage;
 use crate::input::{Command, Job};
 use cosched_report::{Absences, EarlierJob, Entry, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog};
@@ -42,7 +43,11 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
     let mut before = settle(args, path)?;
     let warnings = std::mem::take(&mut before.warnings);
     let mut done = Done::new(&log, &before);
-    let mut adopted = Adopted::new(&before);
+    let mut adopted = Adopted::new(&before, runs::adopted(path));
+    if !args.dry_run {
+        let told = runs::adopt(path, &std::mem::take(&mut adopted.fresh));
+        told.map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", path.display())))?;
+    }
     let mut resumed = Resumed { left: vec![], earlier: vec![], newly_adopted: false, warnings };
     for (seq, job) in numbered {
         let command = job.input.command.as_ref().map(Command::line);
@@ -80,9 +85,7 @@ impl Known {
     fn record(self, seq: u64, name: &str, command: Option<String>) -> EarlierJob {
         let mut absent = Absences::default();
         let (run_id, record) = self.run.map_or((None, None), |(run, record)| (Some(run), record));
-        let at = |s: f64| SystemTime::UNIX_EPOCH + Duration::from_secs_f64(s);
-        let started_at =
-            self.started.filter(|&s| s >= 0.0).map(|s| humantime::format_rfc3339_millis(at(s)).to_string());
+        let started_at = self.started.and_then(instant).map(|at| humantime::format_rfc3339_millis(at).to_string());
         let lost = "it was adopted from a killed run";
         EarlierJob {
             seq,
@@ -114,6 +117,7 @@ struct Recorded<'a> {
 /// The jobs that succeeded before, by their commands.
 struct Done<'a> {
     successes: BTreeMap<&'a str, VecDeque<&'a Entry>>,
+    /// Each command's in the order of their starts.
     recorded: BTreeMap<&'a str, Vec<Recorded<'a>>>,
 }
 
@@ -135,14 +139,18 @@ impl<'a> Done<'a> {
                 recorded.entry(command).or_default().push(found);
             }
         }
+        recorded.values_mut().for_each(|all| all.sort_by(|a, b| a.started.total_cmp(&b.started)));
         Done { successes, recorded }
     }
 
     /// A success of this command that has not been taken yet.
     fn take(&mut self, command: &str) -> Option<Known> {
         let entry = self.successes.get_mut(command)?.pop_front()?;
-        let same = |found: &&mut Recorded<'_>| !found.used && (found.started - entry.start_s).abs() < SAME_START;
-        let found = self.recorded.get_mut(command).and_then(|all| all.iter_mut().find(same));
+        let found = self.recorded.get_mut(command).and_then(|all| {
+            let from = all.partition_point(|found| found.started <= entry.start_s - SAME_START);
+            let near = all[from..].iter_mut().take_while(|found| found.started < entry.start_s + SAME_START);
+            near.into_iter().find(|found| !found.used)
+        });
         let (run, job) = match found {
             Some(found) => {
                 found.used = true;
@@ -165,22 +173,26 @@ impl<'a> Done<'a> {
 /// Jobs that were adopted, by their commands.
 struct Adopted {
     jobs: BTreeMap<String, Vec<Known>>,
+    /// Those that were adopted just now.
+    fresh: Vec<AdoptedLine>,
 }
 
 impl Adopted {
-    fn new(before: &Before) -> Adopted {
+    fn new(before: &Before, earlier: Vec<AdoptedLine>) -> Adopted {
+        let mut lines = Vec::new();
         let mut jobs: BTreeMap<String, Vec<Known>> = BTreeMap::new();
         let mut known: BTreeSet<(&str, &str)> = BTreeSet::new();
         // An orphan can have several entries, one for each way in which its processes were found.
         let found = before.found.iter().filter(|_| before.adopted);
-        let fresh = found.filter(|orphan| known.insert((&orphan.run, &orphan.job)));
-        for orphan in fresh {
+        let distinct = found.filter(|orphan| known.insert((&orphan.run, &orphan.job)));
+        for orphan in distinct {
             let run = before.runs.iter().find(|run| run.line.run_id == orphan.run);
             let Some((file, record)) = run.and_then(|run| run.record.as_ref()) else { continue };
             // A job that had ended well, and left processes, is done without that.
             let lost = record.jobs.iter().find(|job| job.name == orphan.job && job.exit != Some(0));
             let Some((job, command)) = lost.and_then(|job| Some((job, job.command.clone()?))) else { continue };
             let started = record.started_at.as_deref().and_then(seconds).zip(job.start_s).map(|(run, job)| run + job);
+            lines.push(AdoptedLine::new(&orphan.run, &job.name, &command, started.and_then(instant)));
             jobs.entry(command).or_default().push(Known {
                 started,
                 runtime_s: None,
@@ -191,21 +203,21 @@ impl Adopted {
                 job: Some(beside(job, file.parent().unwrap_or(Path::new("")))),
             });
         }
-        // The last record tells of all that were adopted before it.
-        let last = before.runs.iter().rev().find_map(|run| run.record.as_ref());
-        for job in last.iter().flat_map(|(_, record)| &record.earlier_jobs).filter(|job| job.adopted) {
-            let Some(command) = job.command.clone() else { continue };
-            jobs.entry(command).or_default().push(Known {
-                started: job.started_at.as_deref().and_then(seconds),
+        for line in earlier {
+            let run = before.runs.iter().find(|run| run.line.run_id == line.run_id).and_then(|run| run.record.as_ref());
+            let job = run.and_then(|(_, record)| record.jobs.iter().find(|job| job.name == line.job));
+            let folder = run.and_then(|(file, _)| file.parent()).unwrap_or(Path::new(""));
+            jobs.entry(line.command).or_default().push(Known {
+                started: line.started_at.as_deref().and_then(seconds),
                 runtime_s: None,
                 exit: None,
                 adopted: true,
                 newly_adopted: false,
-                run: job.run_id.clone().map(|run| (run, job.record.clone())),
-                job: job.job.clone(),
+                run: Some((line.run_id, run.map(|(file, _)| file.display().to_string()))),
+                job: job.map(|job| beside(job, folder)),
             });
         }
-        Adopted { jobs }
+        Adopted { jobs, fresh: lines }
     }
 
     fn take(&mut self, command: &str) -> Option<Known> {
@@ -240,6 +252,11 @@ pub(crate) fn move_file(file: &mut String, from: &Path, to: &Path) {
     {
         *file = to.join(name).display().to_string();
     }
+}
+
+/// The instant so many seconds after the epoch.
+fn instant(seconds: f64) -> Option<SystemTime> {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
 }
 
 /// An instant since the epoch, in seconds.

@@ -1,8 +1,10 @@
-//! The runs that wrote to a job log: a file beside it, with a line for each. By it `--resume` finds their records, and
-//! their jobs if they were killed. The job log itself has the format of GNU parallel, and no room for this.
+//! The runs that wrote to a job log, and the jobs that were adopted: a file beside it, with a line for each. By it
+//! `--resume` finds their records, and their jobs if they were killed. The job log itself has the format of GNU parallel,
+//! and no room for this.
 
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -26,6 +28,36 @@ pub(crate) struct RunLine {
     pub(crate) started_at: String,
     /// Its log folder, absolute; null if the name is no UTF-8.
     pub(crate) logs: Option<String>,
+}
+
+/// The format's name and version for a job that was adopted.
+const ADOPTED_SCHEMA: &str = "cosched.adopted/1";
+
+/// A job of a killed run that was waited for, and counts as done. The record of the run that adopted it can be gone when
+/// the batch is resumed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AdoptedLine {
+    schema: String,
+    /// The run that was killed.
+    pub(crate) run_id: String,
+    /// The job's name in it.
+    pub(crate) job: String,
+    /// Its command, as in the job log.
+    pub(crate) command: String,
+    /// When it was started, RFC 3339 in UTC; null if that is not known.
+    pub(crate) started_at: Option<String>,
+}
+
+impl AdoptedLine {
+    pub(crate) fn new(run_id: &str, job: &str, command: &str, started: Option<SystemTime>) -> AdoptedLine {
+        AdoptedLine {
+            schema: ADOPTED_SCHEMA.to_owned(),
+            run_id: run_id.to_owned(),
+            job: job.to_owned(),
+            command: command.to_owned(),
+            started_at: started.map(|at| humantime::format_rfc3339_millis(at).to_string()),
+        }
+    }
 }
 
 /// The file for a job log; `None` if the job log is a pipe or a device, which nobody resumes.
@@ -54,20 +86,51 @@ pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<
         started_at: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
         logs: logs.to_str().map(str::to_owned),
     };
-    // Begins with a line end: the line before can have been cut off.
-    let text = format!("\n{}\n", serde_json::to_string(&line)?);
+    write(&path, &[line], fresh)
+}
+
+/// Notes jobs that are adopted.
+///
+/// # Errors
+/// The file can't be written.
+pub(crate) fn adopt(joblog: &Path, jobs: &[AdoptedLine]) -> std::io::Result<()> {
+    match beside(joblog).filter(|_| !jobs.is_empty()) {
+        Some(path) => write(&path, jobs, false),
+        None => Ok(()),
+    }
+}
+
+/// Writes lines to a file, at its end unless it is begun anew.
+fn write<T: Serialize>(path: &Path, lines: &[T], fresh: bool) -> std::io::Result<()> {
+    let mut text = String::new();
+    for line in lines {
+        // Begins with a line end: the line before can have been cut off.
+        text.push_str(&format!("\n{}\n", serde_json::to_string(line)?));
+    }
     let mut options = OpenOptions::new();
     options.create(true).append(!fresh).write(true).truncate(fresh);
     let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    options.open(&path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)
+    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)
 }
 
 /// The runs that wrote to a job log, the first one first. Lines that are not whole are left out.
 pub(crate) fn read(joblog: &Path) -> Vec<RunLine> {
+    let mut all: Vec<RunLine> = lines(joblog);
+    all.retain(|line| line.schema == RUNS_SCHEMA);
+    all
+}
+
+/// The jobs that were adopted since the job log was begun, the first one first.
+pub(crate) fn adopted(joblog: &Path) -> Vec<AdoptedLine> {
+    let mut all: Vec<AdoptedLine> = lines(joblog);
+    all.retain(|line| line.schema == ADOPTED_SCHEMA);
+    all
+}
+
+/// The lines of one kind.
+fn lines<T: DeserializeOwned>(joblog: &Path) -> Vec<T> {
     let text = beside(joblog).and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
-    let lines = String::from_utf8_lossy(&text).into_owned();
-    let all = lines.lines().filter_map(|line| serde_json::from_str::<RunLine>(line).ok());
-    all.filter(|line| line.schema == RUNS_SCHEMA).collect()
+    String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 #[cfg(test)]
@@ -90,7 +153,11 @@ mod tests {
         std::fs::write(&file, [std::fs::read(&file).unwrap(), b"{\"schema\":\"cosc".to_vec()].concat()).unwrap();
         enter(&joblog, Path::new("/c"), false).unwrap();
         assert_eq!(folders(&joblog), ["/a", "/b", "/c"]);
+        let job = AdoptedLine::new(&own, "a", "sleep 1", Some(SystemTime::UNIX_EPOCH));
+        adopt(&joblog, &[job.clone(), job.clone()]).unwrap();
+        assert_eq!((adopted(&joblog), folders(&joblog).len()), (vec![job.clone(), job], 3));
         enter(&joblog, Path::new("/d"), true).unwrap();
+        assert!(adopted(&joblog).is_empty());
         assert_eq!(folders(&joblog), ["/d"]);
         enter(Path::new("/dev/null"), Path::new("/e"), true).unwrap();
         assert!(!Path::new("/dev/null.runs").exists());

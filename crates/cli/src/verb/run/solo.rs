@@ -138,6 +138,7 @@ fn measure<P: Platform>(
         infos: solo_infos,
         earlier: Vec::new(),
         files: Files { series: Some(file), ..Files::default() },
+        shows_output: false,
     };
     let mut policy = (fifo.build)(&params);
     let Outcome { result, info, .. } = batch.run(setting, &mut *policy)?;

@@ -1,9 +1,9 @@
 //! What a run and its console tell each other: a JSON object on each line.
 
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// From the run to its console.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -14,7 +14,9 @@ pub(super) enum Order {
     Clear,
     /// Write a line that stays.
     Say(String),
-    /// A job has started and writes to these files.
+    /// The folder of the files of all jobs that start from now on.
+    Folder(FileName),
+    /// A job has started and writes to these files in the folder.
     Started { job: u32, tag: String, files: [FileName; 2] },
     /// A job has ended: show what is left of its output. If it failed, its last error may be asked for.
     Ended { job: u32, failed: bool },
@@ -29,17 +31,27 @@ pub(super) enum Report {
     Cut { job: u32, file: usize, bytes: u64 },
 }
 
-/// The name of a file, which need not be text.
+/// The name of a file, which need not be text. Most are, and text is four times shorter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct FileName(Vec<u8>);
+#[serde(untagged)]
+pub(super) enum FileName {
+    Text(String),
+    Bytes(Vec<u8>),
+}
 
 impl FileName {
-    pub(super) fn of(path: &Path) -> FileName {
-        FileName(path.as_os_str().as_bytes().to_vec())
+    pub(super) fn of(name: &OsStr) -> FileName {
+        match name.to_str() {
+            Some(text) => FileName::Text(text.to_owned()),
+            None => FileName::Bytes(name.as_bytes().to_vec()),
+        }
     }
 
     pub(super) fn path(self) -> PathBuf {
-        OsString::from_vec(self.0).into()
+        match self {
+            FileName::Text(text) => text.into(),
+            FileName::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        }
     }
 }
 
@@ -57,16 +69,16 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_whatever_is_in_it() {
-        let name = FileName(b"a\n\xff".to_vec());
+        let names = [&b"a\n\xff"[..], b"a b"].map(OsStr::from_bytes);
         let orders = [
             Order::Say("two\nlines".to_owned()),
-            Order::Started { job: 3, tag: "\r".to_owned(), files: [name.clone(), name] },
+            Order::Started { job: 3, tag: "\r".to_owned(), files: names.map(FileName::of) },
         ];
         for order in orders {
             let line = line(&order);
             assert_eq!(line.iter().position(|&byte| byte == b'\n'), Some(line.len() - 1));
             assert_eq!(serde_json::from_slice::<Order>(&line).unwrap(), order);
         }
-        assert_eq!(FileName::of(Path::new("/a b")).path(), Path::new("/a b"));
+        assert_eq!(names.map(|name| FileName::of(name).path()), names.map(PathBuf::from));
     }
 }

@@ -3,7 +3,8 @@
 //! A terminal can stand still for as long as its user likes (Ctrl-S, a pager that is not read), and a job can write
 //! gigabytes. The run itself must not wait for either, or no job would be frozen, thawed or ended meanwhile. So it only
 //! leaves orders on a line that never blocks, and a second process carries them out. What the line does not take at once
-//! is kept, up to a limit; beyond it lines are left out and counted.
+//! is kept. Beyond a limit messages are left out and counted; which jobs began and ended is never left out, since their
+//! output would be lost with it.
 
 mod limit;
 mod message;
@@ -19,10 +20,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// Bytes of orders that are kept while the line takes nothing.
+/// Bytes of messages that are kept while the line takes nothing.
 const MOST_KEPT: usize = 8 << 20;
 
 /// What a console shows beside messages.
@@ -54,6 +55,8 @@ pub(crate) struct Console {
     line: UnixStream,
     /// Orders that the line has not taken. The first may have been written in part.
     kept: VecDeque<Vec<u8>>,
+    /// The folder of the files that the console was told last.
+    folder: PathBuf,
     kept_bytes: usize,
     /// Bytes of the first kept order that were written.
     written: usize,
@@ -96,6 +99,7 @@ impl Console {
             child,
             line,
             kept: VecDeque::new(),
+            folder: PathBuf::new(),
             kept_bytes: 0,
             written: 0,
             left_out: 0,
@@ -124,12 +128,22 @@ impl Console {
 
     /// A job has started and writes to these files.
     pub(crate) fn started(&mut self, job: u32, tag: &str, files: [&Path; 2]) {
-        self.send(&Order::Started { job, tag: tag.to_owned(), files: files.map(FileName::of) });
+        let [folder, other] = files.map(|file| file.parent().unwrap_or(Path::new("")));
+        if folder != self.folder {
+            self.folder = folder.to_owned();
+            self.must_send(&Order::Folder(FileName::of(folder.as_os_str())));
+        }
+        let name = |file: &Path| match file.file_name() {
+            Some(name) if folder == other => FileName::of(name),
+            // A whole path is taken as it is.
+            _ => FileName::of(file.as_os_str()),
+        };
+        self.must_send(&Order::Started { job, tag: tag.to_owned(), files: files.map(name) });
     }
 
     /// A job has ended.
     pub(crate) fn ended(&mut self, job: u32, failed: bool) {
-        self.send(&Order::Ended { job, failed });
+        self.must_send(&Order::Ended { job, failed });
     }
 
     /// Shows the last error of a failed job.
@@ -145,6 +159,12 @@ impl Console {
             return;
         }
         self.keep(bytes);
+        self.flush();
+    }
+
+    /// Sends what may not be left out, however little the line takes: some ten bytes for each job.
+    fn must_send(&mut self, order: &Order) {
+        self.keep(line(order));
         self.flush();
     }
 
@@ -246,6 +266,33 @@ mod tests {
         assert_eq!(said + left_out, lines, "each line is whole, or counted");
         let Some(Order::Say(last)) = orders.last() else { panic!("{:?}", orders.last()) };
         assert!(last.contains(&format!("{left_out} lines are missing")), "{last}");
+    }
+
+    /// Whoever reads late still gets the output of every job.
+    #[test]
+    fn jobs_are_never_left_out() {
+        let (mut console, mut theirs) = deaf();
+        let text = "x".repeat(1 << 10);
+        (0..2 * (MOST_KEPT >> 10)).for_each(|_| console.say(&text));
+        assert!(console.left_out > 0);
+        let (before, folder) = (console.kept_bytes, format!("/{}", "long/".repeat(200)));
+        let file = |job: u32, end: &str| Path::new(&folder).join(format!("{job}.{end}"));
+        for job in 0..1_000 {
+            console.started(job, "t", [&file(job, "out"), &file(job, "err")]);
+            console.ended(job, false);
+        }
+        assert!(console.kept_bytes < before + 200 * 1_000, "{}", console.kept_bytes - before);
+        let reader = std::thread::spawn(move || {
+            let mut all = String::new();
+            theirs.read_to_string(&mut all).unwrap();
+            all
+        });
+        console.finish();
+        let all = reader.join().unwrap();
+        let orders: Vec<Order> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let ended = orders.iter().filter(|order| matches!(order, Order::Ended { .. })).count();
+        let started = orders.iter().filter(|order| matches!(order, Order::Started { .. })).count();
+        assert_eq!((started, ended), (1_000, 1_000));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The console's own process. It may wait for the terminal as long as it likes.
 
 use super::limit::Limiter;
-use super::message::{FileName, Order};
+use super::message::Order;
 use super::output::{Output, Target, last_line};
 use crate::size::parse_size;
 use crate::verb::run::args::Show;
@@ -88,6 +88,8 @@ struct Console {
     terminal: RefCell<Terminal>,
     output: Option<Output>,
     limiter: Option<Limiter>,
+    /// The folder of the jobs' files.
+    folder: PathBuf,
     /// The error output of each job that has started.
     errors: BTreeMap<u32, PathBuf>,
 }
@@ -98,6 +100,7 @@ impl Console {
             terminal: RefCell::new(Terminal::new()),
             output: args.output.map(|how| Output::new(how, args.keep_order, args.log_limit)),
             limiter: args.log_limit.map(Limiter::start),
+            folder: PathBuf::new(),
             errors: BTreeMap::new(),
             args,
         }
@@ -112,8 +115,9 @@ impl Console {
             Order::Progress(line) => self.terminal.get_mut().progress(&line),
             Order::Clear => self.terminal.get_mut().clear(),
             Order::Say(line) => self.terminal.get_mut().say(&line),
+            Order::Folder(folder) => self.folder = folder.path(),
             Order::Started { job, tag, files } => {
-                let files = files.map(FileName::path);
+                let files = files.map(|file| self.folder.join(file.path()));
                 if let Some(limiter) = &self.limiter {
                     limiter.watch(job, &files);
                 }
