@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{command, cosched, err, json, one_cpu, out, read, write};
+use common::{command, cosched, err, json, one_cpu, out, read, until, write};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::Path;
@@ -430,6 +430,25 @@ fn a_record_for_a_pipe_is_the_record_alone() {
     let run = cosched(&folder, &["run", "-q", "--no-logs", "--record", "/dev/stdout", "true"]);
     assert!(run.status.success(), "{}", err(&run));
     assert_eq!(json(&run)["totals"]["succeeded"], 1);
+}
+
+/// The second run would begin the first one's job log anew.
+#[test]
+fn a_job_log_belongs_to_one_run_at_a_time() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--joblog", "J", "touch began; while [ -e began ]; do sleep 0.01; done"];
+    let mut first = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("it runs");
+    until("the job begins", || folder.path().join("began").exists());
+    let second = cosched(&folder, &["run", "--joblog", "J", "true"]);
+    assert!(
+        second.status.code() == Some(2) && err(&second).contains("still goes on and writes to it"),
+        "{}",
+        err(&second)
+    );
+    std::fs::remove_file(folder.path().join("began")).expect("a file");
+    assert!(first.wait().expect("it ends").success());
+    assert!(read(&folder, "J").contains("touch began"));
+    assert!(cosched(&folder, &["run", "--joblog", "J", "true"]).status.success());
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn the_width_that_was_found_is_in_the_record() {
     let folder = tempdir().expect("a folder");
     let record = record(folder.path(), &["--policy", "fifo", "--param", "quantum_s=10", "--", "true"]);
     let job = &record["jobs"][0];
-    assert!(job["width"].is_null() && job["width_absent"] == "not measured yet", "{job}");
+    assert!(job["width"].is_null() && job["width_absent"] == "not measured", "{job}");
 }
 
 /// A run whose job goes on as long as a file is there. When the run is killed, so does the job.

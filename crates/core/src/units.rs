@@ -159,7 +159,7 @@ impl Absence {
             Absence::NoPermission => "not permitted to this user",
             Absence::CountersLost => "the counters stopped answering",
             Absence::WentBackwards => "the counter went backwards",
-            Absence::NotYetMeasured => "not measured yet",
+            Absence::NotYetMeasured => "not measured",
             Absence::NoSoloEstimate => "never ran almost alone",
             Absence::NoSoloTrace => "no trace of a solo run (use --solo)",
             Absence::NoSoloTime => "no solo time (use --solo)",

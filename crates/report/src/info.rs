@@ -37,6 +37,8 @@ pub struct JobInfo {
     pub tag: Option<String>,
     /// Its solo time; if `None`, the time in the task's own solo profile is used.
     pub solo: Option<Solo>,
+    /// Its solo run failed, so that there is no solo time.
+    pub solo_failed: bool,
     /// The file that its standard output went to.
     pub log: Option<String>,
     /// The file that its standard error went to.
@@ -53,6 +55,7 @@ impl JobInfo {
             command: None,
             tag: None,
             solo: None,
+            solo_failed: false,
             log: None,
             log_stderr: None,
         }

@@ -159,6 +159,7 @@ fn job(
     // Instructions have a key of their own beside the counts.
     let counts = task.counts.iter().filter(|(counter, _)| *counter != Counter::Instructions);
     let counts = counts.map(|(counter, count)| (counter.name(), *count));
+    let no_solo = if info.solo_failed { "its solo run failed" } else { Absence::NoSoloTime.text() };
     let exit_why = if task.exit.is_some() { "ended, but its exit status is not known" } else { not_ended };
     Job {
         name: info.name.clone(),
@@ -187,8 +188,8 @@ fn job(
         ipc: absent.note("ipc", task.counts.ipc()),
         progress: absent.note("progress", task.progress),
         progress_basis: task.progress_basis,
-        solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), Absence::NoSoloTime.text()),
-        solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), Absence::NoSoloTime.text()),
+        solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), no_solo),
+        solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), no_solo),
         slowdown: absent.note_option("slowdown", slowdown.ok(), slowdown.err().unwrap_or_default()),
         slowdown_estimate: absent.note_option("slowdown_estimate", estimate.ok(), estimate.err().unwrap_or_default()),
         counts: Figures::of(counts),

@@ -5,8 +5,10 @@ use crate::record::{Job, Record};
 use crate::text::{TimeUnit, clip, grouped, seconds, visible};
 use cosched_core::{ProgressBasis, Width};
 
-/// More rows than this are too many for a person.
+/// With more jobs than this, jobs share rows.
 pub(super) const MOST_ROWS: usize = 40;
+/// Rows that are left then: the groups that failed or took longest, and one for all others.
+const MOST_GROUPS: usize = 15;
 
 /// Shown in place of an absent value.
 const NONE: &str = "-";
@@ -146,7 +148,7 @@ fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
         });
         groups[ix].jobs.push(job);
     }
-    if groups.len() > MOST_ROWS {
+    if groups.len() > MOST_GROUPS {
         let mut order: Vec<usize> = (0..groups.len()).collect();
         let weight = |group: &Group<'_>| (group.failed() > 0, group.longest());
         order.sort_by(|&a, &b| {
@@ -154,7 +156,7 @@ fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
             b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
         });
         let mut own = vec![false; groups.len()];
-        order.iter().take(MOST_ROWS - 1).for_each(|&ix| own[ix] = true);
+        order.iter().take(MOST_GROUPS - 1).for_each(|&ix| own[ix] = true);
         let mut rest = Group { name: String::new(), jobs: Vec::new() };
         let mut kept = Vec::new();
         for (group, own) in groups.into_iter().zip(own) {
@@ -194,11 +196,11 @@ fn by_group(record: &Record) -> Jobs {
         column("OK", true, 0, cells(&ok)),
         column("FAILED", true, 0, cells(&|group| group.failed().to_string())),
         column("TIME MIN", true, 5, times(&time, 0)),
-        column("MEDIAN", true, 0, times(&time, 1)),
-        column("MAX", true, 0, times(&time, 2)),
-        column("SLOWDOWN MIN", true, 4, ratios(&|job| job.slowdown, 0)),
-        column("MEDIAN", true, 3, ratios(&|job| job.slowdown, 1)),
-        column("MAX", true, 3, ratios(&|job| job.slowdown, 2)),
+        column("TIME MED", true, 0, times(&time, 1)),
+        column("TIME MAX", true, 0, times(&time, 2)),
+        column("SLOWD MIN", true, 4, ratios(&|job| job.slowdown, 0)),
+        column("SLOWD MED", true, 3, ratios(&|job| job.slowdown, 1)),
+        column("SLOWD MAX", true, 3, ratios(&|job| job.slowdown, 2)),
         column("WAITED MAX", true, 2, times(&waited, 2)),
     ];
     Jobs { columns, failed: groups.iter().map(|group| group.failed() > 0).collect() }

@@ -2,11 +2,12 @@
 
 use super::args::RunArgs;
 use super::folder::Folder;
+use super::killed::live_writer;
 use super::runs;
 use crate::exit::usage;
 use crate::input::value_files;
 use anyhow::Context as _;
-use cosched_report::{JobLogWriter, Record, append_joblog, visible_lines};
+use cosched_report::{JobLogWriter, Record, append_joblog};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -78,6 +79,12 @@ impl Files {
             None => None,
             Some(path) => {
                 let fail = |error| usage(format!("--joblog {}: {error}; nothing was started", path.display()));
+                // With --resume that has been looked at before.
+                if let Some(run) = live_writer(path).filter(|_| !args.resume && !args.is_simulated()) {
+                    return Err(fail(std::io::Error::other(format!(
+                        "run {run} still goes on and writes to it; wait for its end, or choose another file"
+                    ))));
+                }
                 let log = append_joblog(path).map_err(fail)?;
                 // Before the old content goes: whoever resumes must find this run.
                 if !args.is_simulated() {
@@ -97,6 +104,9 @@ impl Files {
 }
 
 /// Writes the record into the log folder and, if asked for, to `--record`.
+///
+/// # Errors
+/// One of them can't be written; the other is tried all the same.
 pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Result<()> {
     let text = record.to_json();
     let in_logs = write_whole(&logs.join("run.json"), &text);
@@ -109,11 +119,7 @@ pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Resu
             std::fs::copy(&from, &beside).with_context(|| format!("{}", beside.display()))?;
         }
     }
-    // A full log folder does not change how the jobs ended: the user is told, and the answer is still printed.
-    if let Err(error) = in_logs {
-        eprintln!("cosched: {}", visible_lines(&format!("{error:#}")));
-    }
-    Ok(())
+    in_logs
 }
 
 /// Writes a file whole or not at all.

@@ -133,6 +133,13 @@ fn deal(args: &RunArgs, root: &Root, reach: &Reach, orphans: Vec<Orphan>, before
     Ok(())
 }
 
+/// A run that goes on and writes to a job log.
+pub(super) fn live_writer(joblog: &Path) -> Option<String> {
+    let root = Root::default();
+    let mut runs = runs::read(joblog).into_iter();
+    runs.find(|line| record_of(line).is_none() && fate(&root, line) == Fate::Alive).map(|line| line.run_id)
+}
+
 /// Whether a run that left no record goes on.
 fn fate(root: &Root, line: &RunLine) -> Fate {
     if line.host != host_name(root) {

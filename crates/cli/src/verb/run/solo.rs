@@ -158,6 +158,7 @@ fn measure<P: Platform>(
         };
         let ok = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
         let (Some(started), Some(finished), true) = (task.started, task.finished, ok) else {
+            infos[ix].solo_failed = true;
             if first == ix {
                 screen.warn(RunWarning::SoloFailed { job: infos[ix].name.clone() });
             }
