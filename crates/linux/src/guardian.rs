@@ -115,13 +115,14 @@ fn free(charge: &Charge) {
     let record = ledger.read();
     // First the quick part: every job's own process, and its process group.
     for job in record.iter().flat_map(|record| &record.jobs) {
-        if let Some(main) = Process::read(root, job.pid).filter(|main| main.start == job.start)
+        // Also of one that has ended: its group may go on, and has the same number as long as that is kept.
+        if let Some(main) = Process::find(root, job.pid, job.start)
             && main.signal(root, Signal::CONT)
         {
             let _ = sys::kill(-job.pid, libc::SIGCONT);
         }
     }
-    let claim = Claim { run: head.run, record: record.as_ref(), group, owner: None };
+    let claim = Claim { run: head.run, record: record.as_ref(), is_here: true, group, owner: None };
     for look in 0..LOOKS {
         let claimed = claim.processes(root);
         for member in &claimed {
@@ -148,7 +149,7 @@ fn stay(charge: &Charge) {
         let record = ledger.read();
         // Looking at all processes is left for the time when those in the list have gone.
         if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
-            let claim = Claim { run: head.run, record: record.as_ref(), group: None, owner: None };
+            let claim = Claim { run: head.run, record: record.as_ref(), is_here: true, group: None, owner: None };
             if claim.processes(root).is_empty() {
                 return ledger.remove_file();
             }
