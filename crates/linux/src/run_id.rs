@@ -90,12 +90,13 @@ impl RunId {
     pub(crate) fn fate(&self, root: &Root) -> Fate {
         let own = namespace(root, "self");
         if own == Some(self.namespace) {
-            // Where others' processes are hidden, the first one is hidden as well.
-            let can_judge = || root.exists(&format!("/proc/{}", self.pid)) || root.exists("/proc/1");
-            return match self.is_seen(root) {
-                true => Fate::Alive,
-                false if can_judge() => Fate::Dead,
-                false => Fate::Unknown,
+            // Others' processes may be there and closed (`hidepid=1`), or be hidden, as the first one is then.
+            let can_judge = || !root.exists(&format!("/proc/{}", self.pid)) && root.exists("/proc/1");
+            return match Process::read(root, self.pid) {
+                Some(process) if process.start == self.start && !process.is_dead() => Fate::Alive,
+                Some(_) => Fate::Dead,
+                None if can_judge() => Fate::Dead,
+                None => Fate::Unknown,
             };
         }
         // From the first namespace every process can be seen.
@@ -204,8 +205,11 @@ pub(crate) mod tests {
         assert_eq!(fate("11-78-500"), Fate::Dead, "a zombie");
         assert_eq!(fate("99-1-500"), Fate::Dead);
         assert_eq!(fate("99-1-501"), Fate::Unknown, "another namespace");
+        std::fs::create_dir(dir.path().join("proc/12")).unwrap();
+        assert_eq!(fate("12-79-500"), Fate::Unknown, "somebody's process that can't be looked into");
         std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
         assert_eq!(fate("99-1-500"), Fate::Unknown, "others' processes are hidden");
+        assert_eq!(fate("10-78-500"), Fate::Dead, "the number is one of ours");
     }
 
     #[test]
