@@ -285,13 +285,13 @@ pub(crate) fn raise_file_limit() -> io::Result<FileLimit> {
 /// becomes of jobs.
 const SPARE_DESCRIPTORS: usize = 64;
 
-/// Whether `wanted` more descriptors can be used for what a run can do without.
-pub(crate) fn can_spare_descriptors(wanted: usize) -> bool {
+/// How many more descriptors can be used for what a run can do without. Counting takes long on older kernels.
+pub(crate) fn spare_descriptors() -> usize {
     // SAFETY: the structure is valid for the length of the call.
     let most = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) < 0 {
-            return true;
+            return usize::MAX;
         }
         usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
     };
@@ -301,7 +301,7 @@ pub(crate) fn can_spare_descriptors(wanted: usize) -> bool {
         0 => std::fs::read_dir(folder).map_or(0, Iterator::count),
         size => size as usize,
     };
-    open + wanted + SPARE_DESCRIPTORS <= most
+    most.saturating_sub(open + SPARE_DESCRIPTORS)
 }
 
 /// Puts a limit on open files back in force.

@@ -40,7 +40,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>) -> Tree {
+    /// The processes that there are, and will be. `spare` descriptors may stay open, see [`sys::spare_descriptors`].
+    pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>, spare: usize) -> Tree {
         let mut tree = Tree {
             root,
             main,
@@ -53,7 +54,7 @@ impl Tree {
             ledger: None,
             mark: None,
         };
-        tree.open_loner();
+        tree.open_loner(spare);
         tree
     }
 
@@ -64,8 +65,8 @@ impl Tree {
         self
     }
 
-    fn open_loner(&mut self) {
-        if self.group.is_none() && sys::can_spare_descriptors(2) {
+    fn open_loner(&mut self, spare: usize) {
+        if self.group.is_none() && spare >= 2 {
             self.loner = Loner::open(&self.root, self.main.pid);
         }
     }
@@ -73,7 +74,7 @@ impl Tree {
     /// Gives up the job's group, from which somebody has removed the job.
     pub(crate) fn lose_group(&mut self) {
         self.group = None;
-        self.open_loner();
+        self.open_loner(sys::spare_descriptors());
     }
 
     /// Enters a process outside the job's own process group in the list of the run.

@@ -13,7 +13,7 @@ pub(crate) use subtree::{is_populated, kill, processes, processes_within, remove
 
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::sys::{self, RawPid};
+use crate::sys::RawPid;
 use cosched_core::Nanos;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -170,11 +170,11 @@ impl RunGroup {
         &self.dir
     }
 
-    /// Makes the group of a job.
+    /// Makes the group of a job. With `keep` a file of it stays open.
     ///
     /// # Errors
     /// An error of the kernel.
-    pub(crate) fn job(&self, id: u32) -> io::Result<JobGroup> {
+    pub(crate) fn job(&self, id: u32, keep: bool) -> io::Result<JobGroup> {
         let mut dir = self.dir.join(format!("job{id}"));
         // What an earlier start of the job left there can be in use, by whatever means.
         for again in 1..=MOST_STARTS {
@@ -188,7 +188,6 @@ impl RunGroup {
                 }
             }
         }
-        let keep = sys::can_spare_descriptors(1);
         let freeze = OpenOptions::new().write(true).open(dir.join(FREEZE));
         let freeze = freeze.inspect_err(|_| drop(std::fs::remove_dir(&dir)))?;
         Ok(JobGroup { dir, freeze: keep.then_some(freeze) })

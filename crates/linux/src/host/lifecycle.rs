@@ -174,22 +174,24 @@ impl Lifecycle {
         self.live(task)?.cpu_time()
     }
 
-    /// Starts a job. `ready` is called with its name and its processes while it waits to become its program.
+    /// Starts a job. `ready` is called with its name, its processes, and how many descriptors can be spared, while it waits
+    /// to become its program.
     ///
     /// # Errors
     /// The program could not be started.
-    pub(crate) fn start(&mut self, task: TaskId, ready: impl FnOnce(&str, &Tree)) -> io::Result<()> {
+    pub(crate) fn start(&mut self, task: TaskId, ready: impl FnOnce(&str, &Tree, usize)) -> io::Result<()> {
         let ix = task.0 as usize;
         let job = &self.jobs[ix];
         let marks = [(RUN_VARIABLE, self.token.as_str()), (JOB_VARIABLE, job.name.as_str())];
         let mark = self.run.mark(task.0);
         let around = Surroundings { mask: self.mask, files: self.files, mark };
+        let spare = sys::spare_descriptors();
         let waiting = spawn::prepare(&job.program, &marks, around)?;
         self.jobs[ix].program.again = true;
         let process = waiting.process(&self.root)?;
-        let group = self.join_group(task, process.pid);
+        let group = self.join_group(task, process.pid, spare);
         let live = Live {
-            tree: Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0, mark),
+            tree: Tree::new(self.root.clone(), process, group, spare).with_ledger(self.ledger.clone(), task.0, mark),
             main_end: None,
             stopped_itself: None,
             oom_kills_before: self.oom_kills.recent(&self.root),
@@ -198,7 +200,7 @@ impl Lifecycle {
         let job = &mut self.jobs[ix];
         // The guardian must know of the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
-        ready(&job.name, &job.live.insert(live).tree);
+        ready(&job.name, &job.live.insert(live).tree, spare);
         self.live.insert(task);
         let started = entered.and_then(|()| waiting.start(&job.program));
         if started.is_err() {
@@ -210,8 +212,8 @@ impl Lifecycle {
         started
     }
 
-    fn join_group(&mut self, task: TaskId, pid: RawPid) -> Option<JobGroup> {
-        let joined = self.group.as_ref()?.job(task.0).and_then(|group| group.add(pid).map(|()| group));
+    fn join_group(&mut self, task: TaskId, pid: RawPid, spare: usize) -> Option<JobGroup> {
+        let joined = self.group.as_ref()?.job(task.0, spare >= 1).and_then(|group| group.add(pid).map(|()| group));
         joined
             .map_err(|error| {
                 let job = self.name(task).to_owned();

@@ -114,9 +114,9 @@ impl Host {
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
         let Host { lifecycle, actuator, meter, .. } = self;
-        let started = lifecycle.start(task, |name, tree| {
+        let started = lifecycle.start(task, |name, tree, spare| {
             actuator.take(task, tree, cpus);
-            meter.attach(task, name, tree.main.pid);
+            meter.attach(task, name, tree.main.pid, spare);
         });
         if let Err(error) = started {
             actuator.forget(task);
