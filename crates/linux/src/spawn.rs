@@ -246,12 +246,12 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
         libc::setsid();
         // If the parent dies, this signal continues a stopped job, even if nothing else is left to do so.
         let _ = sys::signal_on_parent_death(libc::SIGCONT);
-        sys::set_mark(around.mark);
         // Reading nothing means that the run has died, before or after the signal above was asked for.
         let mut byte = 0u8;
         if libc::read(image.go_read, (&raw mut byte).cast(), 1) != 1 || libc::getppid() != image.run {
             sys::exit_now(127);
         }
+        sys::set_mark(around.mark);
         for (&file, target) in image.files.iter().zip(0..) {
             if file == target {
                 libc::fcntl(target, libc::F_SETFD, 0);

@@ -242,8 +242,8 @@ impl Lifecycle {
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Vec::new()),
-            // Eight signals are taken at most, and of each at most one waits.
-            Ok(_) => Ok(sys::pending_signals::<8>(self.signals.as_fd())),
+            // Nine signals are taken at most, and of each at most one waits.
+            Ok(_) => Ok(sys::pending_signals::<9>(self.signals.as_fd())),
             Err(error) => Err(system("waiting for signals")(error.into())),
         }
     }
