@@ -1,7 +1,7 @@
 //! The guardian: a small process that frees a run's jobs when the run dies, however it dies.
 //!
-//! It holds one end of a pipe, and the run holds the other. When the pipe closes and the run's process is dead, the
-//! guardian thaws the run's groups, continues its stopped processes and gives them their CPUs back. It finds them by
+//! It holds one end of a pipe, and the run holds the other. When the pipe closes or the run's process ends, and that process
+//! is dead, the guardian thaws the run's groups, continues its stopped processes and gives them their CPUs back. It finds them by
 //! the run's list ([`crate::ledger`]), not by what a program can change. The jobs run on. The guardian removes the
 //! groups and the list when the last of them has ended, and ends.
 //!
@@ -18,10 +18,11 @@ use crate::ledger::{Head, Ledger};
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::{self, RawPid, Side};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
@@ -92,9 +93,13 @@ fn guard(charge: &Charge, line: OwnedFd) {
     let mut kept = charge.ledger.descriptors();
     kept.push(line.as_raw_fd());
     keep_only(kept);
-    let mut line = File::from(line);
-    // Nothing is ever written to it.
-    while matches!(line.read(&mut [0; 16]), Err(error) if error.kind() == io::ErrorKind::Interrupted) {}
+    // A job that is being started has a copy of the run's end of the pipe, and keeps it while the program's file system does
+    // not answer. So the run's process is watched as well. Nothing is ever written to the pipe.
+    let run = Process::find(&charge.root, charge.head.run.pid, charge.head.run.start);
+    let run = run.and_then(|run| run.handle(&charge.root));
+    let mut watched: Vec<PollFd<'_>> =
+        [Some(&line), run.as_ref()].into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    while charge.head.run.is_seen(&charge.root) && matches!(poll(&mut watched, None), Err(Errno::INTR)) {}
     // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
     let mut pause = Duration::from_millis(1);
     while charge.head.run.is_seen(&charge.root) {

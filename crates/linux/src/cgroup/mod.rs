@@ -221,6 +221,17 @@ impl JobGroup {
         }
     }
 
+    /// The group of a job in a small tree.
+    #[cfg(test)]
+    pub(crate) fn at(dir: &Path) -> JobGroup {
+        JobGroup { dir: dir.to_owned(), freeze: None }
+    }
+
+    /// Whether it is there: somebody may have removed it.
+    pub(crate) fn exists(&self) -> bool {
+        self.dir.exists()
+    }
+
     /// Whether it holds any process; zombies do not count.
     pub(crate) fn is_populated(&self) -> bool {
         is_populated(&self.dir)
@@ -341,7 +352,7 @@ mod tests {
             let job = dir.path().join("job");
             std::fs::create_dir_all(&job).unwrap();
             std::fs::write(job.join("cpu.stat"), stat).unwrap();
-            JobGroup { dir: job, freeze: None }.cpu_times()
+            JobGroup::at(&job).cpu_times()
         };
         let all = times("usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnice_usec 3\n").unwrap();
         let us = |us: u64| Nanos(us * 1_000);

@@ -399,6 +399,11 @@ impl Lifecycle {
         next
     }
 
+    /// Starts a guardian if there is none; when to try again if that fails.
+    pub(crate) fn keep_guard(&mut self, now: Nanos) -> Option<Nanos> {
+        self.guard.keep(now)
+    }
+
     /// Forgets that a job has stopped itself, because it is about to be continued.
     pub(crate) fn forget_stop(&mut self, task: TaskId) {
         if let Some(live) = self.jobs.get_mut(task.0 as usize).and_then(|job| job.live.as_mut()) {
