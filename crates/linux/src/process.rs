@@ -27,6 +27,9 @@ pub(crate) struct Process {
     pub(crate) start: u64,
 }
 
+/// A file, whatever its name: its device and its number there.
+pub(crate) type FileId = (u64, u64);
+
 /// Space for the fields of `/proc/PID/stat` that are read here, and more.
 const STAT_BYTES: usize = 1024;
 
@@ -218,6 +221,12 @@ pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<u64> {
     let line = limits.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Max realtime timeout"))?;
     let soft = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
     std::str::from_utf8(soft).ok()?.parse().ok().filter(|&mark| mark >= sys::LEAST_MARK)
+}
+
+/// The files that are its standard input, output and error output, as far as they are open.
+pub(crate) fn standard_files(root: &Root, pid: RawPid) -> Vec<FileId> {
+    let open = |fd: u32| std::fs::metadata(root.path(&format!("/proc/{pid}/fd/{fd}"))).ok();
+    (0..3).filter_map(open).map(|file| (file.dev(), file.ino())).collect()
 }
 
 /// Binds every thread of these processes to CPUs, including those that start meanwhile.
