@@ -1,7 +1,7 @@
 //! The guardian: a small process that frees a run's jobs when the run dies, however it dies.
 //!
-//! It holds one end of a pipe, and the run holds the other. When the pipe closes and the run's process is dead, the
-//! guardian thaws the run's groups, continues its stopped processes and gives them their CPUs back. It finds them by
+//! It holds one end of a pipe, and the run holds the other. When the pipe closes or the run's process ends, and that process
+//! is dead, the guardian thaws the run's groups, continues its stopped processes and gives them their CPUs back. It finds them by
 //! the run's list ([`crate::ledger`]), not by what a program can change. The jobs run on. The guardian removes the
 //! groups and the list when the last of them has ended, and ends.
 //!
@@ -18,10 +18,11 @@ use crate::ledger::{Head, Ledger};
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::{self, RawPid, Side};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
@@ -92,9 +93,13 @@ fn guard(charge: &Charge, line: OwnedFd) {
     let mut kept = charge.ledger.descriptors();
     kept.push(line.as_raw_fd());
     keep_only(kept);
-    let mut line = File::from(line);
-    // Nothing is ever written to it.
-    while matches!(line.read(&mut [0; 16]), Err(error) if error.kind() == io::ErrorKind::Interrupted) {}
+    // A job that is being started has a copy of the run's end of the pipe, and keeps it while the program's file system does
+    // not answer. So the run's process is watched as well. Nothing is ever written to the pipe.
+    let run = Process::find(&charge.root, charge.head.run.pid, charge.head.run.start);
+    let run = run.and_then(|run| run.handle(&charge.root));
+    let mut watched: Vec<PollFd<'_>> =
+        [Some(&line), run.as_ref()].into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    while charge.head.run.is_seen(&charge.root) && matches!(poll(&mut watched, None), Err(Errno::INTR)) {}
     // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
     let mut pause = Duration::from_millis(1);
     while charge.head.run.is_seen(&charge.root) {
@@ -115,13 +120,14 @@ fn free(charge: &Charge) {
     let record = ledger.read();
     // First the quick part: every job's own process, and its process group.
     for job in record.iter().flat_map(|record| &record.jobs) {
-        if let Some(main) = Process::read(root, job.pid).filter(|main| main.start == job.start)
+        // Also of one that has ended: its group may go on, and has the same number as long as that is kept.
+        if let Some(main) = Process::find(root, job.pid, job.start)
             && main.signal(root, Signal::CONT)
         {
             let _ = sys::kill(-job.pid, libc::SIGCONT);
         }
     }
-    let claim = Claim { run: head.run, record: record.as_ref(), group, owner: None };
+    let claim = Claim { run: head.run, record: record.as_ref(), is_here: true, group, owner: None };
     for look in 0..LOOKS {
         let claimed = claim.processes(root);
         for member in &claimed {
@@ -148,7 +154,7 @@ fn stay(charge: &Charge) {
         let record = ledger.read();
         // Looking at all processes is left for the time when those in the list have gone.
         if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
-            let claim = Claim { run: head.run, record: record.as_ref(), group: None, owner: None };
+            let claim = Claim { run: head.run, record: record.as_ref(), is_here: true, group: None, owner: None };
             if claim.processes(root).is_empty() {
                 return ledger.remove_file();
             }

@@ -1,5 +1,6 @@
 //! How much memory is left: on the machine, and in the cgroups of this process.
 
+use crate::cgroup;
 use crate::root::{ReadError, Root};
 use std::time::{Duration, Instant};
 
@@ -71,37 +72,31 @@ impl OomKills {
 ///
 /// Page cache that is not in use counts as left: the kernel drops it before the limit takes effect.
 fn cgroup_left(root: &Root) -> Result<Option<u64>, ReadError> {
-    let Some(groups) = root.text("/proc/self/cgroup", "cgroup")? else { return Ok(None) };
-    let Some(path) = groups.lines().find_map(|line| line.strip_prefix("0::")) else { return Ok(None) };
-    // Beside version 1 hierarchies, version 2 is mounted one level deeper.
-    let unified = "/sys/fs/cgroup/unified";
-    let base = if root.exists(unified) { unified } else { "/sys/fs/cgroup" };
+    let (Some(top), Ok(own)) = (cgroup::top_directory(root), cgroup::own_directory(root)) else { return Ok(None) };
     let mut least: Option<u64> = None;
-    let mut at = path.trim_end_matches('/');
-    loop {
-        let file = |name: &str| format!("{base}{at}/{name}");
-        if let Some(limit) = root.text(&file("memory.max"), ITEM)?.filter(|limit| limit != "max") {
+    for dir in own.ancestors().take_while(|dir| dir.starts_with(&top)) {
+        // The names of groups are bytes, those of their files are not.
+        let group = Root::new(dir);
+        if let Some(limit) = group.text("/memory.max", ITEM)?.filter(|limit| limit != "max") {
             let limit: u64 = limit
                 .parse()
-                .map_err(|_| root.malformed(&file("memory.max"), ITEM, "a whole number of bytes, or `max`", &limit))?;
-            let used = root
-                .parse::<u64>(&file("memory.current"), ITEM, BYTES)?
-                .ok_or_else(|| root.missing(&file("memory.current"), ITEM, BYTES))?;
-            let stat = root.text(&file("memory.stat"), ITEM)?.unwrap_or_default();
+                .map_err(|_| group.malformed("/memory.max", ITEM, "a whole number of bytes, or `max`", &limit))?;
+            let used = group
+                .parse::<u64>("/memory.current", ITEM, BYTES)?
+                .ok_or_else(|| group.missing("/memory.current", ITEM, BYTES))?;
+            let stat = group.text("/memory.stat", ITEM)?.unwrap_or_default();
             let cache = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse().ok());
             let left = limit.saturating_sub(used.saturating_sub(cache.unwrap_or(0)));
             least = Some(least.map_or(left, |least| least.min(left)));
         }
-        match at.rfind('/') {
-            Some(end) => at = &at[..end],
-            None => return Ok(least),
-        }
     }
+    Ok(least)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
 
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
@@ -115,6 +110,8 @@ mod tests {
     }
 
     const PLENTY: (&str, &str) = ("proc/meminfo", "MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable:    8 kB\n");
+
+    const MOUNTED: (&str, &str) = ("proc/self/mountinfo", "31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
 
     #[test]
     fn the_machine_alone() {
@@ -130,6 +127,7 @@ mod tests {
             let file = |path: &str| format!("{base}/{path}");
             let (_dir, root) = tree(&[
                 PLENTY,
+                ("proc/self/mountinfo", &format!("31 30 0:27 / /{base} rw - cgroup2 cgroup2 rw\n")),
                 ("proc/self/cgroup", "4:memory:/x\n0::/a/b\n"),
                 (&file("a/b/memory.max"), "max\n"),
                 (&file("a/b/memory.current"), "10\n"),
@@ -146,9 +144,24 @@ mod tests {
     }
 
     #[test]
+    fn a_group_may_have_any_name() {
+        let (dir, root) = tree(&[PLENTY, MOUNTED, ("sys/fs/cgroup/memory.max", "6000\n")]);
+        std::fs::write(dir.path().join("sys/fs/cgroup/memory.current"), "0\n").unwrap();
+        let cut = std::ffi::OsStr::from_bytes(b"\xd0");
+        let own = dir.path().join("sys/fs/cgroup").join(cut);
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("memory.max"), "10\n").unwrap();
+        std::fs::write(own.join("memory.current"), "3\n").unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        std::fs::write(dir.path().join("proc/self/cgroup"), b"0::/\xd0\n").unwrap();
+        assert_eq!(read(&root).unwrap().cgroup_left, Some(7));
+    }
+
+    #[test]
     fn a_process_above_its_limit_has_nothing_left() {
         let (_dir, root) = tree(&[
             PLENTY,
+            MOUNTED,
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", "10\n"),
             ("sys/fs/cgroup/memory.current", "20\n"),
@@ -164,7 +177,8 @@ mod tests {
         assert!(read(&root).unwrap_err().to_string().contains("says `many kB`"));
         let (_dir, root) = tree(&[]);
         assert!(read(&root).unwrap_err().to_string().contains("proc/meminfo does not exist"));
-        let (_dir, root) = tree(&[PLENTY, ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "lots\n")]);
+        let (_dir, root) =
+            tree(&[PLENTY, MOUNTED, ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "lots\n")]);
         assert!(read(&root).unwrap_err().to_string().contains("says `lots`"));
     }
 

@@ -1,15 +1,16 @@
 //! Frees what a dead run left behind: frozen groups and stopped processes. Used by every start, and by `cosched thaw`.
 
 use crate::cgroup;
-use crate::claim::Claim;
-use crate::ledger::{self, Record};
+use crate::claim::{Claim, users};
+use crate::ledger::{self, Found, Record};
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::run_id::{Fate, RunId, marked_run};
 use crate::sys::RawPid;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 /// What was freed, and what could not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,11 +81,9 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.groups.sort();
     for dead in dead_runs(root, &stale).into_iter().filter(|dead| reach.covers(&dead.run)) {
         mended.continued.extend(dead.go_on(root));
-        if let Some(record) = &dead.record {
-            record.wake_guardian(root);
-        }
+        dead.claim().wake_guardian(root);
         if dead.record.is_some() && dead.claim().processes(root).is_empty() {
-            ledger::forget(root, &dead.run);
+            ledger::forget(root, &dead.run, dead.owner);
         }
     }
     mended.continued.sort_unstable();
@@ -102,18 +101,26 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {
     stale
 }
 
-/// A run that has died, with what tells of it.
+/// What a user has of a run that has died, with what tells of it. Several users may have something of one run: whose run
+/// it was can't be told, and nobody may speak for others.
 pub(crate) struct DeadRun {
     pub(crate) run: RunId,
     pub(crate) record: Option<Record>,
     pub(crate) group: Option<PathBuf>,
-    owner: Option<u32>,
+    is_here: bool,
+    owner: u32,
 }
 
 impl DeadRun {
     /// What can be claimed for it.
     pub(crate) fn claim(&self) -> Claim<'_> {
-        Claim { run: self.run, record: self.record.as_ref(), group: self.group.as_deref(), owner: self.owner }
+        Claim {
+            run: self.run,
+            record: self.record.as_ref(),
+            is_here: self.is_here,
+            group: self.group.as_deref(),
+            owner: Some(self.owner),
+        }
     }
 
     /// Continues its stopped processes; returns them.
@@ -136,26 +143,31 @@ impl DeadRun {
 
 /// All dead runs that left a list, a group, or a process that bears their mark.
 pub(crate) fn dead_runs(root: &Root, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
-    let mut runs: BTreeMap<RunId, DeadRun> = BTreeMap::new();
-    let dead = |run: RunId| DeadRun { run, record: None, group: None, owner: None };
-    for found in ledger::found(root) {
-        let run = found.record.head.run;
+    let mut runs: BTreeMap<(RunId, u32), DeadRun> = BTreeMap::new();
+    let dead = |run: RunId, owner| DeadRun { run, record: None, group: None, is_here: run.is_here(root), owner };
+    for Found { record, owner } in ledger::found(root) {
+        let run = record.head.run;
         if run.fate(root) == Fate::Dead {
-            let group = found.record.head.group.clone();
-            let entry = DeadRun { group, record: Some(found.record), owner: Some(found.owner), ..dead(run) };
-            runs.insert(run, entry);
+            let group = record.head.group.clone().filter(|group| cgroup::is_group_of(root, group, &run));
+            runs.insert((run, owner), DeadRun { group, record: Some(record), ..dead(run, owner) });
         }
     }
     for group in stale.iter().filter(|group| group.dead) {
-        let entry = runs.entry(group.run).or_insert_with(|| dead(group.run));
-        if entry.group.as_deref().is_none_or(|dir| !Path::exists(dir)) {
-            entry.group = Some(group.dir.clone());
-        }
+        // It has gone if nobody owns it.
+        let Ok(owner) = std::fs::metadata(&group.dir).map(|dir| dir.uid()) else { continue };
+        let entry = runs.entry((group.run, owner)).or_insert_with(|| dead(group.run, owner));
+        entry.group.get_or_insert_with(|| group.dir.clone());
     }
     let mut fates: BTreeMap<RunId, Fate> = BTreeMap::new();
-    for run in process::all_pids(root).into_iter().filter_map(|pid| marked_run(root, pid)) {
-        if *fates.entry(run).or_insert_with(|| run.fate(root)) == Fate::Dead {
-            runs.entry(run).or_insert_with(|| dead(run));
+    for (pid, run) in process::all_pids(root).into_iter().filter_map(|pid| Some((pid, marked_run(root, pid)?))) {
+        if *fates.entry(run).or_insert_with(|| run.fate(root)) != Fate::Dead {
+            continue;
+        }
+        // The superuser's runs may have processes of anybody.
+        let users = users(root, pid);
+        let is_known = users.iter().chain([&0]).any(|&user| runs.contains_key(&(run, user)));
+        if let Some(&user) = users.first().filter(|_| !is_known) {
+            runs.insert((run, user), dead(run, user));
         }
     }
     runs.into_values().collect()
@@ -166,4 +178,84 @@ pub(crate) fn all_dead_runs(root: &Root, reach: &Reach) -> Vec<DeadRun> {
     let mut all = dead_runs(root, &stale_groups(root, reach));
     all.retain(|dead| reach.covers(&dead.run));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_id::tests::{link_namespace, write_stat};
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::path::Path;
+
+    const RUN: &str = "10-78-500";
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        link_namespace(dir.path(), "self", 500);
+        write_stat(dir.path(), 1, 'S', 0);
+        std::fs::write(dir.path().join("proc/self/mountinfo"), "31 30 0:27 / /groups rw - cgroup2 x rw\n").unwrap();
+        std::fs::write(dir.path().join("proc/self/cgroup"), "0::/\n").unwrap();
+        let root = Root::new(dir.path());
+        (dir, root)
+    }
+
+    /// Writes a list without entries into a user's folder, as that user can. `None` if this user can't.
+    fn write_list(dir: &Path, user: u32, group: &Path) -> Option<PathBuf> {
+        let folder = dir.join(format!("tmp/cosched-{user}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let list = folder.join(format!("run-{RUN}"));
+        let mut bytes = format!("cosched run 1\nrun {RUN}\nboot \ncpus 0\ngroup {}\n", group.display()).into_bytes();
+        bytes.resize(8192, b' ');
+        std::fs::write(&list, bytes).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let given = [&folder, &list].into_iter().try_for_each(|path| chown(path, Some(user), None));
+        given.is_ok().then_some(list)
+    }
+
+    fn write_process(dir: &Path, pid: i32, user: u32) {
+        write_stat(dir, pid, 'S', 90);
+        let process = dir.join(format!("proc/{pid}"));
+        std::fs::write(process.join("environ"), format!("COSCHED_RUN={RUN}\0")).unwrap();
+        std::fs::write(process.join("status"), format!("Uid:\t{user}\t{user}\t{user}\t{user}\n")).unwrap();
+    }
+
+    #[test]
+    fn a_group_that_is_not_the_runs_own_is_not_touched() {
+        let (dir, root) = tree();
+        let evil = dir.path().join(format!("home/cosched-{RUN}"));
+        let real = dir.path().join(format!("groups/a/cosched-{RUN}"));
+        for group in [&evil, &real] {
+            std::fs::create_dir_all(group.join("job0")).unwrap();
+        }
+        let user = rustix::process::geteuid().as_raw();
+        write_process(dir.path(), 2_000_000_000, user);
+        for (listed, expected) in [(&evil, None), (&PathBuf::from("/"), None), (&real, Some(&real))] {
+            write_list(dir.path(), user, listed).unwrap();
+            let found = dead_runs(&root, &[]);
+            assert_eq!((found.len(), found[0].group.as_ref()), (1, expected), "{}", listed.display());
+        }
+    }
+
+    #[test]
+    fn nobody_speaks_for_the_run_of_another_user() {
+        let (dir, root) = tree();
+        let (one, two) = (2_000_001, 2_000_002);
+        let none = Path::new("/none");
+        let (Some(of_one), Some(of_two)) = (write_list(dir.path(), one, none), write_list(dir.path(), two, none))
+        else {
+            return eprintln!("skipped, because only root may give files away");
+        };
+        write_process(dir.path(), 2_000_000_000, one);
+        let found = |root: &Root| -> Vec<(u32, bool, usize)> {
+            let all = dead_runs(root, &[]);
+            all.iter().map(|dead| (dead.owner, dead.record.is_some(), dead.claim().processes(root).len())).collect()
+        };
+        assert_eq!(found(&root), [(one, true, 1), (two, true, 0)]);
+        mend(&root, &Reach::Everywhere);
+        assert!(of_one.exists() && !of_two.exists(), "a list is removed when what it tells of has gone");
+        std::fs::remove_file(of_one).unwrap();
+        assert_eq!(found(&root), [(one, false, 1)], "the mark still tells of the run");
+        write_list(dir.path(), two, none);
+        assert_eq!(found(&root), [(one, false, 1), (two, true, 0)], "a list of another user does not hide it");
+    }
 }

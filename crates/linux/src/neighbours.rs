@@ -8,7 +8,7 @@
 
 use crate::process::{Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::run_id::RunId;
+use crate::run_id::{Fate, RunId};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use cosched_core::CpuSet;
@@ -114,6 +114,11 @@ impl Choice<'_> {
                 continue;
             }
             let Some((run, cpus)) = read(&file, &name) else { continue };
+            // Whoever may read a file can lock it. So a lock does not bring a run back to life that is seen to be dead.
+            if run.fate(self.root) == Fate::Dead {
+                folder.remove(&name);
+                continue;
+            }
             if Some(run) != self.outer && !self.family.contains(&(run.pid, run.start)) {
                 all.push(Neighbour { pid: run.pid, cpus });
             }
@@ -146,6 +151,7 @@ fn folders(root: &Root) -> Vec<Folder> {
     // The own one is made if needed, so that there is something to lock.
     let _ = Folder::own(root);
     all.extend(Folder::all(root));
+    Folder::each_once(&mut all);
     all
 }
 
@@ -201,6 +207,7 @@ fn ancestors(root: &Root) -> Vec<(RawPid, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run_id::tests::{link_namespace, write_stat};
 
     fn tree() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
@@ -260,6 +267,22 @@ mod tests {
         assert!(!dead.exists() && own.join("run-1-1-1").exists());
         drop(seat);
         assert!(!own.join("cpus-10-1-5").exists(), "a run that ends in good order leaves nothing");
+    }
+
+    #[test]
+    fn a_lock_by_somebody_else_does_not_bring_a_run_back_to_life() {
+        let (dir, root) = tree();
+        link_namespace(dir.path(), "self", 5);
+        write_stat(dir.path(), 1, 'S', 0);
+        write_stat(dir.path(), 10, 'S', 1);
+        let seats: Vec<Chosen> = ["10-1-5", "11-1-5", "12-1-6"]
+            .into_iter()
+            .map(|text| stranger(&root).choose(&set("0-3"), Share::All, Some(run(text))))
+            .collect();
+        let others = stranger(&root).choose(&set("0-3"), Share::Free, None).others;
+        let pids: Vec<i32> = others.iter().map(|other| other.pid).collect();
+        assert_eq!(pids, [10, 12], "what lives, and what can't be seen");
+        drop(seats);
     }
 
     #[test]

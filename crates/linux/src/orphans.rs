@@ -3,7 +3,7 @@
 use crate::cgroup;
 use crate::claim::{Claimed, job_groups, task_of};
 use crate::mend::{DeadRun, Reach, all_dead_runs};
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
 use rustix::process::Signal;
@@ -94,8 +94,7 @@ pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>,
     if found.is_empty() {
         return (Vec::new(), look().into_iter().map(|found| found.orphan).collect());
     }
-    let is_left =
-        |process: &Process| Process::read(root, process.pid).is_some_and(|p| p.start == process.start && !p.is_dead());
+    let is_left = |process: &Process| process::lives(root, process.pid, process.start);
     let wait = |members: &[&Process], limit: Duration| {
         let end = Instant::now() + limit;
         while members.iter().any(|process| is_left(process)) && Instant::now() < end {

@@ -27,6 +27,9 @@ pub(crate) struct Process {
     pub(crate) start: u64,
 }
 
+/// A file, whatever its name: its device and its number there.
+pub(crate) type FileId = (u64, u64);
+
 /// Space for the fields of `/proc/PID/stat` that are read here, and more.
 const STAT_BYTES: usize = 1024;
 
@@ -74,9 +77,15 @@ impl Process {
         matches!(self.state, 'Z' | 'X')
     }
 
+    /// The process of this number and start time, if it is still there. One that has ended is, until its parent has taken
+    /// notice: its number is not given to another process before that.
+    pub(crate) fn find(root: &Root, pid: RawPid, start: u64) -> Option<Process> {
+        Process::read(root, pid).filter(|now| now.start == start)
+    }
+
     /// Whether the number still belongs to the process that was read, and not to a later one.
     pub(crate) fn is_same(&self, root: &Root) -> bool {
-        Process::read(root, self.pid).is_some_and(|now| now.start == self.start)
+        Process::find(root, self.pid, self.start).is_some()
     }
 
     /// A handle (pidfd) that never refers to a later process of the same number; `None` when the process has gone.
@@ -89,6 +98,11 @@ impl Process {
     pub(crate) fn signal(&self, root: &Root, signal: Signal) -> bool {
         self.handle(root).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
     }
+}
+
+/// Whether the process of this number and start time is there and has not ended.
+pub(crate) fn lives(root: &Root, pid: RawPid, start: u64) -> bool {
+    Process::find(root, pid, start).is_some_and(|process| !process.is_dead())
 }
 
 /// The numbers of all processes.
@@ -209,6 +223,12 @@ pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<u64> {
     std::str::from_utf8(soft).ok()?.parse().ok().filter(|&mark| mark >= sys::LEAST_MARK)
 }
 
+/// The files that are its standard input, output and error output, as far as they are open.
+pub(crate) fn standard_files(root: &Root, pid: RawPid) -> Vec<FileId> {
+    let open = |fd: u32| std::fs::metadata(root.path(&format!("/proc/{pid}/fd/{fd}"))).ok();
+    (0..3).filter_map(open).map(|file| (file.dev(), file.ino())).collect()
+}
+
 /// Binds every thread of these processes to CPUs, including those that start meanwhile.
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
     for &pid in pids {
@@ -270,6 +290,9 @@ mod tests {
         assert_eq!((mark(&root, 13), mark(&root, 12)), (Some(sys::LEAST_MARK + 1), None));
         assert_eq!(variable(&root, 13, "B"), None);
         assert!(descendants(&root, 99).is_empty());
+        assert!(lives(&root, 13, 77) && !lives(&root, 13, 78) && !lives(&root, 14, 77));
+        std::fs::write(dir.path().join("proc/13/stat"), stat(13, 12).replace(" S ", " Z ")).unwrap();
+        assert!(!lives(&root, 13, 77) && Process::find(&root, 13, 77).is_some(), "it has ended and keeps its number");
     }
 
     #[test]

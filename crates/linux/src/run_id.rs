@@ -1,7 +1,7 @@
 //! The identity of a run: how its groups, processes and files are told from those of others, and its death from its
 //! life.
 
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
 use std::fmt;
@@ -57,6 +57,16 @@ impl RunId {
         (id.to_string() == text).then_some(id)
     }
 
+    /// The identity of a run that another process of the same namespace leads, if it leads one.
+    pub(crate) fn led_by(&self, process: &Process) -> RunId {
+        RunId { pid: process.pid, start: process.start, namespace: self.namespace }
+    }
+
+    /// Whether the numbers of this run's processes are those that are seen here.
+    pub(crate) fn is_here(&self, root: &Root) -> bool {
+        namespace(root, "self") == Some(self.namespace)
+    }
+
     /// The mark of a job of this run that its programs do not clear, see [`crate::sys::set_mark`].
     pub(crate) fn mark(&self, task: u32) -> u64 {
         let mixed = self.start.rotate_left(20) ^ self.namespace.rotate_left(40) ^ self.pid as u64;
@@ -73,19 +83,20 @@ impl RunId {
 
     /// Whether the process that leads the run can be seen, and lives. For a process of the same user and namespace.
     pub(crate) fn is_seen(&self, root: &Root) -> bool {
-        Process::read(root, self.pid).is_some_and(|process| process.start == self.start && !process.is_dead())
+        process::lives(root, self.pid, self.start)
     }
 
     /// Whether the process that leads the run still exists, as far as that can be told from here.
     pub(crate) fn fate(&self, root: &Root) -> Fate {
         let own = namespace(root, "self");
         if own == Some(self.namespace) {
-            // Where others' processes are hidden, the first one is hidden as well.
-            let can_judge = || root.exists(&format!("/proc/{}", self.pid)) || root.exists("/proc/1");
-            return match self.is_seen(root) {
-                true => Fate::Alive,
-                false if can_judge() => Fate::Dead,
-                false => Fate::Unknown,
+            // Others' processes may be there and closed (`hidepid=1`), or be hidden, as the first one is then.
+            let can_judge = || !root.exists(&format!("/proc/{}", self.pid)) && root.exists("/proc/1");
+            return match Process::read(root, self.pid) {
+                Some(process) if process.start == self.start && !process.is_dead() => Fate::Alive,
+                Some(_) => Fate::Dead,
+                None if can_judge() => Fate::Dead,
+                None => Fate::Unknown,
             };
         }
         // From the first namespace every process can be seen.
@@ -93,7 +104,7 @@ impl RunId {
             return Fate::Unknown;
         }
         let mut fate = Fate::Dead;
-        for pid in crate::process::all_pids(root) {
+        for pid in process::all_pids(root) {
             match namespace(root, &pid.to_string()) {
                 Some(found) if found == self.namespace && inner_number(root, pid) == Some(self.pid) => {
                     return Fate::Alive;
@@ -129,7 +140,7 @@ fn namespace(root: &Root, pid: &str) -> Option<u64> {
 fn inner_number(root: &Root, pid: RawPid) -> Option<RawPid> {
     let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).ok()?;
     let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"))?;
-    crate::process::numbers(line).pop()
+    process::numbers(line).pop()
 }
 
 impl fmt::Display for RunId {
@@ -140,7 +151,7 @@ impl fmt::Display for RunId {
 
 /// The run whose mark is in the environment of a process.
 pub(crate) fn marked_run(root: &Root, pid: RawPid) -> Option<RunId> {
-    RunId::parse(&crate::process::variable(root, pid, crate::process::RUN_VARIABLE)?)
+    RunId::parse(&process::variable(root, pid, process::RUN_VARIABLE)?)
 }
 
 #[cfg(test)]
@@ -194,8 +205,11 @@ pub(crate) mod tests {
         assert_eq!(fate("11-78-500"), Fate::Dead, "a zombie");
         assert_eq!(fate("99-1-500"), Fate::Dead);
         assert_eq!(fate("99-1-501"), Fate::Unknown, "another namespace");
+        std::fs::create_dir(dir.path().join("proc/12")).unwrap();
+        assert_eq!(fate("12-79-500"), Fate::Unknown, "somebody's process that can't be looked into");
         std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
         assert_eq!(fate("99-1-500"), Fate::Unknown, "others' processes are hidden");
+        assert_eq!(fate("10-78-500"), Fate::Dead, "the number is one of ours");
     }
 
     #[test]

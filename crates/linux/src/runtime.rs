@@ -8,6 +8,7 @@ use crate::root::Root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, fchmod, fstat, mkdirat, openat, renameat, unlinkat};
 use rustix::process::geteuid;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,6 +19,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Folder {
     fd: OwnedFd,
+    /// Its device and its number there: it may have several names.
+    id: (u64, u64),
     /// The user that it belongs to.
     pub(crate) owner: u32,
     /// Others may read it, and what is in it.
@@ -80,9 +83,15 @@ impl Folder {
                 }
             }
         }
-        let mut seen: Vec<PathBuf> = Vec::new();
-        dirs.retain(|(dir, _)| !seen.contains(dir) && (seen.push(dir.clone()), true).1);
-        dirs.iter().filter_map(|(dir, user)| Folder::open(dir, *user)).collect()
+        let mut all = dirs.iter().filter_map(|(dir, user)| Folder::open(dir, *user)).collect();
+        Folder::each_once(&mut all);
+        all
+    }
+
+    /// Leaves each folder in a list once, in its first place.
+    pub(crate) fn each_once(folders: &mut Vec<Folder>) {
+        let mut seen = HashSet::new();
+        folders.retain(|folder| seen.insert(folder.id));
     }
 
     fn open(dir: &Path, user: u32) -> Option<Folder> {
@@ -94,7 +103,8 @@ impl Folder {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let fd = openat(CWD, dir, flags, Mode::empty()).ok()?;
         let stat = fstat(&fd).ok()?;
-        (stat.st_uid == user && stat.st_mode & bits == 0).then_some(Folder { fd, owner: user, is_public: false })
+        let is_safe = stat.st_uid == user && stat.st_mode & bits == 0;
+        is_safe.then_some(Folder { fd, id: (stat.st_dev, stat.st_ino), owner: user, is_public: false })
     }
 
     /// Makes a new file for reading and writing; one of that name is replaced.
@@ -191,6 +201,26 @@ mod tests {
         std::fs::set_permissions(&usual, std::fs::Permissions::from_mode(0o700)).unwrap();
         assert!(Folder::own(&root).unwrap().names("run-").is_empty());
         assert!(usual.join("cosched").is_dir());
+    }
+
+    #[test]
+    fn a_folder_with_several_names_is_one() {
+        let (dir, root, own) = tree();
+        let user = geteuid().as_raw();
+        let usual = dir.path().join(format!("run/user/{user}"));
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::create_dir_all(usual.parent().unwrap()).unwrap();
+        // A link above the folder is followed.
+        std::os::unix::fs::symlink(dir.path().join("tmp"), &usual).unwrap();
+        std::fs::rename(&own, dir.path().join("tmp/cosched")).unwrap();
+        let open = |path: PathBuf| Folder::open(&path, user).unwrap();
+        let mut all = vec![open(usual.join("cosched")), open(dir.path().join("tmp/cosched"))];
+        Folder::each_once(&mut all);
+        assert_eq!(all.len(), 1);
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(Folder::all(&root).len(), 2, "these are two");
     }
 
     #[test]

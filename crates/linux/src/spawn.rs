@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::interrupts;
-use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE};
+use crate::process::{FileId, JOB_VARIABLE, Process, RUN_VARIABLE};
 use crate::root::Root;
 use crate::sys::{self, FileLimit, RawPid, SignalMask, Stack};
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -11,7 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -155,6 +155,8 @@ pub(crate) struct Waiting {
     pid: RawPid,
     /// Written to when the process is to go on; closing it ends the process.
     go: Option<File>,
+    /// The files that its output and its error output go to.
+    pub(crate) outputs: [FileId; 2],
     /// Closes when the process has become its program or has ended: until then it uses all that is below.
     answer: File,
     _stack: Stack,
@@ -195,6 +197,8 @@ pub(crate) fn prepare(program: &Program, marks: &[(&str, &str)], around: Surroun
     let stdout = open_output(&program.stdout, program.again).map_err(|error| named(&program.stdout, error))?;
     let is_there = program.again || program.stderr == program.stdout;
     let stderr = open_output(&program.stderr, is_there).map_err(|error| named(&program.stderr, error))?;
+    let id = |file: &File| file.metadata().map(|file| (file.dev(), file.ino()));
+    let outputs = [id(&stdout)?, id(&stderr)?];
     let (go_read, go) = pipe()?;
     let (answer, answer_write) = pipe()?;
     let image = Box::new(Image {
@@ -221,6 +225,7 @@ pub(crate) fn prepare(program: &Program, marks: &[(&str, &str)], around: Surroun
     Ok(Waiting {
         pid,
         go: Some(go),
+        outputs,
         answer,
         _stack: stack,
         _image: image,
@@ -246,12 +251,12 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
         libc::setsid();
         // If the parent dies, this signal continues a stopped job, even if nothing else is left to do so.
         let _ = sys::signal_on_parent_death(libc::SIGCONT);
-        sys::set_mark(around.mark);
         // Reading nothing means that the run has died, before or after the signal above was asked for.
         let mut byte = 0u8;
         if libc::read(image.go_read, (&raw mut byte).cast(), 1) != 1 || libc::getppid() != image.run {
             sys::exit_now(127);
         }
+        sys::set_mark(around.mark);
         for (&file, target) in image.files.iter().zip(0..) {
             if file == target {
                 libc::fcntl(target, libc::F_SETFD, 0);

@@ -147,7 +147,7 @@ mod tests {
             let pid = child.id() as RawPid;
             until("the session", || Process::read(&Root::default(), pid).is_some_and(|p| p.session == pid));
             let main = Process::read(&Root::default(), pid).unwrap();
-            Shell { child, tree: Tree::new(Root::default(), main, None), dir }
+            Shell { child, tree: Tree::new(Root::default(), main, None, 2), dir }
         }
 
         fn touch(&self, file: &str) {

@@ -97,15 +97,23 @@ pub(crate) fn restore_mask(mask: &SignalMask) {
     }
 }
 
+/// The signals whose effect can be changed, the realtime signals among them. The C library keeps some for itself and
+/// refuses to change them.
+fn all_signals() -> impl Iterator<Item = i32> {
+    (1..=libc::SIGRTMAX()).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal))
+}
+
 /// Resets all signals to their default, but for those in `ignored`, and puts the mask back in force, as a program
-/// expects at its start.
+/// expects at its start. What is waiting was meant for the process that this one was made by, and is dropped: it would act
+/// on the memory of both.
 pub(crate) fn default_signals(mask: &SignalMask, ignored: &[i32]) {
     // SAFETY: neither the default nor ignoring runs any code of ours.
     unsafe {
-        for signal in 1..=31 {
-            if signal != libc::SIGKILL && signal != libc::SIGSTOP {
-                let what = if ignored.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL };
-                libc::signal(signal, what);
+        for signal in all_signals() {
+            // Ignoring a signal drops one that is waiting.
+            libc::signal(signal, libc::SIG_IGN);
+            if !ignored.contains(&signal) {
+                libc::signal(signal, libc::SIG_DFL);
             }
         }
     }
@@ -121,7 +129,7 @@ pub(crate) fn ignored_signals() -> Vec<i32> {
             libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
         }
     };
-    (1..=31).filter(is_ignored).collect()
+    all_signals().filter(is_ignored).collect()
 }
 
 /// Ignores a signal, or gives it back its default.
@@ -136,26 +144,30 @@ pub(crate) fn set_ignored(signal: i32, ignored: bool) {
 pub(crate) fn ignore_signals() {
     // SAFETY: ignoring runs no code of ours.
     unsafe {
-        for signal in 1..=31 {
-            if ![libc::SIGKILL, libc::SIGSTOP, libc::SIGCHLD].contains(&signal) {
-                libc::signal(signal, libc::SIG_IGN);
-            }
+        for signal in all_signals().filter(|&signal| signal != libc::SIGCHLD) {
+            libc::signal(signal, libc::SIG_IGN);
         }
     }
 }
 
 /// Takes up to `MOST` of the signals that are waiting in a descriptor from [`take_signals`]. Leaves out a SIGPIPE that this
-/// process caused itself by writing to a pipe, such as that of a guardian which was killed: the write has failed, and that
-/// is news enough.
+/// process caused itself by writing to a pipe, such as that of a job which was killed before it became its program: the
+/// write has failed, and that is news enough. Nothing is returned only if nothing else is waiting.
 pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
-    // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
-    unsafe {
-        let mut infos: [libc::signalfd_siginfo; MOST] = std::mem::zeroed();
-        let got = libc::read(fd.as_raw_fd(), (&raw mut infos).cast(), size_of_val(&infos));
+    let own = std::process::id();
+    let is_news = |info: &&libc::signalfd_siginfo| info.ssi_signo as i32 != libc::SIGPIPE || info.ssi_pid != own;
+    loop {
+        // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
+        let (infos, got) = unsafe {
+            let mut infos: [libc::signalfd_siginfo; MOST] = std::mem::zeroed();
+            let got = libc::read(fd.as_raw_fd(), (&raw mut infos).cast(), size_of_val(&infos));
+            (infos, got)
+        };
         let count = usize::try_from(got).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
-        let own = std::process::id();
-        let is_news = |info: &&libc::signalfd_siginfo| info.ssi_signo as i32 != libc::SIGPIPE || info.ssi_pid != own;
-        infos[..count].iter().filter(is_news).map(|info| info.ssi_signo as i32).collect()
+        let news: Vec<i32> = infos[..count].iter().filter(is_news).map(|info| info.ssi_signo as i32).collect();
+        if count == 0 || !news.is_empty() {
+            return news;
+        }
     }
 }
 
@@ -285,13 +297,13 @@ pub(crate) fn raise_file_limit() -> io::Result<FileLimit> {
 /// becomes of jobs.
 const SPARE_DESCRIPTORS: usize = 64;
 
-/// Whether `wanted` more descriptors can be used for what a run can do without.
-pub(crate) fn can_spare_descriptors(wanted: usize) -> bool {
+/// How many more descriptors can be used for what a run can do without. Counting takes long on older kernels.
+pub(crate) fn spare_descriptors() -> usize {
     // SAFETY: the structure is valid for the length of the call.
     let most = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) < 0 {
-            return true;
+            return usize::MAX;
         }
         usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
     };
@@ -301,7 +313,7 @@ pub(crate) fn can_spare_descriptors(wanted: usize) -> bool {
         0 => std::fs::read_dir(folder).map_or(0, Iterator::count),
         size => size as usize,
     };
-    open + wanted + SPARE_DESCRIPTORS <= most
+    most.saturating_sub(open + SPARE_DESCRIPTORS)
 }
 
 /// Puts a limit on open files back in force.
@@ -428,4 +440,27 @@ pub(crate) fn exit_now(code: i32) -> ! {
 /// Whether this process has a single thread, as [`fork`] requires.
 pub(crate) fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    fn raise(signal: i32) {
+        // SAFETY: takes a number; the signal is blocked in this thread.
+        unsafe {
+            libc::raise(signal);
+        }
+    }
+
+    #[test]
+    fn a_signal_behind_one_that_means_nothing_is_seen() {
+        let (signals, mask) = take_signals(&[libc::SIGPIPE, libc::SIGTERM]).unwrap();
+        raise(libc::SIGPIPE);
+        raise(libc::SIGTERM);
+        assert_eq!(pending_signals::<1>(signals.as_fd()), [libc::SIGTERM]);
+        assert!(pending_signals::<1>(signals.as_fd()).is_empty());
+        restore_mask(&mask);
+    }
 }

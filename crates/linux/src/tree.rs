@@ -1,21 +1,25 @@
 //! The processes of one job: its own process, everything that it started, and those that left its session.
 //!
 //! With a cgroup the kernel knows them. Without one they are found by family: the descendants of the job's own process,
-//! and orphans. An orphan becomes a child of the run, which is a subreaper. It is returned to its job by its session of
-//! birth or by the mark in its environment.
+//! and orphans. An orphan becomes a child of the run, which is a subreaper. It is returned to its job by the job's session
+//! or one in which a process of the job was seen, by the mark that the job's processes inherit, by the one in their
+//! environment, or by the files that it writes to.
 
 use crate::cgroup::JobGroup;
 use crate::ledger::Ledger;
-use crate::process::{self, JOB_VARIABLE, Loner, Process, RUN_VARIABLE};
+use crate::process::{self, FileId, JOB_VARIABLE, Loner, Process, RUN_VARIABLE};
 use crate::root::Root;
 use crate::sys::{self, RawPid};
 use crate::wanting::wanting;
 use cosched_core::Reading;
 use rustix::process::Signal;
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// How often the job's processes are looked for again while there are any left to kill.
 const KILLS: u32 = 16;
+/// Sessions of one job that are kept before those whose processes have gone are looked for.
+const PRUNE: usize = 256;
 
 /// The processes of one job.
 #[derive(Debug)]
@@ -30,8 +34,9 @@ pub(crate) struct Tree {
     /// Orphans that were given back to this job.
     orphans: Vec<Process>,
     adopted: u32,
-    /// Sessions in which processes of the job were seen, beside that of its own process.
-    sessions: RefCell<Vec<RawPid>>,
+    /// Sessions in which processes of the job were seen, beside that of its own process, each with the process that was
+    /// seen last.
+    sessions: RefCell<Sessions>,
     group: Option<JobGroup>,
     /// Where its processes are entered, under the number of the job.
     ledger: Option<(Ledger, u32)>,
@@ -39,8 +44,61 @@ pub(crate) struct Tree {
     mark: Option<u64>,
 }
 
+/// Sessions, each with the number and start of a process that was in it.
+#[derive(Debug, Default)]
+struct Sessions {
+    seen: HashMap<RawPid, (RawPid, u64)>,
+    prune_at: usize,
+}
+
+impl Sessions {
+    fn note(&mut self, root: &Root, process: &Process) {
+        self.seen.insert(process.session, (process.pid, process.start));
+        if self.seen.len() > self.prune_at.max(PRUNE) {
+            self.seen.retain(|_, &mut (pid, start)| Process::find(root, pid, start).is_some());
+            self.prune_at = 2 * self.seen.len();
+        }
+    }
+
+    /// Whether a process is in one of them, and not in a later one of that number.
+    fn hold(&self, root: &Root, process: &Process) -> bool {
+        self.seen.get(&process.session).is_some_and(|&(_, start)| {
+            // The leader started before all others, and the number is not given away while anybody is in the session.
+            Process::read(root, process.session).is_none_or(|leader| leader.start <= start)
+        })
+    }
+}
+
+/// A process that lost its parent, with all that may tell whose it is.
+pub(crate) struct Orphan {
+    process: Process,
+    mark: Option<u64>,
+    run: Option<String>,
+    job: Option<String>,
+    files: Vec<FileId>,
+}
+
+impl Orphan {
+    pub(crate) fn read(root: &Root, process: &Process) -> Orphan {
+        let pid = process.pid;
+        Orphan {
+            process: *process,
+            mark: process::mark(root, pid),
+            run: process::variable(root, pid, RUN_VARIABLE),
+            job: process::variable(root, pid, JOB_VARIABLE),
+            files: process::standard_files(root, pid),
+        }
+    }
+
+    /// Whether it has one of these files open.
+    pub(crate) fn writes_to(&self, outputs: &[FileId]) -> bool {
+        self.files.iter().any(|file| outputs.contains(file))
+    }
+}
+
 impl Tree {
-    pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>) -> Tree {
+    /// The processes that there are, and will be. `spare` descriptors may stay open, see [`sys::spare_descriptors`].
+    pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>, spare: usize) -> Tree {
         let mut tree = Tree {
             root,
             main,
@@ -53,7 +111,7 @@ impl Tree {
             ledger: None,
             mark: None,
         };
-        tree.open_loner();
+        tree.open_loner(spare);
         tree
     }
 
@@ -64,8 +122,8 @@ impl Tree {
         self
     }
 
-    fn open_loner(&mut self) {
-        if self.group.is_none() && sys::can_spare_descriptors(2) {
+    fn open_loner(&mut self, spare: usize) {
+        if self.group.is_none() && spare >= 2 {
             self.loner = Loner::open(&self.root, self.main.pid);
         }
     }
@@ -73,7 +131,7 @@ impl Tree {
     /// Gives up the job's group, from which somebody has removed the job.
     pub(crate) fn lose_group(&mut self) {
         self.group = None;
-        self.open_loner();
+        self.open_loner(sys::spare_descriptors());
     }
 
     /// Enters a process outside the job's own process group in the list of the run.
@@ -81,10 +139,9 @@ impl Tree {
         if let Some((ledger, task)) = &self.ledger {
             ledger.member(*task, process);
         }
-        let mut sessions = self.sessions.borrow_mut();
         // A session of the run's caller would be shared by all.
-        if process.session != self.main.pid && process.session > 1 && !sessions.contains(&process.session) {
-            sessions.push(process.session);
+        if process.session != self.main.pid && process.session > 1 {
+            self.sessions.borrow_mut().note(&self.root, process);
         }
     }
 
@@ -137,9 +194,7 @@ impl Tree {
 
     /// Whether anything but zombies is left of it.
     pub(crate) fn is_alive(&mut self) -> bool {
-        self.orphans.retain(|orphan| {
-            Process::read(&self.root, orphan.pid).is_some_and(|p| p.start == orphan.start && !p.is_dead())
-        });
+        self.orphans.retain(|orphan| process::lives(&self.root, orphan.pid, orphan.start));
         let grouped = self.group.as_ref().is_some_and(JobGroup::is_populated);
         !self.main_gone || grouped || !self.orphans.is_empty()
     }
@@ -165,14 +220,11 @@ impl Tree {
 
     /// Whether an orphan belongs to this job: by its session, by one in which a process of the job was seen, or by its
     /// marks.
-    pub(crate) fn owns(&self, process: &Process, token: &str, name: &str) -> bool {
-        let marked = |variable, value: &str| {
-            process::variable(&self.root, process.pid, variable).is_some_and(|found| found == value)
-        };
-        process.session == self.main.pid
-            || self.sessions.borrow().contains(&process.session)
-            || (self.mark.is_some() && process::mark(&self.root, process.pid) == self.mark)
-            || (marked(RUN_VARIABLE, token) && marked(JOB_VARIABLE, name))
+    pub(crate) fn owns(&self, orphan: &Orphan, token: &str, name: &str) -> bool {
+        orphan.process.session == self.main.pid
+            || self.sessions.borrow().hold(&self.root, &orphan.process)
+            || (self.mark.is_some() && orphan.mark == self.mark)
+            || (orphan.run.as_deref() == Some(token) && orphan.job.as_deref() == Some(name))
     }
 
     /// Sends a signal to all processes of the job, first to those outside the job's own process group: once their
@@ -206,5 +258,68 @@ impl Tree {
             }
             self.signal(Signal::KILL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_id::tests::write_stat;
+
+    fn process(dir: &std::path::Path, pid: RawPid, session: RawPid, start: u64) -> Process {
+        write_stat(dir, pid, 'S', start);
+        Process { pid, state: 'S', parent: 1, group: session, session, threads: 1, start }
+    }
+
+    #[test]
+    fn an_orphan_is_the_jobs_by_a_session_as_long_as_that_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let tree = Tree::new(root.clone(), process(dir.path(), 10, 10, 70), None, 2);
+        let owns = |process: &Process| tree.owns(&Orphan::read(&root, process), "10-1-1", "job");
+        let stray = process(dir.path(), 21, 20, 75);
+        let later = process(dir.path(), 22, 20, 80);
+        assert!(!owns(&later));
+        tree.note(&stray);
+        assert!(owns(&later), "its leader has gone");
+        write_stat(dir.path(), 20, 'S', 75);
+        assert!(owns(&later));
+        write_stat(dir.path(), 20, 'S', 79);
+        assert!(!owns(&later), "a later session has that number");
+        assert!(owns(&process(dir.path(), 23, 10, 90)), "the session of its own process");
+    }
+
+    #[test]
+    fn sessions_of_processes_that_have_gone_are_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::new(Root::new(dir.path()), process(dir.path(), 10, 10, 70), None, 2);
+        tree.note(&process(dir.path(), 1_000, 1_000, 75));
+        for pid in 1_001..11_000 {
+            tree.note(&Process { pid, state: 'S', parent: 1, group: pid, session: pid, threads: 1, start: 80 });
+        }
+        let sessions = tree.sessions.borrow();
+        assert!(sessions.seen.len() <= PRUNE + 1 && sessions.seen.contains_key(&1_000), "{}", sessions.seen.len());
+    }
+
+    #[test]
+    fn an_orphan_is_the_jobs_by_marks_or_by_what_it_writes_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let log = dir.path().join("log");
+        std::fs::write(&log, "").unwrap();
+        let tree = Tree::new(root.clone(), process(dir.path(), 10, 10, 70), None, 2);
+        let one = process(dir.path(), 31, 31, 80);
+        let at = |file: &str| dir.path().join("proc/31").join(file);
+        let owns = |name: &str| tree.owns(&Orphan::read(&root, &one), "10-1-1", name);
+        std::fs::write(at("environ"), "COSCHED_RUN=10-1-1\0COSCHED_JOB=a\0").unwrap();
+        assert!(owns("a") && !owns("b"));
+        let identity = std::fs::metadata(&log).map(|file| std::os::unix::fs::MetadataExt::ino(&file)).unwrap();
+        let orphan = |root: &Root| Orphan::read(root, &one);
+        assert!(orphan(&root).files.is_empty());
+        std::fs::create_dir(at("fd")).unwrap();
+        std::os::unix::fs::symlink(&log, at("fd/1")).unwrap();
+        let files = orphan(&root).files;
+        assert_eq!(files[0].1, identity);
+        assert!(orphan(&root).writes_to(&files) && !orphan(&root).writes_to(&[(0, 0)]));
     }
 }

@@ -1,7 +1,7 @@
 //! Guardians that somebody stops, and groups that somebody takes from a run.
 
 use crate::support::{COSCHED, Mix, Run, all_named, counting, freezers, own_group, seen, signal, until};
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -31,6 +31,33 @@ fn stopped_guardian_is_replaced_for_good() {
         assert!(run.stderr().contains("another has taken its place"), "{}", run.stderr());
         run.nothing_left();
         run.logs_complete(JOBS, LINES, true);
+    }
+}
+
+/// Where none can be started, the run tries again until one can.
+#[test]
+fn a_guardian_that_can_not_be_replaced_is_replaced_later() {
+    let waiting = "while [ ! -e go ]; do sleep 0.01; done";
+    for freeze in freezers() {
+        let more = ["--jobs", "2", "--policy", "linux"];
+        let mut run = Run::start(Mix::default().copies("wait", 2, waiting), freeze, &more);
+        run.until_marked(2);
+        let old = run.guardian().unwrap();
+        let most = getrlimit(Resource::Nofile).maximum;
+        let allow = |files| {
+            let limit = Rlimit { current: files, maximum: most };
+            prlimit(Pid::from_raw(run.pid), Resource::Nofile, limit).unwrap();
+        };
+        allow(Some(3));
+        signal(old, Signal::KILL);
+        until("the run tells that there is none", || run.stderr().contains("there is no guardian"));
+        allow(most);
+        until("another guardian", || run.guardian().is_some_and(|new| new != old));
+        until("the run tells of it", || run.stderr().contains("another has taken its place"));
+        assert_eq!(run.stderr().matches("there is no guardian").count(), 1, "{}", run.stderr());
+        std::fs::write(run.dir.path().join("go"), "").unwrap();
+        assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        run.nothing_left();
     }
 }
 

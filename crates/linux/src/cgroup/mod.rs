@@ -9,17 +9,18 @@ mod stale;
 mod subtree;
 
 pub(crate) use stale::{Stale, stale, thaw};
-pub(crate) use subtree::{is_populated, kill, processes, remove};
+pub(crate) use subtree::{is_populated, kill, processes, processes_within, remove};
 
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::sys::{self, RawPid};
+use crate::sys::RawPid;
 use cosched_core::Nanos;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
 
 /// Why cgroups can't be used; jobs are then frozen by signals.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +56,7 @@ const MOST_STARTS: u32 = 100;
 const PROBE: &str = "-probe";
 
 /// The run that a group of this name belongs to; `None` for all groups that no run made.
-fn run_of(name: &OsStr) -> Option<RunId> {
+pub(crate) fn run_of(name: &OsStr) -> Option<RunId> {
     let name = name.to_str()?.strip_prefix(PREFIX)?;
     RunId::parse(name.strip_suffix(PROBE).unwrap_or(name))
 }
@@ -70,6 +71,25 @@ pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
     let own = std::fs::read(root.path("/proc/self/cgroup")).map_err(|_| GroupError::NoHierarchy)?;
     let path = lines(&own).find_map(|line| line.strip_prefix(b"0::/")).ok_or(GroupError::NoHierarchy)?;
     Ok(root.path(&mount).join(OsStr::from_bytes(path)))
+}
+
+/// Whether a directory that a list names can be the group of this run. Anybody can write anything into a list of their own,
+/// and root reads it. So the name must be that of the run's group, and the directory must be in the hierarchy itself,
+/// where there are neither links nor files that a user made.
+pub(crate) fn is_group_of(root: &Root, dir: &Path, run: &RunId) -> bool {
+    let Some(top) = top_directory(root) else { return false };
+    // Before anything is asked of the directory: it could be on a file system that never answers.
+    let is_below =
+        dir.strip_prefix(&top).is_ok_and(|below| below.components().all(|part| matches!(part, Component::Normal(_))));
+    let device = |dir: &Path| std::fs::symlink_metadata(dir).ok().filter(|dir| dir.is_dir()).map(|dir| dir.dev());
+    is_below && dir.file_name().and_then(run_of) == Some(*run) && device(dir).is_some_and(|of| Some(of) == device(&top))
+}
+
+/// Writes to a file with which the kernel controls a group. Such a file is there already, and is no link: nothing else is
+/// made, cut or followed.
+fn control(group: &Path, file: &str, value: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(group.join(file))?;
+    io::Write::write_all(&mut file, value)
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -150,11 +170,11 @@ impl RunGroup {
         &self.dir
     }
 
-    /// Makes the group of a job.
+    /// Makes the group of a job. With `keep` a file of it stays open.
     ///
     /// # Errors
     /// An error of the kernel.
-    pub(crate) fn job(&self, id: u32) -> io::Result<JobGroup> {
+    pub(crate) fn job(&self, id: u32, keep: bool) -> io::Result<JobGroup> {
         let mut dir = self.dir.join(format!("job{id}"));
         // What an earlier start of the job left there can be in use, by whatever means.
         for again in 1..=MOST_STARTS {
@@ -168,7 +188,6 @@ impl RunGroup {
                 }
             }
         }
-        let keep = sys::can_spare_descriptors(1);
         let freeze = OpenOptions::new().write(true).open(dir.join(FREEZE));
         let freeze = freeze.inspect_err(|_| drop(std::fs::remove_dir(&dir)))?;
         Ok(JobGroup { dir, freeze: keep.then_some(freeze) })
@@ -187,7 +206,7 @@ impl JobGroup {
     /// # Errors
     /// An error of the kernel.
     pub(crate) fn add(&self, pid: RawPid) -> io::Result<()> {
-        std::fs::write(self.dir.join("cgroup.procs"), pid.to_string())
+        control(&self.dir, "cgroup.procs", pid.to_string().as_bytes())
     }
 
     /// Freezes or thaws all processes of the group. Returns before the last of them stands still.
@@ -198,8 +217,19 @@ impl JobGroup {
         let value = if frozen { b"1" } else { b"0" };
         match &self.freeze {
             Some(file) => io::Write::write_all(&mut &*file, value),
-            None => std::fs::write(self.dir.join(FREEZE), value),
+            None => control(&self.dir, FREEZE, value),
         }
+    }
+
+    /// The group of a job in a small tree.
+    #[cfg(test)]
+    pub(crate) fn at(dir: &Path) -> JobGroup {
+        JobGroup { dir: dir.to_owned(), freeze: None }
+    }
+
+    /// Whether it is there: somebody may have removed it.
+    pub(crate) fn exists(&self) -> bool {
+        self.dir.exists()
     }
 
     /// Whether it holds any process; zombies do not count.
@@ -282,13 +312,47 @@ mod tests {
     }
 
     #[test]
+    fn a_listed_group_counts_only_in_the_hierarchy_and_by_its_name() {
+        let (dir, root) = tree("31 30 0:27 / /groups rw - cgroup2 cgroup2 rw\n", "0::/\n");
+        let run = RunId::parse("10-78-500").unwrap();
+        let at = |path: &str| dir.path().join(path);
+        for path in ["groups/a/cosched-10-78-500", "groups/cosched-10-79-500", "groups/plain", "evil/cosched-10-78-500"]
+        {
+            std::fs::create_dir_all(at(path)).unwrap();
+        }
+        std::os::unix::fs::symlink(at("evil/cosched-10-78-500"), at("groups/cosched-10-78-500")).unwrap();
+        let is_its = |path: &str| is_group_of(&root, &at(path), &run);
+        assert!(is_its("groups/a/cosched-10-78-500"));
+        assert!(!is_its("groups/cosched-10-79-500"), "another run");
+        assert!(!is_its("groups/plain") && !is_its("groups") && !is_group_of(&root, Path::new("/"), &run));
+        assert!(!is_its("evil/cosched-10-78-500"), "no group");
+        assert!(!is_its("groups/a/../../evil/cosched-10-78-500"), "a way out");
+        assert!(!is_its("groups/cosched-10-78-500"), "a link");
+        assert!(!is_its("groups/b/cosched-10-78-500"), "it has gone");
+    }
+
+    #[test]
+    fn control_files_are_neither_made_nor_cut_nor_reached_by_links() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!kill(dir.path()) && !dir.path().join("cgroup.kill").exists());
+        let other = dir.path().join("other");
+        std::fs::write(&other, "precious").unwrap();
+        std::os::unix::fs::symlink(&other, dir.path().join("cgroup.kill")).unwrap();
+        assert!(!kill(dir.path()));
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
+        std::fs::write(dir.path().join(FREEZE), "1\n").unwrap();
+        control(dir.path(), FREEZE, b"0").unwrap();
+        assert_eq!(std::fs::read_to_string(dir.path().join(FREEZE)).unwrap(), "0\n");
+    }
+
+    #[test]
     fn the_cpu_time_of_a_group_is_told_by_its_kinds() {
         let dir = tempfile::tempdir().unwrap();
         let times = |stat: &str| {
             let job = dir.path().join("job");
             std::fs::create_dir_all(&job).unwrap();
             std::fs::write(job.join("cpu.stat"), stat).unwrap();
-            JobGroup { dir: job, freeze: None }.cpu_times()
+            JobGroup::at(&job).cpu_times()
         };
         let all = times("usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnice_usec 3\n").unwrap();
         let us = |us: u64| Nanos(us * 1_000);

@@ -3,7 +3,7 @@
 //! A group is a run's if its name is `cosched-` and the identity of the run, to the letter. All others are left alone,
 //! and so are groups of runs that go on, or that can't be judged from here.
 
-use super::{FREEZE, run_of};
+use super::{FREEZE, control, run_of};
 use crate::root::Root;
 use crate::run_id::{Fate, RunId};
 use std::io;
@@ -57,10 +57,9 @@ pub(crate) fn thaw(dir: &Path) -> io::Result<bool> {
     let mut any = false;
     let mut result = Ok(());
     for group in jobs.map(|entry| entry.path()).chain([dir.to_owned()]) {
-        let file = group.join(FREEZE);
-        if std::fs::read(&file).is_ok_and(|text| text.starts_with(b"1")) {
+        if std::fs::read(group.join(FREEZE)).is_ok_and(|text| text.starts_with(b"1")) {
             // All the others are thawed whatever becomes of this one. One that has gone is not frozen.
-            match std::fs::write(&file, "0") {
+            match control(&group, FREEZE, b"0") {
                 Ok(()) => any = true,
                 Err(error) if !group.exists() || error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => result = Err(error),

@@ -1,11 +1,17 @@
 //! Groups with everything below them.
 
 use crate::sys::RawPid;
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// All groups below one, and itself, each before those below it.
 pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
+    groups_within(dir, |_| true)
+}
+
+/// All groups below one, and itself, without those that `enters` refuses by their names, and what is below them.
+fn groups_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
     let mut all = vec![dir.to_owned()];
     let mut next = 0;
     while next < all.len() {
@@ -15,7 +21,7 @@ pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
         if !has_none && let Ok(entries) = std::fs::read_dir(&all[next]) {
             let below =
                 entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            all.extend(below.map(|entry| entry.path()));
+            all.extend(below.filter(|entry| enters(&entry.file_name())).map(|entry| entry.path()));
         }
         next += 1;
     }
@@ -24,11 +30,16 @@ pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
 
 /// The processes of a group and of all below it.
 pub(crate) fn processes(dir: &Path) -> Vec<RawPid> {
+    processes_within(dir, |_| true)
+}
+
+/// The processes of a group and of those below it that `enters` does not refuse by their names.
+pub(crate) fn processes_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<RawPid> {
     let numbers = |dir: &PathBuf| {
         let text = std::fs::read(dir.join("cgroup.procs")).unwrap_or_default();
         crate::process::numbers(&text)
     };
-    groups(dir).iter().flat_map(numbers).collect()
+    groups_within(dir, enters).iter().flat_map(numbers).collect()
 }
 
 /// Whether a group, or one below it, holds any process; zombies do not count.
@@ -39,7 +50,7 @@ pub(crate) fn is_populated(dir: &Path) -> bool {
 
 /// Ends all processes of a group and of those below it, frozen or not; `false` if the kernel can't (before Linux 5.14).
 pub(crate) fn kill(dir: &Path) -> bool {
-    std::fs::write(dir.join("cgroup.kill"), "1").is_ok()
+    super::control(dir, "cgroup.kill", b"1").is_ok()
 }
 
 /// Removes a group and all below it, unless it holds a process. Returns whether it is gone.
@@ -66,6 +77,7 @@ mod tests {
         std::fs::write(top.join("cgroup.procs"), "41\n").unwrap();
         std::fs::write(top.join("a/b/cgroup.procs"), "42\n43\n").unwrap();
         assert_eq!(processes(&top), [41, 42, 43]);
+        assert_eq!(processes_within(&top, |name| name != "a"), [41]);
         std::fs::write(top.join("cgroup.events"), "populated 1\nfrozen 0\n").unwrap();
         assert!(is_populated(&top) && !remove(&top) && top.join("a/b").exists());
     }

@@ -2,6 +2,7 @@
 
 use super::lifecycle::{Hold, Lifecycle};
 use super::notice::{Notice, Notices};
+use crate::cgroup::JobGroup;
 use crate::emulate::SmallCores;
 use crate::process;
 use crate::stop::SignalStop;
@@ -9,12 +10,15 @@ use crate::sys::{self, RawPid};
 use crate::tree::Tree;
 use cosched_core::{CpuSet, Nanos, TaskId};
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 /// How often processes that were forked while their job was bound are looked for.
 const BINDS: u32 = 8;
 /// How long a suspended run waits for its jobs to stand still before it does so itself, in milliseconds.
 const SETTLE_MS: u32 = 100;
+/// How often a job is tried to be thawed that could not be.
+const BETWEEN_THAWS: Nanos = Nanos::from_ms(20);
 
 /// Makes jobs run where and when they are to.
 pub(crate) struct Actuator {
@@ -31,7 +35,33 @@ struct Reins {
     frozen: bool,
     /// Frozen for the paused part of a period on an emulated small core, not by the policy.
     paused: bool,
+    /// It is to run, and could not be thawed.
+    owes_thaw: bool,
     by: Freezer,
+}
+
+impl Reins {
+    /// Freezes or thaws the job. One that can't be thawed counts as frozen, and owes a thaw.
+    fn set_frozen(&mut self, tree: &Tree, frozen: bool, stopped_itself: bool) -> io::Result<()> {
+        // Whatever it was frozen for, from now on it is as the caller wants it.
+        self.paused = false;
+        self.owes_thaw = false;
+        if std::mem::replace(&mut self.frozen, frozen) == frozen {
+            return Ok(());
+        }
+        match &mut self.by {
+            Freezer::Group => {
+                let Some(Err(error)) = tree.group().map(|group| group.freeze(frozen)) else { return Ok(()) };
+                // Nothing is frozen in a group that has gone.
+                self.owes_thaw = !frozen && tree.group().is_some_and(JobGroup::exists);
+                self.frozen = frozen || self.owes_thaw;
+                return Err(error);
+            }
+            Freezer::Signals(stop) if frozen => stop.stop(tree),
+            Freezer::Signals(stop) => stop.go_on(tree, stopped_itself),
+        }
+        Ok(())
+    }
 }
 
 enum Freezer {
@@ -53,7 +83,7 @@ impl Actuator {
         // A refusal leaves the job where the kernel puts it.
         let _ = sys::set_affinity(tree.main.pid, cpus);
         let by = if tree.group().is_some() { Freezer::Group } else { Freezer::Signals(SignalStop::default()) };
-        self.jobs.insert(task, Reins { cpus: cpus.clone(), frozen: false, paused: false, by });
+        self.jobs.insert(task, Reins { cpus: cpus.clone(), frozen: false, paused: false, owes_thaw: false, by });
     }
 
     /// Lets go of a job that has ended.
@@ -90,7 +120,11 @@ impl Actuator {
 
     /// Freezes a job. One that somebody has moved out of its group is stopped by signals from now on.
     pub(crate) fn freeze(&mut self, life: &mut Lifecycle, task: TaskId) {
-        let is_lost = |tree: &Tree| !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
+        // A process that has ended leaves its group before it is reaped: only one that lives can have been moved.
+        let is_lost = |tree: &Tree| {
+            let has_left = !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
+            has_left && process::lives(tree.root(), tree.main.pid, tree.main.start)
+        };
         if !self.is_frozen(task) && life.tree(task).is_some_and(is_lost) {
             life.lose_group(task);
             if let Some(reins) = self.jobs.get_mut(&task) {
@@ -100,24 +134,26 @@ impl Actuator {
         self.set_frozen(life, task, true);
     }
 
-    /// Freezes or thaws a job; tells the user when that fails.
+    /// Freezes or thaws a job; tells the user when that fails. A thaw that fails is tried again by [`Actuator::thaw_owed`].
     pub(crate) fn set_frozen(&mut self, life: &Lifecycle, task: TaskId, frozen: bool) {
         let Some(tree) = life.tree(task) else { return };
         let Some(reins) = self.jobs.get_mut(&task) else { return };
-        // Whatever it was frozen for, from now on it is as the caller wants it.
-        reins.paused = false;
-        if std::mem::replace(&mut reins.frozen, frozen) == frozen {
-            return;
+        let was_owed = reins.owes_thaw;
+        if let Err(error) = reins.set_frozen(tree, frozen, life.stopped_itself(task))
+            && !was_owed
+        {
+            self.notices.tell(Notice::FreezeFailed { job: life.name(task).to_owned(), why: error.to_string() });
         }
-        match &mut reins.by {
-            Freezer::Group => {
-                if let Some(Err(error)) = tree.group().map(|group| group.freeze(frozen)) {
-                    self.notices.tell(Notice::FreezeFailed { job: life.name(task).to_owned(), why: error.to_string() });
-                }
-            }
-            Freezer::Signals(stop) if frozen => stop.stop(tree),
-            Freezer::Signals(stop) => stop.go_on(tree, life.stopped_itself(task)),
+    }
+
+    /// Thaws the jobs that could not be thawed when they should have been; when to try again if any is left.
+    pub(crate) fn thaw_owed(&mut self, life: &Lifecycle, now: Nanos) -> Option<Nanos> {
+        let owing = |(&task, reins): (&TaskId, &Reins)| reins.owes_thaw.then_some(task);
+        let owing: Vec<TaskId> = self.jobs.iter().filter_map(owing).collect();
+        for task in owing {
+            self.set_frozen(life, task, false);
         }
+        self.jobs.values().any(|reins| reins.owes_thaw).then(|| now + BETWEEN_THAWS)
     }
 
     /// Looks again at jobs that were stopped by signals, where something may have escaped; says whether nothing has.
@@ -192,5 +228,45 @@ impl Actuator {
             }
         }
         any.then_some(until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use crate::root::Root;
+
+    #[test]
+    fn a_job_that_can_not_be_thawed_stays_frozen_and_owes_a_thaw() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = dir.path().join("job0");
+        let file = group.join("cgroup.freeze");
+        std::fs::create_dir(&group).unwrap();
+        std::fs::write(&file, "0").unwrap();
+        let main = Process { pid: 1, state: 'S', parent: 0, group: 1, session: 1, threads: 1, start: 0 };
+        let tree = Tree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)), 0);
+        let mut reins =
+            Reins { cpus: CpuSet::default(), frozen: false, paused: false, owes_thaw: false, by: Freezer::Group };
+        reins.set_frozen(&tree, true, false).unwrap();
+        // A folder in its place can't be written to.
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        for _ in 0..2 {
+            assert!(reins.set_frozen(&tree, false, false).is_err());
+            assert!(reins.frozen && reins.owes_thaw);
+        }
+        reins.set_frozen(&tree, true, false).unwrap();
+        assert!(reins.frozen && !reins.owes_thaw, "it is to be frozen again, and is");
+        assert!(reins.set_frozen(&tree, false, false).is_err());
+        std::fs::remove_dir(&file).unwrap();
+        std::fs::write(&file, "1").unwrap();
+        reins.set_frozen(&tree, false, false).unwrap();
+        assert!(!reins.frozen && !reins.owes_thaw);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "0");
+        reins.set_frozen(&tree, true, false).unwrap();
+        std::fs::remove_dir_all(&group).unwrap();
+        assert!(reins.set_frozen(&tree, false, false).is_err());
+        assert!(!reins.frozen && !reins.owes_thaw, "nothing is left to thaw");
     }
 }

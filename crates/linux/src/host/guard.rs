@@ -3,26 +3,38 @@
 use super::notice::{Notice, Notices};
 use crate::guardian::{Charge, Guardian};
 use crate::sys::RawPid;
+use cosched_core::Nanos;
 
 /// The run's guardian, as long as one can be had.
 pub(crate) struct Guard {
     charge: Charge,
     guardian: Option<Guardian>,
+    /// The user knows that there is none.
+    told: bool,
+    /// When to try again, as long as there is none.
+    retry: Nanos,
     notices: Notices,
 }
+
+/// How often a guardian is tried to be started that could not be.
+const BETWEEN_TRIES: Nanos = Nanos::from_ms(1_000);
 
 impl Guard {
     /// Starts a guardian; tells the user when that fails.
     pub(crate) fn start(charge: Charge, notices: Notices) -> Guard {
-        let mut guard = Guard { charge, guardian: None, notices };
+        let mut guard = Guard { charge, guardian: None, told: false, retry: Nanos::ZERO, notices };
         guard.renew();
         guard
     }
 
     fn renew(&mut self) -> bool {
         match Guardian::start(&self.charge) {
-            Ok(guardian) => self.guardian = Some(guardian),
-            Err(error) => self.notices.tell(Notice::NoGuardian(error.to_string())),
+            Ok(guardian) => (self.guardian, self.told) = (Some(guardian), false),
+            Err(error) => {
+                if !std::mem::replace(&mut self.told, true) {
+                    self.notices.tell(Notice::NoGuardian(error.to_string()));
+                }
+            }
         }
         self.guardian.is_some()
     }
@@ -43,6 +55,21 @@ impl Guard {
         if self.renew() {
             self.notices.tell(Notice::GuardianReplaced);
         }
+    }
+
+    /// Starts a guardian if there is none; when to try again if that fails.
+    pub(crate) fn keep(&mut self, now: Nanos) -> Option<Nanos> {
+        if self.guardian.is_some() {
+            return None;
+        }
+        if now >= self.retry {
+            if self.renew() {
+                self.notices.tell(Notice::GuardianReplaced);
+                return None;
+            }
+            self.retry = now + BETWEEN_TRIES;
+        }
+        Some(self.retry)
     }
 
     /// Sends the guardian away: the run has ended in good order.

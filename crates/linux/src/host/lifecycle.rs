@@ -14,15 +14,15 @@ use crate::interrupts;
 use crate::ledger::{Head, Ledger};
 use crate::meminfo::OomKills;
 use crate::mend::{self, Reach};
-use crate::process::{JOB_VARIABLE, RUN_VARIABLE};
+use crate::process::{FileId, JOB_VARIABLE, RUN_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings};
 use crate::sys::{self, FileLimit, RawPid, SignalMask, Status, Used};
-use crate::tree::Tree;
+use crate::tree::{Orphan, Tree};
 use cosched_core::{Absence, CpuSet, Event, Exit, Nanos, Reading, Resources, TaskId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -54,6 +54,8 @@ pub(crate) struct Lifecycle {
     jobs: Vec<Job>,
     /// Those of them that have started and not ended: a few, where `jobs` may be many thousands.
     live: BTreeSet<TaskId>,
+    /// The own processes of those of them whose own process has not been reaped.
+    mains: HashMap<RawPid, TaskId>,
     oom_kills: OomKills,
     /// Makes a cgroup for each job; without it a job's processes are found by family.
     group: Option<RunGroup>,
@@ -84,6 +86,8 @@ struct Live {
     oom_kills_before: Option<u64>,
     /// What this process held at most when it started the job.
     own_max_rss: u64,
+    /// The files that its output goes to.
+    outputs: [FileId; 2],
 }
 
 impl Lifecycle {
@@ -124,6 +128,7 @@ impl Lifecycle {
             token: run.to_string(),
             jobs: jobs.collect(),
             live: BTreeSet::new(),
+            mains: HashMap::new(),
             oom_kills: OomKills::default(),
             group,
             guard,
@@ -174,44 +179,49 @@ impl Lifecycle {
         self.live(task)?.cpu_time()
     }
 
-    /// Starts a job. `ready` is called with its name and its processes while it waits to become its program.
+    /// Starts a job. `ready` is called with its name, its processes, and how many descriptors can be spared, while it waits
+    /// to become its program.
     ///
     /// # Errors
     /// The program could not be started.
-    pub(crate) fn start(&mut self, task: TaskId, ready: impl FnOnce(&str, &Tree)) -> io::Result<()> {
+    pub(crate) fn start(&mut self, task: TaskId, ready: impl FnOnce(&str, &Tree, usize)) -> io::Result<()> {
         let ix = task.0 as usize;
         let job = &self.jobs[ix];
         let marks = [(RUN_VARIABLE, self.token.as_str()), (JOB_VARIABLE, job.name.as_str())];
         let mark = self.run.mark(task.0);
         let around = Surroundings { mask: self.mask, files: self.files, mark };
+        let spare = sys::spare_descriptors();
         let waiting = spawn::prepare(&job.program, &marks, around)?;
         self.jobs[ix].program.again = true;
         let process = waiting.process(&self.root)?;
-        let group = self.join_group(task, process.pid);
+        let group = self.join_group(task, process.pid, spare);
         let live = Live {
-            tree: Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0, mark),
+            tree: Tree::new(self.root.clone(), process, group, spare).with_ledger(self.ledger.clone(), task.0, mark),
             main_end: None,
             stopped_itself: None,
             oom_kills_before: self.oom_kills.recent(&self.root),
             own_max_rss: sys::own_max_rss(),
+            outputs: waiting.outputs,
         };
         let job = &mut self.jobs[ix];
         // The guardian must know of the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
-        ready(&job.name, &job.live.insert(live).tree);
+        ready(&job.name, &job.live.insert(live).tree, spare);
         self.live.insert(task);
+        self.mains.insert(process.pid, task);
         let started = entered.and_then(|()| waiting.start(&job.program));
         if started.is_err() {
             // The process ends by itself and is reaped as an unknown child.
             job.live = None;
             self.live.remove(&task);
+            self.mains.remove(&process.pid);
             self.ledger.ended(task.0);
         }
         started
     }
 
-    fn join_group(&mut self, task: TaskId, pid: RawPid) -> Option<JobGroup> {
-        let joined = self.group.as_ref()?.job(task.0).and_then(|group| group.add(pid).map(|()| group));
+    fn join_group(&mut self, task: TaskId, pid: RawPid, spare: usize) -> Option<JobGroup> {
+        let joined = self.group.as_ref()?.job(task.0, spare >= 1).and_then(|group| group.add(pid).map(|()| group));
         joined
             .map_err(|error| {
                 let job = self.name(task).to_owned();
@@ -240,8 +250,8 @@ impl Lifecycle {
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Vec::new()),
-            // Eight signals are taken at most, and of each at most one waits.
-            Ok(_) => Ok(sys::pending_signals::<8>(self.signals.as_fd())),
+            // Nine signals are taken at most, and of each at most one waits.
+            Ok(_) => Ok(sys::pending_signals::<9>(self.signals.as_fd())),
             Err(error) => Err(system("waiting for signals")(error.into())),
         }
     }
@@ -263,8 +273,7 @@ impl Lifecycle {
                 }
                 continue;
             }
-            let is_main = |tree: &Tree| tree.main.pid == waited.pid && !tree.main_gone;
-            let Some(task) = self.tasks().find(|&task| self.tree(task).is_some_and(is_main)) else { continue };
+            let Some(&task) = self.mains.get(&waited.pid) else { continue };
             if is_gone {
                 self.main_ended(task, waited, events);
             } else {
@@ -290,6 +299,7 @@ impl Lifecycle {
     }
 
     fn main_ended(&mut self, task: TaskId, waited: sys::Waited, events: &mut Vec<Event>) {
+        self.mains.remove(&waited.pid);
         let Some(live) = &mut self.jobs[task.0 as usize].live else { return };
         live.tree.main_gone = true;
         if live.stopped_itself.take().is_some() {
@@ -323,24 +333,21 @@ impl Lifecycle {
         if self.tasks().all(|task| self.tree(task).is_none_or(|tree| tree.group().is_some())) {
             return;
         }
-        let Lifecycle { jobs, live, guard, orphanage, token, .. } = self;
-        orphanage.look(|orphan| {
-            let process = &orphan.process;
-            let of = |task: &TaskId| {
-                let job = &jobs[task.0 as usize];
-                Some((*task, job, &job.live.as_ref()?.tree))
-            };
+        let Lifecycle { root, jobs, live, mains, guard, orphanage, token, .. } = self;
+        let is_own = |pid| guard.is(pid) || mains.contains_key(&pid);
+        orphanage.look(is_own, |process| {
+            let of = |task: &TaskId| Some((*task, &jobs[task.0 as usize].name, jobs[task.0 as usize].live.as_ref()?));
             let jobs_of = || live.iter().filter_map(of);
-            let is_main = |tree: &Tree| !tree.main_gone && tree.main.pid == process.pid;
-            if guard.is(process.pid) || jobs_of().any(|(_, _, tree)| is_main(tree)) {
+            if jobs_of().any(|(_, _, live)| live.tree.knows(process)) {
                 return Found::Own;
             }
-            let by_kin =
-                |(_, job, tree): &(TaskId, &Job, &Tree)| tree.knows(process) || tree.owns(process, token, &job.name);
-            let owner = jobs_of().find(by_kin).or_else(|| jobs_of().find(|(_, job, _)| orphan.writes_to(&job.program)));
-            // Where there is one job only, no other can have started it.
-            let owner = owner.or_else(|| jobs_of().next().filter(|_| live.len() == 1)).map(|(task, ..)| task);
-            match owner.and_then(|task| jobs[task.0 as usize].live.as_mut()) {
+            let orphan = Orphan::read(root, process);
+            let owner = jobs_of()
+                .find(|(_, name, live)| live.tree.owns(&orphan, token, name))
+                .or_else(|| jobs_of().find(|(.., live)| orphan.writes_to(&live.outputs)))
+                // Where there is one job only, no other can have started it.
+                .or_else(|| jobs_of().next().filter(|_| live.len() == 1));
+            match owner.map(|(task, ..)| task).and_then(|task| jobs[task.0 as usize].live.as_mut()) {
                 Some(live) => {
                     live.tree.adopt(*process);
                     Found::Own
@@ -395,6 +402,11 @@ impl Lifecycle {
             }
         }
         next
+    }
+
+    /// Starts a guardian if there is none; when to try again if that fails.
+    pub(crate) fn keep_guard(&mut self, now: Nanos) -> Option<Nanos> {
+        self.guard.keep(now)
     }
 
     /// Forgets that a job has stopped itself, because it is about to be continued.

@@ -5,7 +5,7 @@ use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause,
 use crate::emulate::SlowClock;
 use crate::energy::{EnergyMeter, NoEnergy};
 use crate::root::Root;
-use crate::sys::{self, RawPid};
+use crate::sys::RawPid;
 use crate::traffic::{NoTraffic, TrafficMeter};
 use cosched_core::{Absence, Counter, Counts, Machine, Nanos, Reading, TaskId, Traffic, Usage};
 
@@ -46,9 +46,9 @@ impl Meter {
         &self.support
     }
 
-    /// Counts the job of this process from the moment in which it becomes its program.
-    pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid) {
-        let counters = rustix::process::Pid::from_raw(pid).filter(|_| self.has_room(name)).map(|pid| {
+    /// Counts the job of this process from the moment in which it becomes its program, if `spare` descriptors are enough.
+    pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid, spare: usize) {
+        let counters = rustix::process::Pid::from_raw(pid).filter(|_| self.has_room(name, spare)).map(|pid| {
             let (counters, problems) = JobCounters::open(pid, &self.support.usable, Start::OnExec);
             let refused = |problem: &&CounterProblem| matches!(problem.cause, ProblemCause::Refused(_));
             if let Some(problem) = problems.iter().find(refused) {
@@ -60,8 +60,8 @@ impl Meter {
     }
 
     /// Whether there are descriptors for the counters of one more job. What the run can't do without comes first.
-    fn has_room(&mut self, name: &str) -> bool {
-        let room = sys::can_spare_descriptors(DESCRIPTORS);
+    fn has_room(&mut self, name: &str, spare: usize) -> bool {
+        let room = spare >= DESCRIPTORS;
         if !room && !std::mem::replace(&mut self.told_no_room, true) {
             let why = format!("{}; the same holds for further jobs while as many run", Absence::TooManyFiles.text());
             self.notices.tell(Notice::CountersFailed { job: name.to_owned(), why });

@@ -114,9 +114,9 @@ impl Host {
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
         let Host { lifecycle, actuator, meter, .. } = self;
-        let started = lifecycle.start(task, |name, tree| {
+        let started = lifecycle.start(task, |name, tree, spare| {
             actuator.take(task, tree, cpus);
-            meter.attach(task, name, tree.main.pid);
+            meter.attach(task, name, tree.main.pid, spare);
         });
         if let Err(error) = started {
             actuator.forget(task);
@@ -181,7 +181,9 @@ impl Backend for Host {
             let now = self.clock.now();
             let stopped = self.lifecycle.continue_stopped(now, |task| self.actuator.hold(task));
             let paced = self.actuator.pace(&self.lifecycle, now);
-            let wake = [until, stopped, paced].into_iter().flatten().min();
+            let owed = self.actuator.thaw_owed(&self.lifecycle, now);
+            let unguarded = self.lifecycle.keep_guard(now);
+            let wake = [until, stopped, paced, owed, unguarded].into_iter().flatten().min();
             let timeout = match wake {
                 _ if events.len() > before => Some(Nanos::ZERO),
                 Some(wake) => Some(wake - self.clock.now()),

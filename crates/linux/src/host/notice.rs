@@ -26,7 +26,7 @@ pub enum Notice {
         /// How many still run.
         processes: usize,
     },
-    /// The guardian was killed, and a new one was started.
+    /// The guardian was killed, or could not be started, and a new one was started.
     GuardianReplaced,
     /// There is no guardian, for this reason: what is frozen when the run is killed stays frozen.
     NoGuardian(String),

@@ -7,11 +7,8 @@
 use super::children::OwnChildren;
 use crate::process::Process;
 use crate::root::Root;
-use crate::spawn::Program;
 use crate::sys::RawPid;
 use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::Duration;
 
 /// How often an orphan that seems to be nobody's is looked at again.
@@ -26,33 +23,17 @@ pub(crate) struct Orphanage {
     session: Option<RawPid>,
     /// Children that are no jobs of ours: those that this process had before the run, by a program that it was before.
     strangers: HashSet<(RawPid, u64)>,
-    /// Orphans that nothing connects with any job. They are neither frozen nor waited for.
+    /// Orphans that nothing connects with any job, as of the last look. They are neither frozen nor waited for.
     nobodys: HashSet<(RawPid, u64)>,
 }
 
 /// What is known of a child of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// It is a job, or belongs to one, or is the guardian.
+    /// It belongs to a job.
     Own,
     /// Nothing connects it with a job.
     Unclear,
-}
-
-/// A child that is to be given to a job.
-pub(crate) struct Orphan<'a> {
-    root: &'a Root,
-    pub(crate) process: Process,
-}
-
-impl Orphan<'_> {
-    /// Whether it has a file open that the job's output goes to.
-    pub(crate) fn writes_to(&self, program: &Program) -> bool {
-        let identity = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-        let opens = |fd: u32| identity(&self.root.path(&format!("/proc/{}/fd/{fd}", self.process.pid)));
-        let files = [identity(&program.stdout), identity(&program.stderr)];
-        (0..3).filter_map(opens).any(|open| files.contains(&Some(open)))
-    }
 }
 
 impl Orphanage {
@@ -71,22 +52,26 @@ impl Orphanage {
         self.children.forget();
     }
 
-    /// Asks `place` about every child, if there are others than at the last look.
-    pub(crate) fn look(&mut self, mut place: impl FnMut(&Orphan<'_>) -> Found) {
+    /// Asks `place` about every child but those that are `own`, if there are others than at the last look.
+    pub(crate) fn look(&mut self, own: impl Fn(RawPid) -> bool, mut place: impl FnMut(&Process) -> Found) {
         for look in 0.. {
             let Some(children) = self.children.news() else { return };
             let mut unclear = Vec::new();
-            for pid in children {
+            let nobodys = std::mem::take(&mut self.nobodys);
+            // A run may have thousands of jobs, and their numbers are theirs until they are reaped.
+            for pid in children.into_iter().filter(|&pid| !own(pid)) {
                 // A zombie is about to be reaped.
                 let Some(process) = Process::read(&self.root, pid).filter(|process| !process.is_dead()) else {
                     continue;
                 };
                 let key = (process.pid, process.start);
-                if Some(process.session) == self.session || self.strangers.contains(&key) || self.nobodys.contains(&key)
-                {
+                if Some(process.session) == self.session || self.strangers.contains(&key) {
                     continue;
                 }
-                if place(&Orphan { root: &self.root, process }) == Found::Unclear {
+                // Those that are no children any more have ended, and are forgotten.
+                if nobodys.contains(&key) {
+                    self.nobodys.insert(key);
+                } else if place(&process) == Found::Unclear {
                     unclear.push(key);
                 }
             }
@@ -100,5 +85,44 @@ impl Orphanage {
             self.children.forget();
             std::thread::sleep(BETWEEN_LOOKS);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_id::tests::write_stat;
+
+    #[test]
+    fn what_is_nobodys_is_asked_about_until_that_is_clear_and_then_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid = std::process::id();
+        let task = dir.path().join(format!("proc/{pid}/task/{pid}"));
+        std::fs::create_dir_all(&task).unwrap();
+        let children = |text: &str| std::fs::write(task.join("children"), text).unwrap();
+        children("");
+        let mut orphanage = Orphanage::of_this_process(&Root::new(dir.path()));
+        let mut asked = Vec::new();
+        for child in [11, 12, 13] {
+            write_stat(dir.path(), child, 'S', 70);
+        }
+        children("11 12 13 ");
+        let mut look = |orphanage: &mut Orphanage| {
+            asked.clear();
+            orphanage.look(
+                |pid| pid == 11,
+                |process| {
+                    asked.push(process.pid);
+                    if process.pid == 12 { Found::Own } else { Found::Unclear }
+                },
+            );
+            (asked.iter().filter(|&&pid| pid == 12).count(), asked.iter().filter(|&&pid| pid == 13).count())
+        };
+        let all = LOOKS as usize + 1;
+        assert_eq!(look(&mut orphanage), (all, all), "never about what is own");
+        orphanage.forget();
+        assert_eq!(look(&mut orphanage), (1, 0));
+        children("11 12 ");
+        assert_eq!((look(&mut orphanage), orphanage.nobodys.len()), ((1, 0), 0));
     }
 }

@@ -12,8 +12,9 @@
 
 mod record;
 
-pub(crate) use record::{Record, forget, found};
+pub(crate) use record::{Found, Record, forget, found};
 
+use crate::identity;
 use crate::process::Process;
 use crate::root::Root;
 use crate::run_id::RunId;
@@ -94,7 +95,7 @@ impl Ledger {
             let file = folder.create(&name)?;
             Some(Kept { folder, name, file })
         });
-        let boot = boot_id(root).unwrap_or_default();
+        let boot = identity::boot(root).unwrap_or_default();
         let mut bytes = format!("{FIRST_LINE}\nrun {}\nboot {boot}\ncpus {}\n", head.run, head.cpus).into_bytes();
         if let Some(group) = &head.group {
             bytes.extend_from_slice(b"group ");
@@ -207,7 +208,8 @@ impl Inner {
     fn prune(&mut self, task: u32) {
         let Some(mut entry) = self.jobs.remove(&task) else { return };
         if entry.members.len() >= entry.prune_at {
-            let gone = |&(pid, start): &(RawPid, u64)| Process::read(&self.root, pid).is_none_or(|p| p.start != start);
+            // One that has ended and keeps its number may lead a session that goes on.
+            let gone = |&(pid, start): &(RawPid, u64)| Process::find(&self.root, pid, start).is_none();
             let old: Vec<(RawPid, u64)> = entry.members.keys().copied().filter(gone).collect();
             for key in old {
                 if let Some(slot) = entry.members.remove(&key) {
@@ -226,11 +228,6 @@ impl Drop for Inner {
             kept.folder.remove(&kept.name);
         }
     }
-}
-
-/// Tells this start of the machine from all others.
-fn boot_id(root: &Root) -> Option<String> {
-    root.text("/proc/sys/kernel/random/boot_id", "this boot").ok()?
 }
 
 #[cfg(test)]
@@ -308,6 +305,24 @@ mod tests {
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
         assert!(found(&root).is_empty());
         assert!(ledger.read().is_some(), "the guardian has its own");
+    }
+
+    #[test]
+    fn a_list_is_read_no_further_than_a_run_needs() {
+        let (dir, root, head) = tree();
+        let ledger = Ledger::begin(&root, &head).unwrap();
+        ledger.job(0, "a", &process(11)).unwrap();
+        let own = dir.path().join(format!("tmp/cosched-{}", rustix::process::geteuid().as_raw()));
+        // Holes that nobody could hold in memory.
+        let lengthen = |file: File| file.set_len(1 << 40);
+        let made = lengthen(File::create(own.join("run-9-9-5")).unwrap())
+            .and_then(|()| lengthen(File::options().write(true).open(own.join("run-10-77-5")).unwrap()));
+        if let Err(error) = made {
+            return eprintln!("skipped, because a file can't be that long here: {error}");
+        }
+        let all = found(&root);
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].record.name_of(0), Some("a"));
     }
 
     #[test]

@@ -1,16 +1,20 @@
 //! Lists read back, by the guardian or by those who come after it.
 
-use super::{FIRST_LINE, HEAD_BYTES, Head, PREFIX, SLOT_BYTES, boot_id};
-use crate::process::Process;
+use super::{FIRST_LINE, HEAD_BYTES, Head, PREFIX, SLOT_BYTES};
+use crate::identity;
+use crate::process;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::Folder;
 use crate::sys::RawPid;
-use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+/// Entries beyond this are not read: a list can be as long as its user likes. There is room for a hundred thousand.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// What a list says.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,9 +46,20 @@ pub(crate) struct MemberRecord {
 }
 
 impl Record {
+    /// Reads the list of a run that goes on, whatever its length.
     pub(super) fn read(file: &File) -> Option<Record> {
         let mut bytes = Vec::new();
         crate::process::read_all(file, &mut bytes).ok()?;
+        Record::parse(&bytes)
+    }
+
+    /// Reads a file that anybody may have written.
+    fn read_kept(mut file: File) -> Option<Record> {
+        let mut bytes = vec![0; HEAD_BYTES];
+        file.read_exact(&mut bytes).ok()?;
+        // What is no list is read no further.
+        Record::parse(&bytes)?;
+        file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
         Record::parse(&bytes)
     }
 
@@ -87,14 +102,6 @@ impl Record {
         }
     }
 
-    /// Continues the guardian if somebody stopped it: it ends when it has nothing to do any more.
-    pub(crate) fn wake_guardian(&self, root: &Root) {
-        let guardian = self.guardian.and_then(|(pid, start)| Process::read(root, pid).filter(|p| p.start == start));
-        if let Some(guardian) = guardian.filter(Process::is_stopped) {
-            guardian.signal(root, Signal::CONT);
-        }
-    }
-
     /// The name of a job in it.
     pub(crate) fn name_of(&self, task: u32) -> Option<&str> {
         self.jobs.iter().find(|job| job.task == task).map(|job| job.name.as_str())
@@ -104,7 +111,7 @@ impl Record {
     pub(crate) fn any_lives(&self, root: &Root) -> bool {
         let jobs = self.jobs.iter().map(|job| (job.pid, job.start));
         let mut all = jobs.chain(self.members.iter().map(|member| (member.pid, member.start)));
-        all.any(|(pid, start)| Process::read(root, pid).is_some_and(|p| p.start == start && !p.is_dead()))
+        all.any(|(pid, start)| process::lives(root, pid, start))
     }
 }
 
@@ -118,11 +125,11 @@ pub(crate) struct Found {
 
 /// The lists of all runs of this boot that the caller may act upon. Lists of earlier boots are removed.
 pub(crate) fn found(root: &Root) -> Vec<Found> {
-    let boot = boot_id(root);
+    let boot = identity::boot(root);
     let mut all = Vec::new();
     for folder in Folder::all(root) {
         for name in folder.names(PREFIX) {
-            let Some(record) = folder.open_file(&name).and_then(|file| Record::read(&file)) else { continue };
+            let Some(record) = folder.open_file(&name).and_then(Record::read_kept) else { continue };
             if boot.as_ref().is_some_and(|boot| *boot != record.boot) {
                 folder.remove(&name);
             } else if name.as_bytes() == format!("{PREFIX}{}", record.head.run).as_bytes() {
@@ -133,9 +140,9 @@ pub(crate) fn found(root: &Root) -> Vec<Found> {
     all
 }
 
-/// Removes the file of a run.
-pub(crate) fn forget(root: &Root, run: &RunId) {
-    for folder in Folder::all(root) {
+/// Removes the file of a user's run. Others may have files of that name, which say something else.
+pub(crate) fn forget(root: &Root, run: &RunId, owner: u32) {
+    for folder in Folder::all(root).iter().filter(|folder| folder.owner == owner) {
         folder.remove(OsStr::new(&format!("{PREFIX}{run}")));
     }
 }
