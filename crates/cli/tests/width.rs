@@ -64,8 +64,8 @@ fn jobs_that_fill_the_cpus_have_one_each_until_one_ends() {
     let Some((_, [one, other])) = cpus() else { return };
     for freeze in ["auto", "signals"] {
         let folder = tempdir().expect("a folder");
-        // Each looks before either ends; then the second waits until it may use the CPU of the first.
-        let look = format!("({SHOW}) > own.$1; until [ -e own.$2 ]; do sleep 0.01; done");
+        // Each has looked before either ends (a file is there before its content); then the second waits until it may use the CPU of the first.
+        let look = format!("({SHOW}) > new.$1; mv new.$1 own.$1; until [ -e own.$2 ]; do sleep 0.01; done");
         let wait = format!("while [ \"$({SHOW})\" = \"$(cat own.$1)\" ]; do sleep 0.01; done; {SHOW}");
         let list = format!(
             "sh -c '{look}' sh a b\nsh -c '{look}; {wait}' sh b a\n",
