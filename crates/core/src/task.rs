@@ -140,6 +140,8 @@ pub enum Exit {
         /// The kernel ended it because memory ran out.
         oom: bool,
     },
+    /// It was told to end before it was done, and then ended with code 0.
+    ToldToEnd,
     /// It could not be started, for this reason.
     NotStarted(String),
     /// It ended, and how is not known (an adopted task).
@@ -164,6 +166,7 @@ impl fmt::Display for Exit {
                 }
                 if *oom { f.write_str(" (out of memory)") } else { Ok(()) }
             }
+            Exit::ToldToEnd => f.write_str("told to end"),
             Exit::NotStarted(why) => write!(f, "not started: {why}"),
             Exit::Unknown => f.write_str("ended"),
         }

@@ -60,6 +60,8 @@ impl Entry {
             Some(_) if result.timed_out => (-1, 0),
             Some(Exit::Code(code)) => (*code, 0),
             Some(Exit::Signal { signal, .. }) => (0, *signal),
+            // As if the signal that told it had ended it: it is to run again.
+            Some(Exit::ToldToEnd) => (0, 15),
             Some(Exit::NotStarted(_)) => (127, 0),
             Some(Exit::Unknown) | None => (-1, 0),
         };

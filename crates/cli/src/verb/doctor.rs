@@ -138,8 +138,10 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         feature: "CPU time per job".to_owned(),
         works: counters.cpu_time.is_value() || freezer.is_none(),
         found: match (counters.cpu_time, &freezer) {
-            (Reading::Value(()), _) => "from the kernel's task clock".to_owned(),
-            (Reading::Absent(why), None) => format!("from cgroups (task clock: {why})"),
+            (_, None) => "from cgroups".to_owned(),
+            (Reading::Value(()), Some(_)) => {
+                "from the kernel's task clock, which also counts time that a hypervisor took".to_owned()
+            }
             (Reading::Absent(why), Some(_)) => why.to_string(),
         },
         reason: String::new(),

@@ -164,6 +164,11 @@ impl Default for HaltOn {
 }
 
 impl Halt {
+    /// Whether jobs that succeed meet the condition.
+    pub fn is_on_successes(&self) -> bool {
+        matches!(self.on, HaltOn::Successes(_) | HaltOn::SucceededPercent(_))
+    }
+
     /// What to do after `failed` and `succeeded` of `total` jobs.
     pub fn verdict(&self, failed: u32, succeeded: u32, total: u32) -> HaltWhen {
         let percent = |n: u32| u64::from(n) * 100 / u64::from(total.max(1));

@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Time after which a backend that had no room for one more task is asked again.
 const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
 
+/// SIGINT and SIGQUIT.
+const FROM_KEYBOARD: [i32; 2] = [2, 3];
+
 impl<B: Backend> Loop<'_, B> {
     /// Admits the tasks that are due, as far as the limits allow.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
@@ -88,8 +91,13 @@ impl<B: Backend> Loop<'_, B> {
                 let drain = self.drain.get_or_insert(Drain { by: EndedBy::Signal(signal), interrupts: 0 });
                 drain.interrupts += 1;
                 drain.by = EndedBy::Signal(signal);
-                let again = drain.interrupts > 1;
-                self.recorder.warn(now, &Warning::Interrupted { signal, again });
+                let is_first = drain.interrupts == 1;
+                // At the end of a batch system's time limit SIGTERM comes several times. Whoever presses Ctrl-C again
+                // does not want to wait.
+                let again = !is_first && FROM_KEYBOARD.contains(&signal);
+                if is_first || again {
+                    self.recorder.warn(now, &Warning::Interrupted { signal, again });
+                }
                 self.end_all(now, again);
             }
         }
@@ -166,6 +174,8 @@ impl<B: Backend> Loop<'_, B> {
         record.interval = None;
         record.finished = Some(now);
         record.told_to_end = was_dying && !record.timed_out;
+        // It may have saved its state and left the rest for another time: it is not done.
+        let exit = if record.told_to_end && exit.ok() { Exit::ToldToEnd } else { exit };
         let ok = exit.ok() && !record.timed_out;
         let is_first = record.first.is_none();
         if ok && is_first && matches!(self.config.timeout, Some(TimeLimit::PercentOfMedian(_))) {

@@ -98,14 +98,39 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The mount point of the v2 hierarchy.
 fn mount_point(root: &Root) -> Option<String> {
+    mount(root, |kind, _| kind == "cgroup2").map(|(_, point)| point)
+}
+
+/// The part of a hierarchy that is mounted, and where: of the first mount with this type and these options.
+fn mount(root: &Root, is_it: impl Fn(&str, &str) -> bool) -> Option<(String, String)> {
     let mounts = std::fs::read(root.path("/proc/self/mountinfo")).ok()?;
     // Other mounts may have any name.
     lines(&mounts).filter_map(|line| std::str::from_utf8(line).ok()).find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
-        let is_v2 = after.split(' ').next() == Some("cgroup2");
+        let mut after = after.split(' ');
+        let (kind, options) = (after.next()?, after.nth(1).unwrap_or_default());
+        let mut before = before.split(' ').skip(3);
         // The kernel writes blanks in paths as octal codes. No real hierarchy is mounted on such a path.
-        is_v2.then(|| before.split(' ').nth(4).map(str::to_owned))?
+        is_it(kind, options).then(|| Some((before.next()?.to_owned(), before.next()?.to_owned())))?
     })
+}
+
+/// The top directory of the v1 hierarchy of a controller, and the directory of the caller's own group in it; `None` if
+/// the controller has none.
+pub(crate) fn v1_directories(root: &Root, controller: &str) -> Option<(PathBuf, PathBuf)> {
+    let has = |list: &str| list.split(',').any(|name| name == controller);
+    let (part, point) = mount(root, |kind, options| kind == "cgroup" && has(options))?;
+    let top = root.path(&point);
+    let own = std::fs::read(root.path("/proc/self/cgroup")).ok()?;
+    let path = lines(&own).find_map(|line| {
+        let mut fields = line.splitn(3, |&byte| byte == b':').skip(1);
+        let is_it = std::str::from_utf8(fields.next()?).is_ok_and(has);
+        is_it.then(|| fields.next())?
+    })?;
+    // In a container a part of the hierarchy can be mounted, and the path counts from its top all the same.
+    let below = path.strip_prefix(part.as_bytes()).unwrap_or(path);
+    let below = below.iter().position(|&byte| byte != b'/').map_or(&[][..], |from| &below[from..]);
+    Some((top.clone(), top.join(OsStr::from_bytes(below))))
 }
 
 /// Why the cgroup freezer can't be used here; `None` if it can.

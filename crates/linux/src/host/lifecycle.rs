@@ -42,8 +42,16 @@ pub(crate) struct Ended {
     pub(crate) task: TaskId,
     pub(crate) exit: Exit,
     /// Its CPU time, see [`Lifecycle::cpu_time`].
-    pub(crate) cpu_time: Option<Nanos>,
+    pub(crate) cpu_time: Option<CpuAccount>,
     pub(crate) resources: Resources,
+}
+
+/// CPU time by the kernel's own accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CpuAccount {
+    pub(crate) time: Nanos,
+    /// It is that of all processes of the job, and not only of those that were waited for.
+    pub(crate) is_whole: bool,
 }
 
 /// All jobs, started or not.
@@ -83,6 +91,7 @@ struct Live {
     main_end: Option<(Exit, Used)>,
     /// Since when it has been stopped, by itself or by others, but not by us.
     stopped_itself: Option<Nanos>,
+    told_to_end: bool,
     oom_kills_before: Option<u64>,
     /// What this process held at most when it started the job.
     own_max_rss: u64,
@@ -175,7 +184,7 @@ impl Lifecycle {
 
     /// CPU time of a job by the kernel's own accounts: those of its cgroup, or, once its own process has ended, those
     /// of that process and of what it waited for.
-    pub(crate) fn cpu_time(&self, task: TaskId) -> Option<Nanos> {
+    pub(crate) fn cpu_time(&self, task: TaskId) -> Option<CpuAccount> {
         self.live(task)?.cpu_time()
     }
 
@@ -199,6 +208,7 @@ impl Lifecycle {
             tree: Tree::new(self.root.clone(), process, group, spare).with_ledger(self.ledger.clone(), task.0, mark),
             main_end: None,
             stopped_itself: None,
+            told_to_end: false,
             oom_kills_before: self.oom_kills.recent(&self.root),
             own_max_rss: sys::own_max_rss(),
             outputs: waiting.outputs,
@@ -321,6 +331,8 @@ impl Lifecycle {
         let job = &mut self.jobs[task.0 as usize];
         if let Some(live) = &mut job.live
             && live.tree.is_alive()
+            // A job that was told to end ends with all of its processes, one after the other.
+            && !live.told_to_end
         {
             let processes = live.tree.members().len();
             self.notices.tell(Notice::Lingers { job: job.name.clone(), processes });
@@ -371,7 +383,10 @@ impl Lifecycle {
             let Some(live) = slot.take_if(|live| live.main_end.is_some() && !live.tree.is_alive()) else { return true };
             let Some((exit, used)) = live.main_end else { return false };
             let group = live.tree.group().and_then(JobGroup::cpu_times);
-            let cpu_time = Some(group.map_or_else(|| used.cpu_time(), |times| times.total));
+            let cpu_time = Some(CpuAccount {
+                time: group.map_or_else(|| used.cpu_time(), |times| times.total),
+                is_whole: group.is_some(),
+            });
             let resources = resources(&used, live.own_max_rss, group, *counts_io);
             ended.push(Ended { task, exit, cpu_time, resources });
             ledger.ended(task.0);
@@ -409,18 +424,20 @@ impl Lifecycle {
         self.guard.keep(now)
     }
 
-    /// Forgets that a job has stopped itself, because it is about to be continued.
-    pub(crate) fn forget_stop(&mut self, task: TaskId) {
+    /// A job is told to end, and continued if it has stopped itself.
+    pub(crate) fn telling_to_end(&mut self, task: TaskId) {
         if let Some(live) = self.jobs.get_mut(task.0 as usize).and_then(|job| job.live.as_mut()) {
-            live.stopped_itself = None;
+            (live.stopped_itself, live.told_to_end) = (None, true);
         }
     }
 }
 
 impl Live {
-    fn cpu_time(&self) -> Option<Nanos> {
-        let grouped = self.tree.group().and_then(JobGroup::cpu_times).map(|times| times.total);
-        grouped.or(self.main_end.as_ref().map(|(_, used)| used.cpu_time()))
+    fn cpu_time(&self) -> Option<CpuAccount> {
+        let group = self.tree.group().and_then(JobGroup::cpu_times);
+        let of_group = group.map(|times| CpuAccount { time: times.total, is_whole: true });
+        let own = || self.main_end.as_ref().map(|(_, used)| CpuAccount { time: used.cpu_time(), is_whole: false });
+        of_group.or_else(own)
     }
 }
 

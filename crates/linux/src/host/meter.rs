@@ -1,5 +1,6 @@
 //! What jobs have used: hardware events and CPU time of each, energy of the package, traffic of the memory domains.
 
+use super::lifecycle::CpuAccount;
 use super::notice::{Notice, Notices};
 use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
 use crate::emulate::SlowClock;
@@ -7,7 +8,7 @@ use crate::energy::{EnergyMeter, NoEnergy};
 use crate::root::Root;
 use crate::sys::RawPid;
 use crate::traffic::{NoTraffic, TrafficMeter};
-use cosched_core::{Absence, Counter, Counts, Machine, Nanos, Reading, TaskId, Traffic, Usage};
+use cosched_core::{Absence, Counter, Counts, Machine, Reading, TaskId, Traffic, Usage};
 
 /// Counts each job, and the energy and the traffic of all.
 pub(crate) struct Meter {
@@ -69,9 +70,10 @@ impl Meter {
         room
     }
 
-    /// What a job has used since its start. `accounted` is its CPU time by the kernel's own accounts, taken where perf
-    /// events are refused; `speed` is that of the cores it was on since the last read, as a share of their real speed.
-    pub(crate) fn read(&mut self, task: TaskId, accounted: impl FnOnce() -> Option<Nanos>, speed: f64) -> Usage {
+    /// What a job has used since its start. `account` is its CPU time by the kernel's own accounts. It comes first where it
+    /// is that of all processes: perf's clock also runs while a hypervisor gives the CPU to others. `speed` is that of the
+    /// cores it was on since the last read, as a share of their real speed.
+    pub(crate) fn read(&mut self, task: TaskId, account: Option<CpuAccount>, speed: f64) -> Usage {
         let unread = |why| Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) };
         let (counters, slow_clock) = match &mut self.jobs[task.0 as usize] {
             Metered::NotStarted => return unread(Absence::NotStarted),
@@ -81,7 +83,10 @@ impl Meter {
         let mut usage = match counters {
             Some(counters) => Usage {
                 task,
-                cpu_time: counters.read_cpu_time(),
+                cpu_time: match account.filter(|account| account.is_whole) {
+                    Some(account) => Reading::Value(account.time),
+                    None => counters.read_cpu_time(),
+                },
                 counts: counters.read(),
                 multiplexed: counters.multiplexed(),
                 residency: Reading::Absent(Absence::NotTold),
@@ -89,17 +94,17 @@ impl Meter {
             None => unread(Absence::TooManyFiles),
         };
         if !usage.cpu_time.is_value()
-            && let Some(time) = accounted()
+            && let Some(account) = account
         {
-            usage.cpu_time = Reading::Value(time);
+            usage.cpu_time = Reading::Value(account.time);
         }
         usage.cpu_time = usage.cpu_time.map(|time| slow_clock.stretch(time, speed));
         usage
     }
 
     /// Keeps the last figures of a job that has ended, and closes its counters.
-    pub(crate) fn close(&mut self, task: TaskId, accounted: Option<Nanos>, speed: f64) {
-        let last = self.read(task, || accounted, speed);
+    pub(crate) fn close(&mut self, task: TaskId, account: Option<CpuAccount>, speed: f64) {
+        let last = self.read(task, account, speed);
         self.jobs[task.0 as usize] = Metered::Ended(last);
     }
 

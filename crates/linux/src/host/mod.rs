@@ -14,6 +14,7 @@ mod lifecycle;
 mod meter;
 mod notice;
 mod orphanage;
+mod room;
 
 pub use capabilities::capabilities;
 pub use config::{Freezing, HostConfig, HostJob};
@@ -25,7 +26,6 @@ use crate::interrupts;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::{self, RawPid};
-use crate::{load, meminfo};
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
@@ -36,6 +36,7 @@ use error::system;
 use lifecycle::Lifecycle;
 use meter::Meter;
 use notice::Notices;
+use room::Room;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io;
@@ -52,8 +53,7 @@ pub struct Host {
     meter: Meter,
     /// What jobs that have ended had used.
     resources: BTreeMap<TaskId, Resources>,
-    mem_keep: Option<u64>,
-    most_load: Option<f64>,
+    room: Room,
     /// Told by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
@@ -94,8 +94,7 @@ impl Host {
             actuator: Actuator::new(home, small, notices.clone()),
             meter: Meter::new(&root, count, counters, notices),
             resources: BTreeMap::new(),
-            mem_keep,
-            most_load,
+            room: Room::new(mem_keep, most_load),
             queued: Vec::new(),
             clock: RunClock::start(),
             root,
@@ -127,10 +126,11 @@ impl Host {
 
     /// Takes in what became of children.
     fn reap(&mut self, events: &mut Vec<Event>) {
-        let Host { lifecycle, actuator, meter, resources, clock, .. } = self;
+        let Host { lifecycle, actuator, meter, resources, room, clock, .. } = self;
         for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
             meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task));
             actuator.forget(ended.task);
+            room.ended(&ended.resources);
             resources.insert(ended.task, ended.resources);
             events.push(Event::Ended { task: ended.task, exit: ended.exit });
         }
@@ -210,7 +210,7 @@ impl Backend for Host {
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         for &task in tasks {
             let speed = self.actuator.speed(task);
-            out.push(self.meter.read(task, || self.lifecycle.cpu_time(task), speed));
+            out.push(self.meter.read(task, self.lifecycle.cpu_time(task), speed));
         }
     }
 
@@ -268,7 +268,7 @@ impl Backend for Host {
             (Some(tree), Kill::Term) => {
                 // First the signal, then the thaw: the job must do nothing else before it hears.
                 tree.signal(Signal::TERM);
-                lifecycle.forget_stop(task);
+                lifecycle.telling_to_end(task);
                 actuator.release(lifecycle, task);
                 // Also one that had stopped itself must hear it.
                 lifecycle.tree(task).into_iter().for_each(|tree| tree.signal(Signal::CONT));
@@ -298,12 +298,7 @@ impl Backend for Host {
     }
 
     fn may_start(&mut self) -> bool {
-        // What a machine does not tell is not too much of a load, and not too little memory.
-        let has_memory = || {
-            self.mem_keep.is_none_or(|keep| meminfo::read(&self.root).map_or(true, |memory| memory.usable() >= keep))
-        };
-        let is_calm = || self.most_load.is_none_or(|most| load::average(&self.root).is_none_or(|load| load <= most));
-        has_memory() && is_calm()
+        self.room.may_start(&self.root, self.clock.now())
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

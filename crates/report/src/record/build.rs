@@ -22,6 +22,8 @@ pub fn exit_status(exit: &Exit) -> Option<i32> {
     match exit {
         Exit::Code(code) => Some(*code),
         Exit::Signal { signal, .. } => Some(128 + signal),
+        // As if the signal that told it had ended it.
+        Exit::ToldToEnd => Some(128 + 15),
         Exit::NotStarted(_) => Some(127),
         Exit::Unknown => None,
     }

@@ -3,7 +3,7 @@
 use super::args::{Format, RunArgs};
 use super::terminal::width_of;
 use crate::exit::Exit;
-use cosched_core::{EndedBy, RunResult};
+use cosched_core::{EndedBy, Halt, RunResult};
 use cosched_report::{Record, SummaryOptions, summary};
 use std::io::{IsTerminal, Write};
 
@@ -36,28 +36,30 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The exit code for a result. With `only_job`, that of the only job if nothing else ended the run.
-pub(crate) fn exit_of(result: &RunResult, only_job: bool) -> Exit {
-    match (exit_of_batch(result), &result.tasks[..]) {
+/// The exit code for a result under this rule. With `only_job`, that of the only job if nothing else ended the run.
+pub(crate) fn exit_of(result: &RunResult, halt: &Halt, only_job: bool) -> Exit {
+    match (exit_of_batch(result, halt), &result.tasks[..]) {
         (Exit::Failure, [task]) if only_job => Exit::OnlyJob(match &task.exit {
             Some(cosched_core::Exit::Code(code)) => u8::try_from(*code).unwrap_or(1),
             Some(cosched_core::Exit::Signal { signal, .. }) => Exit::Signal(*signal).code(),
             Some(cosched_core::Exit::NotStarted(_)) => 126,
-            Some(cosched_core::Exit::Unknown) | None => 1,
+            Some(cosched_core::Exit::ToldToEnd | cosched_core::Exit::Unknown) | None => 1,
         }),
         (exit, _) => exit,
     }
 }
 
-fn exit_of_batch(result: &RunResult) -> Exit {
+fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
     let failed = |task: &cosched_core::TaskResult| !task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
     match result.ended_by {
         EndedBy::Signal(signal) => Exit::Signal(signal),
+        // What was wanted was reached, whatever failed before.
+        EndedBy::Halt if halt.is_on_successes() => Exit::Success,
         _ if result.tasks.iter().any(|task| task.timed_out) => Exit::TimedOut,
         EndedBy::Halt if result.tasks.iter().any(|task| task.exit.is_some() && failed(task) && !task.told_to_end) => {
             Exit::Failure
         }
-        // The rule on successes was met: jobs that it left out or ended did not fail.
+        // Jobs that the rule left out or ended did not fail.
         EndedBy::Halt => Exit::Success,
         EndedBy::Completion if result.tasks.iter().any(failed) => Exit::Failure,
         EndedBy::Completion => Exit::Success,

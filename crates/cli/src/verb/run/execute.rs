@@ -97,7 +97,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     if let Some(keep) = args.output.keep_logs.filter(|_| args.output.logs.is_none()) {
         prune(Path::new(DEFAULT_LOGS), keep as usize);
     }
-    let exit = exit_of(&result, is_only);
+    let exit = exit_of(&result, &plan.config.halt, is_only);
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {
         // The user asked for this file, and it is incomplete: --quiet does not hide that.

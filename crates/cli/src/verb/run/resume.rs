@@ -26,7 +26,8 @@ const SAME_START: f64 = 0.003;
 /// Why no record tells more.
 const NO_RECORD: &str = "no record of its run was found";
 
-/// Leaves out jobs whose command succeeded before, or that were adopted; each success counts for one job. Without
+/// Leaves out jobs whose command succeeded before, or that were adopted. Where several jobs have the same command (copies,
+/// or jobs that differ in their environment or folder) only a success with the job's own number counts for it. Without
 /// `--resume` all are left to run.
 ///
 /// # Errors
@@ -49,9 +50,20 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
         told.map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", path.display())))?;
     }
     let mut resumed = Resumed { left: vec![], earlier: vec![], newly_adopted: false, warnings };
-    for (seq, job) in numbered {
+    let with_line = |(seq, job): (u64, Job)| {
         let command = job.input.command.as_ref().map(Command::line);
-        let known = command.as_ref().and_then(|command| done.take(command).or_else(|| adopted.take(command)));
+        (seq, job, command)
+    };
+    let numbered: Vec<(u64, Job, Option<String>)> = numbered.map(with_line).collect();
+    let mut users: BTreeMap<String, u32> = BTreeMap::new();
+    for command in numbered.iter().filter_map(|(_, _, command)| command.clone()) {
+        *users.entry(command).or_default() += 1;
+    }
+    for (seq, job, command) in numbered {
+        let known = command.as_ref().and_then(|command| {
+            let is_only = users.get(command) == Some(&1);
+            done.take(seq, command, is_only).or_else(|| adopted.take(&job.name, command, is_only))
+        });
         match known {
             Some(known) => {
                 resumed.newly_adopted |= known.newly_adopted;
@@ -143,9 +155,11 @@ impl<'a> Done<'a> {
         Done { successes, recorded }
     }
 
-    /// A success of this command that has not been taken yet.
-    fn take(&mut self, command: &str) -> Option<Known> {
-        let entry = self.successes.get_mut(command)?.pop_front()?;
+    /// A success of the job with this number and this command; of any with this command, if the job is the only one.
+    fn take(&mut self, seq: u64, command: &str, is_only: bool) -> Option<Known> {
+        let entries = self.successes.get_mut(command)?;
+        let own = entries.iter().position(|entry| entry.seq == seq);
+        let entry = entries.remove(own.or(is_only.then_some(0))?)?;
         let found = self.recorded.get_mut(command).and_then(|all| {
             let from = all.partition_point(|found| found.started <= entry.start_s - SAME_START);
             let near = all[from..].iter_mut().take_while(|found| found.started < entry.start_s + SAME_START);
@@ -172,7 +186,8 @@ impl<'a> Done<'a> {
 
 /// Jobs that were adopted, by their commands.
 struct Adopted {
-    jobs: BTreeMap<String, Vec<Known>>,
+    /// Each with its name.
+    jobs: BTreeMap<String, Vec<(String, Known)>>,
     /// Those that were adopted just now.
     fresh: Vec<AdoptedLine>,
 }
@@ -180,7 +195,7 @@ struct Adopted {
 impl Adopted {
     fn new(before: &Before, earlier: Vec<AdoptedLine>) -> Adopted {
         let mut lines = Vec::new();
-        let mut jobs: BTreeMap<String, Vec<Known>> = BTreeMap::new();
+        let mut jobs: BTreeMap<String, Vec<(String, Known)>> = BTreeMap::new();
         let mut known: BTreeSet<(&str, &str)> = BTreeSet::new();
         // An orphan can have several entries, one for each way in which its processes were found.
         let found = before.found.iter().filter(|_| before.adopted);
@@ -193,7 +208,7 @@ impl Adopted {
             let Some((job, command)) = lost.and_then(|job| Some((job, job.command.clone()?))) else { continue };
             let started = record.started_at.as_deref().and_then(seconds).zip(job.start_s).map(|(run, job)| run + job);
             lines.push(AdoptedLine::new(&orphan.run, &job.name, &command, started.and_then(instant)));
-            jobs.entry(command).or_default().push(Known {
+            let known = Known {
                 started,
                 runtime_s: None,
                 exit: None,
@@ -201,13 +216,14 @@ impl Adopted {
                 newly_adopted: true,
                 run: Some((orphan.run.clone(), Some(file.display().to_string()))),
                 job: Some(beside(job, file.parent().unwrap_or(Path::new("")))),
-            });
+            };
+            jobs.entry(command).or_default().push((job.name.clone(), known));
         }
         for line in earlier {
             let run = before.runs.iter().find(|run| run.line.run_id == line.run_id).and_then(|run| run.record.as_ref());
             let job = run.and_then(|(_, record)| record.jobs.iter().find(|job| job.name == line.job));
             let folder = run.and_then(|(file, _)| file.parent()).unwrap_or(Path::new(""));
-            jobs.entry(line.command).or_default().push(Known {
+            let known = Known {
                 started: line.started_at.as_deref().and_then(seconds),
                 runtime_s: None,
                 exit: None,
@@ -215,13 +231,18 @@ impl Adopted {
                 newly_adopted: false,
                 run: Some((line.run_id, run.map(|(file, _)| file.display().to_string()))),
                 job: job.map(|job| beside(job, folder)),
-            });
+            };
+            jobs.entry(line.command).or_default().push((line.job, known));
         }
         Adopted { jobs, fresh: lines }
     }
 
-    fn take(&mut self, command: &str) -> Option<Known> {
-        self.jobs.get_mut(command)?.pop()
+    /// The job of this name and this command; any with this command, if the job is the only one.
+    fn take(&mut self, name: &str, command: &str, is_only: bool) -> Option<Known> {
+        let jobs = self.jobs.get_mut(command)?;
+        let own = jobs.iter().position(|(known, _)| known == name);
+        let last = jobs.len().checked_sub(1).filter(|_| is_only);
+        Some(jobs.remove(own.or(last)?).1)
     }
 }
 

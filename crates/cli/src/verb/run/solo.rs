@@ -150,7 +150,7 @@ fn measure<P: Platform>(
     let profiles = profiles(&record, &series)?;
     write_whole(&plan.logs.join("solo-profiles.json"), &profiles.to_json())?;
     if let EndedBy::Signal(_) = result.ended_by {
-        return Ok(Some(exit_of(&result, false)));
+        return Ok(Some(exit_of(&result, &plan.config.halt, false)));
     }
     for (ix, &first) in first_of.iter().enumerate() {
         let Some(task) = firsts.iter().position(|&f| f == first).and_then(|number| result.tasks.get(number)) else {
