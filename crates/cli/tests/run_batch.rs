@@ -558,3 +558,50 @@ fn the_answer_is_shown_even_where_the_record_can_not_be_kept() {
     let record = cosched(&folder, &["run", "--record", "/dev/full", "--format", "json", "--", "true"]);
     assert_eq!((record.status.code(), json(&record)["jobs"][0]["exit"].as_i64()), (Some(1), Some(0)));
 }
+
+/// Copies, and jobs that differ in their environment or folder, have one command. Their numbers tell which of them is done.
+#[test]
+fn resuming_tells_jobs_with_the_same_command_apart() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "a/in", "");
+    write(&folder, "b/in", "");
+    let job = "command = 'test -e ../go || [ $SEED = 2 ] && echo $SEED >> ../done'";
+    let mix = format!(
+        "[[job]]\n{job}\ncwd = \"a\"\nenv = {{ SEED = \"1\" }}\n[[job]]\n{job}\ncwd = \"b\"\nenv = {{ SEED = \"2\" }}\n"
+    );
+    write(&folder, "mix.toml", &mix);
+    let words = ["run", "mix.toml", "-q", "--joblog", "J", "--resume"];
+    assert_eq!(cosched(&folder, &words).status.code(), Some(1));
+    write(&folder, "go", "");
+    let run = cosched(&folder, &words);
+    assert_eq!((run.status.code(), read(&folder, "done").as_str()), (Some(0), "2\n1\n"), "{}", err(&run));
+    assert!(out(&cosched(&folder, &[&words[..2], &words[3..], &["--dry-run"]].concat())).contains("2 done before"));
+}
+
+/// A job that saves its state and exits with 0 when it is told to end is to go on later.
+#[test]
+fn a_job_that_was_told_to_end_is_resumed() {
+    let folder = tempdir().expect("a folder");
+    let job = "trap 'echo saved >> state; exit 0' TERM; touch began; until [ -e go ]; do sleep 0.02; done";
+    let words = ["run", "--joblog", "J", "--resume", "--logs", "L", job];
+    let mut run = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("it runs");
+    until("the job begins", || folder.path().join("began").exists());
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    assert_eq!(run.wait().expect("it ends").code(), Some(143));
+    assert_eq!(read(&folder, "state"), "saved\n");
+    let record: Value = serde_json::from_str(&read(&folder, "L/run.json")).expect("a record");
+    assert_eq!((&record["jobs"][0]["exit_text"], &record["totals"]["failed"]), (&"told to end".into(), &1.into()));
+    write(&folder, "go", "");
+    assert_eq!(cosched(&folder, &words).status.code(), Some(0));
+    assert!(err(&cosched(&folder, &words)).contains("all 1 jobs succeeded before"));
+}
+
+#[test]
+fn a_halt_on_successes_is_a_success_whatever_failed_before() {
+    let folder = tempdir().expect("a folder");
+    for (rule, code) in [("soon,success=1", 0), ("now,success=1", 0), ("soon,fail=1", 1)] {
+        let run = cosched(&folder, &["run", "-q", "-j", "1", "--halt", rule, "exit {}", ":::", "3", "0", "5"]);
+        assert_eq!(run.status.code(), Some(code), "{rule}: {}", err(&run));
+    }
+}

@@ -274,10 +274,24 @@ fn first_interrupt_asks_second_kills() {
     let result = run_policy(&mut world, "round-robin", &[], &RunConfig::default());
     assert_eq!(result.ended_by, EndedBy::Signal(15));
     assert_eq!(result.turnaround, Nanos::from_ms(5_300), "killed after the grace period");
-    let mut world = self::world(1, vec![deaf(), deaf()]);
-    world.interrupts = vec![Nanos::from_ms(300), Nanos::from_ms(400)];
-    let result = run_policy(&mut world, "round-robin", &[], &RunConfig::default());
-    assert_eq!(result.turnaround, Nanos::from_ms(400));
+    // Batch systems send SIGTERM several times; whoever presses Ctrl-C again does not want to wait.
+    for (signal, turnaround) in [(15, 5_300), (1, 5_300), (2, 400)] {
+        let mut world = self::world(1, vec![deaf(), deaf()]);
+        world.interrupts = vec![Nanos::from_ms(300), Nanos::from_ms(400)];
+        world.signals = [15, signal].into();
+        let result = run_policy(&mut world, "round-robin", &[], &RunConfig::default());
+        assert_eq!(result.turnaround, Nanos::from_ms(turnaround), "signal {signal}");
+    }
+}
+
+/// A job that saves its state and ends with 0 when it is told to is not done.
+#[test]
+fn a_job_that_was_told_to_end_did_not_succeed() {
+    let mut world = world(2, vec![Work::ms(100), Work { term_exit: Some(Exit::Code(0)), ..Work::ms(60_000) }]);
+    world.interrupts = vec![Nanos::from_ms(500)];
+    let result = run_policy(&mut world, "fifo", &[], &RunConfig::default());
+    let exits: Vec<_> = result.tasks.iter().map(|task| task.exit.clone()).collect();
+    assert_eq!(exits, [Some(Exit::Code(0)), Some(Exit::ToldToEnd)]);
 }
 
 #[test]

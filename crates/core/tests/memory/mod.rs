@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use cosched_core::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What a task does in this world.
@@ -27,6 +27,8 @@ pub struct Work {
     pub threads: u32,
     /// It does not listen to SIGTERM.
     pub ignores_term: bool,
+    /// How it ends when it hears SIGTERM; `None` if the signal ends it.
+    pub term_exit: Option<Exit>,
     /// It can't be started.
     pub broken: bool,
     /// It can't be started a second time.
@@ -47,6 +49,7 @@ impl Work {
             exit: Exit::Code(0),
             threads: 1,
             ignores_term: false,
+            term_exit: None,
             broken: false,
             once: false,
             second: None,
@@ -122,6 +125,8 @@ pub struct Memory {
     queued: Vec<Event>,
     /// Interrupts to deliver at these instants.
     pub interrupts: Vec<Nanos>,
+    /// Their signals; SIGTERM where there is none.
+    pub signals: VecDeque<i32>,
     /// Lines per microsecond that the memory bus moves; tasks that ask for more together slow each other down.
     pub bus_per_us: Option<u64>,
     /// Lines per microsecond that other programs read and write on each memory domain; they slow nobody down.
@@ -162,6 +167,7 @@ impl Memory {
             tasks: work.into_iter().map(State::new).collect(),
             queued: Vec::new(),
             interrupts: Vec::new(),
+            signals: VecDeque::new(),
             bus_per_us: None,
             l1_per_us: None,
             naps: Vec::new(),
@@ -305,7 +311,7 @@ impl Backend for Memory {
         }
         while self.interrupts.first().is_some_and(|&at| at <= self.now) {
             self.interrupts.remove(0);
-            events.push(Event::Interrupt { signal: 15 });
+            events.push(Event::Interrupt { signal: self.signals.pop_front().unwrap_or(15) });
         }
         Ok(())
     }
@@ -397,8 +403,11 @@ impl Backend for Memory {
         self.acts.push((self.now, Act::Kill(task.0)));
         state.placement = None;
         if how == Kill::Kill || !state.work.ignores_term {
-            let signal = if how == Kill::Kill { 9 } else { 15 };
-            let exit = Exit::Signal { signal, oom: false };
+            let exit = match (how, &state.work.term_exit) {
+                (Kill::Kill, _) => Exit::Signal { signal: 9, oom: false },
+                (Kill::Term, Some(exit)) => exit.clone(),
+                (Kill::Term, None) => Exit::Signal { signal: 15, oom: false },
+            };
             state.ended = Some(exit.clone());
             self.queued.push(Event::Ended { task, exit });
         }
