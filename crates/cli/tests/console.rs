@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::until;
+use common::{command, err, until};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -113,4 +113,51 @@ command = 'head -c 30000000 /dev/zero >&2; printf "\nall \033[31mis lost\n" >&2;
     // The line before it shows the command, which holds the same words.
     let last = told.lines().find(|line| line.starts_with("    all")).unwrap_or_else(|| panic!("{told}"));
     assert!(last.starts_with(r"    all \x1b[31mis lost"), "an escape sequence does not reach the terminal: {last:?}");
+}
+
+/// The reader has not left: the output can't be written, and is kept.
+#[test]
+fn output_that_cannot_be_written_is_told_and_kept() {
+    let folder = tempdir().expect("a folder");
+    for words in [&["--no-logs", "-q"][..], &["--no-logs", "-k"], &["--logs", "L", "--output", "group"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+        let words = [&["run"], words, &["echo", "out", "{}", ":::", "1", "2", "3"]].concat();
+        let run = command(folder.path(), &words).env("TMPDIR", folder.path()).stdout(full).output().expect("it runs");
+        assert_eq!(run.status.code(), Some(1), "{words:?}: {}", err(&run));
+        let told = err(&run);
+        assert!(told.contains("not shown completely: No space left on device"), "{words:?}: {told}");
+        let kept =
+            told.split("all of it is in ").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a folder");
+        for job in ["1", "2", "3"] {
+            let file = std::path::Path::new(kept).join(format!("{job}.out"));
+            assert_eq!(std::fs::read_to_string(&file).expect("a log"), format!("out {job}\n"));
+        }
+    }
+}
+
+#[test]
+fn a_console_that_is_killed_loses_nothing() {
+    let folder = tempdir().expect("a folder");
+    let line = "echo out {}; if [ {} = 1 ]; then touch began; until [ -e go ]; do sleep 0.01; done; fi";
+    let words = ["run", "--no-logs", "-q", "-k", "-j", "1", line, ":::", "1", "2", "3"];
+    let mut command = command(folder.path(), &words);
+    let run =
+        command.env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    until("the first job runs", || folder.path().join("began").exists());
+    let console = std::fs::read_dir("/proc").expect("/proc").filter_map(Result::ok).find_map(|entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let words = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let wanted = format!("\0console\0--run\0{}\0", run.id());
+        words.windows(wanted.len()).any(|part| part == wanted.as_bytes()).then_some(pid)
+    });
+    let console = rustix::process::Pid::from_raw(console.expect("a console")).expect("a number");
+    rustix::process::kill_process(console, rustix::process::Signal::KILL).expect("it lives");
+    std::fs::write(folder.path().join("go"), "").expect("a file");
+    let run = run.wait_with_output().expect("it ends");
+    let told = err(&run);
+    assert!(run.status.code() == Some(1) && told.contains("the process that shows it has died"), "{told}");
+    let kept = told.split("all of it is in ").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a folder");
+    let all: String =
+        ["1", "2", "3"].map(|job| std::fs::read_to_string(format!("{kept}/{job}.out")).expect("a log")).concat();
+    assert_eq!(all, "out 1\nout 2\nout 3\n");
 }

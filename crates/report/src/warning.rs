@@ -192,6 +192,13 @@ pub enum RunWarning {
         /// Bytes that were cut off.
         bytes: u64,
     },
+    /// The jobs' output was not shown completely.
+    OutputLost {
+        /// Why, in words.
+        why: String,
+        /// The folder that has all of it.
+        folder: String,
+    },
     /// The job log names commands that succeeded, and none of them is a job of this batch.
     NoneResumed {
         /// How many commands succeeded.
@@ -251,6 +258,7 @@ impl RunWarning {
             RunWarning::Orphans { .. } => "orphans",
             RunWarning::Rebuilt { .. } => "rebuilt",
             RunWarning::LogCut { .. } => "log-cut",
+            RunWarning::OutputLost { .. } => "output-lost",
             RunWarning::NoneResumed { .. } => "none-resumed",
             RunWarning::Repeated { warning, .. } => warning.code(),
         }
@@ -338,6 +346,9 @@ impl RunWarning {
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
             }
+            RunWarning::OutputLost { why, folder } => {
+                format!("the jobs' output was not shown completely: {why}; all of it is in {folder}")
+            }
             RunWarning::NoneResumed { succeeded } => format!(
                 "--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; jobs are \
                  recognised by their commands as they are written, and GNU parallel quotes some values in another way",
@@ -347,11 +358,12 @@ impl RunWarning {
         }
     }
 
-    /// Whether the warning says that a file that the user asked for is incomplete.
+    /// Whether the warning says that a file or an output that the user asked for is incomplete.
     pub fn is_lost_file(&self) -> bool {
         match self {
             RunWarning::Repeated { warning, .. } => warning.is_lost_file(),
             RunWarning::FileStopped { file, .. } => matches!(file, RunFile::Events | RunFile::JobLog),
+            RunWarning::OutputLost { .. } => true,
             _ => false,
         }
     }
@@ -427,8 +439,8 @@ mod tests {
     fn what_was_asked_for_and_is_not_complete() {
         let lost: BTreeSet<String> =
             warnings().iter().filter(|warning| warning.is_lost_file()).map(|warning| warning.text()).collect();
-        let expected =
-            ["the events file", "the job log"].map(|file| format!("{file} is written no further: disk full"));
-        assert_eq!(lost, expected.into());
+        let files = ["the events file", "the job log"].map(|file| format!("{file} is written no further: disk full"));
+        let output = "the jobs' output was not shown completely: disk full; all of it is in /l".to_owned();
+        assert_eq!(lost, files.into_iter().chain([output]).collect());
     }
 }

@@ -62,6 +62,7 @@ impl<P: Platform> Batch<'_, P> {
         let view = platform.view();
         let Batch { config, specs, files, .. } = self;
         let job_files: Vec<Option<(PathBuf, PathBuf)>> = self.jobs.iter().map(P::files).collect();
+        let job_folder = job_files.iter().flatten().next().and_then(|(out, _)| Some(out.parent()?.to_owned()));
         // A simulation has no jobs that would suffer from a terminal that stands still.
         if !view.is_simulated() {
             screen.use_console(&Showing {
@@ -158,10 +159,15 @@ impl<P: Platform> Batch<'_, P> {
         let warnings = recorder.into_warnings();
         let cpu_used = own_cpu_time() - cpu_before;
         drop(backend);
-        for cut in screen.leave_console() {
+        let shown = screen.leave_console();
+        for cut in shown.cuts {
             let job = specs[cut.job as usize].name.clone();
             let file = if cut.file == 0 { "out" } else { "err" };
             screen.warn(RunWarning::LogCut { file: format!("{job}.{file}"), bytes: cut.bytes });
+        }
+        if let Some(why) = shown.lost {
+            let folder = job_folder.map(|folder| folder.display().to_string()).unwrap_or_default();
+            screen.warn(RunWarning::OutputLost { why, folder });
         }
         let result = match result {
             Ok(result) => result,

@@ -24,7 +24,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
     let (folder, files) = Files::open(args, &plan.logs, names)?;
     let aside = folder.aside.clone();
-    let _folder = Passing::new(folder, &plan.logs, !args.output.no_logs);
+    let mut folder = Passing::new(folder, &plan.logs, !args.output.no_logs);
     let screen = Screen::new(args.output.quiet);
     for warning in &platform.view().warnings {
         screen.warn(warning.clone());
@@ -85,6 +85,9 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     }
     let adopted = info.earlier.iter().any(|job| job.adopted);
     info.warnings.extend(screen.take_warnings());
+    if info.warnings.iter().any(|warning| matches!(warning, RunWarning::OutputLost { .. })) {
+        folder.keep();
+    }
     let record = record(&result, &info);
     let kept = keep(args, &plan.logs, &record);
     screen.clear();

@@ -42,6 +42,11 @@ impl Passing {
     pub(crate) fn new(folder: Folder, path: &Path, keeps: bool) -> Passing {
         Passing { folder: Some(folder), path: path.to_owned(), keeps }
     }
+
+    /// The folder has what is nowhere else, and stays.
+    pub(crate) fn keep(&mut self) {
+        self.keeps = true;
+    }
 }
 
 impl Drop for Passing {

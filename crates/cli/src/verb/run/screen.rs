@@ -1,7 +1,7 @@
 //! What a run shows: a progress line, lines that stay, and the jobs' output. It goes to a console of its own while jobs run,
 //! else straight to the terminal.
 
-use super::console::{Console, Cut, Showing};
+use super::console::{Console, Finished, Showing};
 use super::terminal::{Terminal, width_of};
 use cosched_report::RunWarning;
 use std::cell::RefCell;
@@ -54,13 +54,13 @@ impl Screen {
     }
 
     /// Waits until the console has shown all, and goes back to the terminal. Returns what was cut off the jobs' files.
-    pub(crate) fn leave_console(&self) -> Vec<Cut> {
+    pub(crate) fn leave_console(&self) -> Finished {
         let before = std::mem::replace(&mut self.inner.borrow_mut().to, To::Terminal(Terminal::new()));
         match before {
             To::Console(console) => console.finish(),
             To::Terminal(mut terminal) => {
                 terminal.clear();
-                Vec::new()
+                Finished::default()
             }
         }
     }

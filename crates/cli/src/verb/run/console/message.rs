@@ -29,6 +29,8 @@ pub(super) enum Order {
 pub(super) enum Report {
     /// So many bytes of a job's output were cut off, because the file reached its limit.
     Cut { job: u32, file: usize, bytes: u64 },
+    /// Everything has been carried out. If the jobs' output could not be shown completely, why.
+    Done { lost: Option<String> },
 }
 
 /// The name of a file, which need not be text. Most are, and text is four times shorter.

@@ -49,6 +49,14 @@ pub(crate) struct Cut {
     pub(crate) bytes: u64,
 }
 
+/// What a console reports in the end.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    pub(crate) cuts: Vec<Cut>,
+    /// Why the jobs' output was not shown completely, if it was not.
+    pub(crate) lost: Option<String>,
+}
+
 /// The run's end of the line to its console.
 pub(crate) struct Console {
     child: Child,
@@ -64,7 +72,10 @@ pub(crate) struct Console {
     left_out: u64,
     /// The console has ended.
     is_gone: bool,
+    shows_output: bool,
     heard: Vec<u8>,
+    /// It has carried out everything, and says why output could not be shown, if it could not.
+    done: Option<Option<String>>,
 }
 
 impl Console {
@@ -90,7 +101,7 @@ impl Console {
             command.arg("--log-limit").arg(limit.to_string());
         }
         let child = command.stdin(OwnedFd::from(theirs)).spawn()?;
-        Ok(Console::on(line, child))
+        Ok(Console { shows_output: showing.output.is_some(), ..Console::on(line, child) })
     }
 
     /// The end of a line that never blocks, to this process.
@@ -104,7 +115,9 @@ impl Console {
             written: 0,
             left_out: 0,
             is_gone: false,
+            shows_output: false,
             heard: Vec::new(),
+            done: None,
         }
     }
 
@@ -207,12 +220,19 @@ impl Console {
         let rest = self.heard.split_off(whole);
         let lines = std::mem::replace(&mut self.heard, rest);
         let reports = lines.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        reports.map(|Report::Cut { job, file, bytes }| Cut { job, file, bytes }).collect()
+        let mut cuts = Vec::new();
+        for report in reports {
+            match report {
+                Report::Cut { job, file, bytes } => cuts.push(Cut { job, file, bytes }),
+                Report::Done { lost } => self.done = Some(lost),
+            }
+        }
+        cuts
     }
 
     /// Lets the console show all that is left, waits for it, and returns its last reports. Called when no job runs any
     /// more, so that nothing suffers from a terminal that stands still.
-    pub(crate) fn finish(mut self) -> Vec<Cut> {
+    pub(crate) fn finish(mut self) -> Finished {
         if self.left_out > 0 {
             let text =
                 format!("cosched: {} lines are missing here: the terminal did not take them in time", self.left_out);
@@ -225,7 +245,12 @@ impl Console {
         let _ = self.line.set_nonblocking(true);
         // The back-end may have collected it already.
         let _ = self.child.wait();
-        self.cuts()
+        let cuts = self.cuts();
+        let lost = match self.done {
+            Some(lost) => lost,
+            None => Some("the process that shows it has died".to_owned()),
+        };
+        Finished { cuts, lost: lost.filter(|_| self.shows_output) }
     }
 }
 
@@ -303,7 +328,9 @@ mod tests {
             console.say("x");
             assert_eq!(console.kept_bytes, 0);
         }
-        assert!(console.finish().is_empty());
+        console.shows_output = true;
+        let finished = console.finish();
+        assert!(finished.cuts.is_empty() && finished.lost.is_some_and(|why| why.contains("has died")));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The console's own process. It may wait for the terminal as long as it likes.
 
 use super::limit::Limiter;
-use super::message::Order;
+use super::message::{Order, Report, line};
 use super::output::{Output, Target, last_line};
 use crate::size::parse_size;
 use crate::verb::run::args::Show;
@@ -48,9 +48,9 @@ pub(crate) struct ConsoleArgs {
 pub(crate) fn main(args: ConsoleArgs) -> anyhow::Result<ExitCode> {
     // Signals are meant for the run. When it ends, it closes the line.
     cosched_linux::become_console();
-    let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut answers = line.try_clone()?;
-    let mut orders = BufReader::new(line);
+    let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut answers = stream.try_clone()?;
+    let mut orders = BufReader::new(stream);
     let mut console = Console::new(args);
     let mut text = Vec::new();
     let mut looked = Instant::now();
@@ -77,6 +77,7 @@ pub(crate) fn main(args: ConsoleArgs) -> anyhow::Result<ExitCode> {
     }
     console.show(Output::finish_all);
     console.terminal.borrow_mut().clear();
+    let _ = answers.write_all(&line(&Report::Done { lost: console.lost }));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,6 +89,8 @@ struct Console {
     terminal: RefCell<Terminal>,
     output: Option<Output>,
     limiter: Option<Limiter>,
+    /// Why output could not be shown.
+    lost: Option<String>,
     /// The folder of the jobs' files.
     folder: PathBuf,
     /// The error output of each job that has started.
@@ -100,6 +103,7 @@ impl Console {
             terminal: RefCell::new(Terminal::new()),
             output: args.output.map(|how| Output::new(how, args.keep_order, args.log_limit)),
             limiter: args.log_limit.map(Limiter::start),
+            lost: None,
             folder: PathBuf::new(),
             errors: BTreeMap::new(),
             args,
@@ -152,8 +156,12 @@ impl Console {
         let out: &mut dyn Write = if self.args.to_stderr { &mut other } else { &mut stdout };
         let mut out = Beside { terminal, to: out };
         let mut err = Beside { terminal, to: &mut stderr };
-        if call(output, &mut Target { out: &mut out, err: &mut err }).is_err() {
+        if let Err(error) = call(output, &mut Target { out: &mut out, err: &mut err }) {
             self.output = None;
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                self.lost = Some(error.to_string());
+                return;
+            }
             // As a process is told that writes to a pipe which nobody reads.
             if let Some(run) = Pid::from_raw(self.args.run).filter(|run| getppid() == Some(*run)) {
                 let _ = kill_process(run, Signal::PIPE);
