@@ -212,6 +212,16 @@ fn snapshots_that_contradict_themselves() {
 }
 
 #[test]
+fn variables_that_can_not_be_set() {
+    for (env, part) in
+        [("\"A=B\" = \"y\"", "`A=B` can't be the name of a variable"), ("COSCHED_JOB = \"x\"", "set by cosched")]
+    {
+        let mix = format!("[[job]]\ncommand = [\"touch\", \"m\"]\nenv = {{ {env} }}\n");
+        check(&[("mix.toml", &mix)], &["run", "mix.toml"], 2, &["mix.toml:1", part]);
+    }
+}
+
+#[test]
 fn policies_that_the_machine_cannot_feed() {
     check(&[], &["run", "--policy", "oracle", "touch", "m"], 3, &["policy oracle", "solo trace of each job", "--solo"]);
     let one = ["--cpus", &one_cpu()];

@@ -168,6 +168,8 @@ fn decisions_by_other_policies_respect_the_machine() {
         let name = param["name"].as_str().expect("a name");
         assert_eq!(asked["params"][name], param["value"], "{name}");
     }
+    let oracle = cosched(&folder, &["decide", "events", "--policy", "oracle"]);
+    assert!(oracle.status.code() == Some(3) && err(&oracle).contains("solo trace"), "{}", err(&oracle));
     let refused = cosched(&folder, &["decide", "events", "--policy", "lucky"]);
     assert_eq!(refused.status.code(), Some(3), "{}", out(&refused));
     let told = err(&refused);

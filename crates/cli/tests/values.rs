@@ -304,3 +304,59 @@ fn any_number_of_jobs_at_once_is_their_number() {
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(plan["live_jobs"], 3);
 }
+
+#[test]
+fn a_word_that_no_kernel_takes_is_refused_before_anything_starts() {
+    let folder = tempdir().expect("a folder");
+    let values: String = (0..5_000).map(|n| format!("{n:020}\n")).collect();
+    std::fs::write(folder.path().join("s"), values).expect("a file");
+    let output = run(&folder, &["-n", "5000", "touch m; echo {} | wc -w", "::::", "s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+    assert!(err(&output).contains("the kernel takes at most 131071"), "{}", err(&output));
+    assert!(!folder.path().join("m").exists());
+}
+
+#[test]
+fn names_keep_the_letters_of_all_languages() {
+    let folder = tempdir().expect("a folder");
+    let long = "ü".repeat(60);
+    run(&folder, &["-q", "--logs", "L", "echo {}", ":::", "Übung.txt", "日本", "a b", &long]);
+    let long = "ü".repeat(48);
+    for name in ["Übung.txt", "日本", "a-b", &long] {
+        assert!(folder.path().join(format!("L/{name}.out")).exists(), "{name}");
+    }
+}
+
+/// `-j 8` of eight sleepers means eight at once, as with GNU parallel.
+#[test]
+fn auto_lets_as_many_jobs_run_at_once_as_the_user_says() {
+    let folder = tempdir().expect("a folder");
+    let cpus = one_cpu();
+    let policy = |words: &[&str]| {
+        let words = [&["--dry-run", "--format", "json", "--cpus", &cpus], words, &["true", ":::", "a", "b"]].concat();
+        let plan: serde_json::Value = serde_json::from_slice(&run(&folder, &words).stdout).expect("JSON");
+        plan["policy"].as_str().expect("a policy").to_owned()
+    };
+    let usual = policy(&[]);
+    assert_eq!(policy(&["-j", "2"]), if usual == "fifo" { "linux" } else { &usual });
+    assert_eq!((policy(&["-j", "1"]), policy(&["-j", "2", "--policy", "fifo"])), (usual, "fifo".to_owned()));
+}
+
+#[test]
+fn input_that_nobody_reads_is_told() {
+    let folder = tempdir().expect("a folder");
+    let told = |words: &[&str], input: &str| err(&run_with_input(&folder, words, input.as_bytes()));
+    assert!(told(&["sleep", "0.2"], "a\nb\n").contains("standard input was not read, since the command has no {}"));
+    assert!(!told(&["sleep", "0.2"], "").contains("standard input"));
+    assert!(!told(&["echo", "{}"], "a\n").contains("standard input"));
+}
+
+#[test]
+fn a_job_that_could_not_be_started_is_told_even_with_quiet() {
+    let folder = tempdir().expect("a folder");
+    std::fs::write(folder.path().join("bad"), "#!/no/such/interpreter\n").expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path().join("bad"), mode).expect("a mode");
+    let output = run(&folder, &["-q", "./bad"]);
+    assert!(err(&output).contains("not started"), "{}", err(&output));
+}

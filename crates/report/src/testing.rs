@@ -102,6 +102,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::Orphans { jobs: 2, done: OrphansDone::Ignored },
         RunWarning::Rebuilt { file: "L/earlier-1/run.json".to_owned(), lost: 1 },
         RunWarning::NoneResumed { succeeded: 2 },
+        RunWarning::InputUnread,
         RunWarning::OutputLost { why: "disk full".to_owned(), folder: "/l".to_owned() },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);

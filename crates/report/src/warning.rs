@@ -192,6 +192,8 @@ pub enum RunWarning {
         /// Bytes that were cut off.
         bytes: u64,
     },
+    /// Somebody wrote to standard input, which the only command does not read.
+    InputUnread,
     /// The jobs' output was not shown completely.
     OutputLost {
         /// Why, in words.
@@ -258,6 +260,7 @@ impl RunWarning {
             RunWarning::Orphans { .. } => "orphans",
             RunWarning::Rebuilt { .. } => "rebuilt",
             RunWarning::LogCut { .. } => "log-cut",
+            RunWarning::InputUnread => "input-unread",
             RunWarning::OutputLost { .. } => "output-lost",
             RunWarning::NoneResumed { .. } => "none-resumed",
             RunWarning::Repeated { warning, .. } => warning.code(),
@@ -345,6 +348,11 @@ impl RunWarning {
             }
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
+            }
+            RunWarning::InputUnread => {
+                "standard input was not read, since the command has no {}; for a job with each line write {} \
+                 where the line belongs, as in `ls | cosched run gzip {}`; jobs read from /dev/null"
+                    .to_owned()
             }
             RunWarning::OutputLost { why, folder } => {
                 format!("the jobs' output was not shown completely: {why}; all of it is in {folder}")

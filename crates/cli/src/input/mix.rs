@@ -6,6 +6,7 @@ use super::mix_bounds::too_much;
 use super::names::is_name;
 use crate::exit::usage;
 use cosched_core::Restart;
+use cosched_report::visible;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -202,6 +203,15 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
             Some(exact as u64)
         }
     };
+    if let Some(name) = entry.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+        return Err(usage(format!(
+            "{place}: env: `{}` can't be the name of a variable; as in env = {{ SEED = \"1\" }}",
+            visible(name)
+        )));
+    }
+    if let Some(own) = ["COSCHED_JOB", "COSCHED_RUN"].into_iter().find(|own| entry.env.contains_key(*own)) {
+        return Err(usage(format!("{place}: env: {own} is set by cosched for each job; choose another name")));
+    }
     Ok(JobInput {
         name: entry.name.map(Spanned::into_inner),
         command,

@@ -6,7 +6,7 @@ use super::values::MOST_JOBS;
 use crate::exit::usage;
 use std::collections::{HashMap, HashSet};
 
-/// The longest name that is made here; users can give longer ones.
+/// The longest name that is made here, in characters; users can give longer ones.
 const LONGEST: usize = 48;
 
 /// Makes the copies and the names.
@@ -215,16 +215,17 @@ fn is_shell(word: &std::ffi::OsString) -> bool {
 fn clean(text: &str, keep_end: bool) -> Option<String> {
     let mut name = String::new();
     for c in text.chars() {
-        if c.is_ascii_alphanumeric() || "._+-".contains(c) {
+        if c.is_alphanumeric() || "._+-".contains(c) {
             name.push(c);
-        } else if !name.ends_with('-') && !c.is_alphanumeric() && !"'\"".contains(c) {
+        } else if !name.ends_with('-') && !"'\"".contains(c) {
             name.push('-');
         }
     }
-    let cut = name.len().saturating_sub(LONGEST);
-    let name = if keep_end { &name[cut..] } else { &name[..name.len() - cut] };
+    let length = name.chars().count();
+    let from = if keep_end { length.saturating_sub(LONGEST) } else { 0 };
+    let name: String = name.chars().skip(from).take(LONGEST).collect();
     let name = name.trim_start_matches(['.', '-']).trim_end_matches(['-']);
-    let has_substance = name.contains(|c: char| c.is_ascii_alphanumeric());
+    let has_substance = name.contains(char::is_alphanumeric);
     has_substance.then(|| name.to_owned())
 }
 
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(of_values(&[&["a", "1"], &["a", "2"], &["a", "2"]]), ["a-1", "a-2-1", "a-2-2"]);
         assert_eq!(
             of_values(&[&["$(touch x)"], &["-n"], &["../x"], &[""], &["ü"]]),
-            ["touch-x", "n", "x", "gzip-1", "gzip-2"]
+            ["touch-x", "n", "x", "gzip", "ü"]
         );
         let long = format!("{}/the-file.txt", "folder/".repeat(30));
         let found = of_values(&[&[&long]]);

@@ -61,9 +61,29 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     let is_only = rows.len() == 1;
     let job = |row: Row| {
         let command = template.fill(&row)?;
+        check_lengths(&command)?;
         Ok(JobInput { values: row.values, is_only, ..JobInput::command(command, place.clone()) })
     };
     rows.into_iter().map(job).collect()
+}
+
+/// The longest word that the kernel passes to a program, in bytes, with the zero byte at its end.
+const MOST_WORD: usize = 128 << 10;
+
+/// Refuses a command that the kernel would not start.
+fn check_lengths(command: &Command) -> anyhow::Result<()> {
+    let longest = match command {
+        Command::Argv(words) => words.iter().map(|word| word.len()).max(),
+        Command::Shell(line) => line.words().iter().map(|word| word.len()).max(),
+    };
+    match longest.filter(|&longest| longest >= MOST_WORD) {
+        None => Ok(()),
+        Some(longest) => Err(usage(format!(
+            "with its values the command has a word of {longest} bytes, and the kernel takes at most {}; put fewer values into a \
+             job (-n), or give them in a file",
+            MOST_WORD - 1
+        ))),
+    }
 }
 
 fn is_shell_line(word: &OsStr) -> bool {

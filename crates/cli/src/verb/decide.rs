@@ -4,8 +4,8 @@ use super::run::{Format, name_value, unmet};
 use crate::exit::usage;
 use clap::Args;
 use cosched_core::{
-    Capabilities, Change, Decision, Importance, POLICIES, Params, PolicyEntry, Rng, Snapshot, TaskId, check,
-    find_policy,
+    Absence, Capabilities, Capability, Change, Decision, Importance, POLICIES, Params, PolicyEntry, Rng, Snapshot,
+    TaskId, check, find_policy,
 };
 use cosched_report::{BackendKind, Event, read_event, trigger_text, visible, visible_lines, wait_text};
 use std::fmt::Write as _;
@@ -35,9 +35,9 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "N")]
     seq: Option<u64>,
 
-    /// Seed of the generator, where the file gives none
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// Seed of the generator [default: the recorded state of the recorded policy, else 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
 
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
@@ -78,7 +78,11 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
     if let Some(state) = event.policy_state.as_ref().filter(|_| same) {
         policy.load(state).map_err(|error| usage(format!("{file}: policy_state: {error}")))?;
     }
-    let mut rng = event.rng.filter(|_| same).map_or_else(|| Rng::new(args.seed), Rng::restore);
+    let mut rng = match (args.seed, event.rng.filter(|_| same)) {
+        (Some(seed), _) => Rng::new(seed),
+        (None, Some(recorded)) => Rng::restore(recorded),
+        (None, None) => Rng::new(1),
+    };
     let decision = policy.decide(snapshot, &mut rng);
     let fault = check(snapshot, &decision).err().map(|fault| fault.to_string());
     let mut out = std::io::stdout();
@@ -103,7 +107,24 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
 /// What the run of the event could do, as far as this policy needs it.
 fn capabilities(event: &Event, entry: &PolicyEntry, params: &Params) -> Capabilities {
     let needs = (entry.needs)(params).into_iter().map(|need| need.capability);
-    let missing = needs.filter_map(|capability| Some((capability, *event.missing.get(&capability.code())?)));
+    let tasks = &event.snapshot.tasks;
+    let missing = needs.filter_map(|capability| {
+        // Whether jobs were run alone before is seen from what is known of them.
+        let nobody = |has: fn(&cosched_core::TaskView) -> bool, why| (!tasks.iter().any(has)).then_some(why);
+        let why = match capability {
+            Capability::SoloTrace => {
+                let has = |task: &cosched_core::TaskView| {
+                    task.estimates.trace_progress.absence() != Some(Absence::NoSoloTrace)
+                };
+                nobody(has, Absence::NoSoloTrace)
+            }
+            Capability::SoloBandwidth => {
+                nobody(|task| task.estimates.solo_mm_reads.is_value(), Absence::NoSoloEstimate)
+            }
+            capability => event.missing.get(&capability.code()).copied(),
+        };
+        Some((capability, why?))
+    });
     Capabilities { missing: missing.collect() }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::json::{self, JsonError};
 use crate::source::BackendKind;
-use cosched_core::{Absence, Decision, RngState, Sample, Snapshot};
+use cosched_core::{Absence, CpuSet, Decision, Placement, RngState, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -89,6 +89,7 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     if let Err(error) = machine.validate() {
         return Some(("machine".to_owned(), error.to_string()));
     }
+    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     for (ix, task) in snapshot.tasks.iter().enumerate() {
         let at = |key: &str, problem: String| Some((format!("tasks[{ix}].{key}"), problem));
         if ix > 0 && snapshot.tasks[ix - 1].id >= task.id {
@@ -98,6 +99,20 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
         }
         if task.cpus == 0 {
             return at("cpus", "expected at least 1".to_owned());
+        }
+        if !(-20..=19).contains(&task.nice) {
+            return at("nice", format!("expected -20 to 19; found {}", task.nice));
+        }
+        if task.allowed.as_ref().is_some_and(CpuSet::is_empty) {
+            return at("allowed", "expected at least one CPU, or null for all".to_owned());
+        }
+        if let Some(Placement::Exclusive { cpus, .. }) = task.running.as_ref().map(|running| &running.placement) {
+            for cpu in cpus.iter() {
+                if let Some(other) = taken.insert(cpu.0, task.id.0) {
+                    let problem = format!("expected a CPU of its own; CPU {} is also that of task {other}", cpu.0);
+                    return at("running.placement", problem);
+                }
+            }
         }
         if let Some(running) = &task.running
             && let Some(cpu) = running.placement.cpus().iter().find(|&cpu| machine.index_of(cpu).is_none())

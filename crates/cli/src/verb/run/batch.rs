@@ -141,6 +141,10 @@ impl<P: Platform> Batch<'_, P> {
             Notice::Ended { result, info, progress } => {
                 let failed = result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
                 screen.ended(result.spec.id.0, failed);
+                if args.output.quiet && matches!(result.exit, Some(cosched_core::Exit::NotStarted(_))) {
+                    // Nobody else tells of it: the job could not.
+                    screen.answer(&format!("cosched: {}", ended_line(progress, result, info)));
+                }
                 if failed || args.output.verbose || !screen.is_terminal() {
                     screen.say(&ended_line(progress, result, info));
                 }
@@ -150,6 +154,7 @@ impl<P: Platform> Batch<'_, P> {
             }
             Notice::Progress(progress) => {
                 screen.progress(|width| line(progress, began, width));
+                screen.sign_of_life(|| line(progress, began, 200));
             }
             Notice::Status(lines) => lines.iter().for_each(|line| screen.answer(&format!("cosched: {line}"))),
             Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),

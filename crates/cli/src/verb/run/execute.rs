@@ -48,6 +48,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         screen.warn(RunWarning::FewerAtOnce { policy: plan.choice.entry.name.to_owned(), asked, cpus });
     }
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
+    let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
     let common = Setting { args, platform, screen: &screen };
     let mut infos = plan.infos();
     if args.output.no_logs {
@@ -83,6 +84,9 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     if let Some(disturbed) = info.machine_use.value().and_then(|used| used.warning(false)) {
         screen.warn(disturbed);
     }
+    if takes_no_values && unread_input() {
+        screen.warn(RunWarning::InputUnread);
+    }
     let adopted = info.earlier.iter().any(|job| job.adopted);
     info.warnings.extend(screen.take_warnings());
     if info.warnings.iter().any(|warning| matches!(warning, RunWarning::OutputLost { .. })) {
@@ -108,6 +112,14 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     }
     // It is not known that an adopted job succeeded.
     Ok(if exit == Exit::Success && (adopted || !lost.is_empty()) { Exit::Failure } else { exit })
+}
+
+/// Whether there is something in a pipe to standard input that nobody has read.
+fn unread_input() -> bool {
+    let input = std::io::stdin();
+    let is_pipe = rustix::fs::fstat(&input)
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Fifo);
+    is_pipe && rustix::io::ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
 }
 
 /// Warnings for jobs whose solo trace can't belong to the work that they did: the numbers of instructions differ by

@@ -3,7 +3,7 @@
 use super::args::{OrphansArg, RunArgs};
 use super::files::write_whole;
 use super::folder::lock;
-use super::runs::{self, RunLine};
+use super::runs::{self, IgnoredLine, RunLine};
 use crate::exit::{Exit, Failure, usage};
 use crate::verb::thaw::words;
 use cosched_linux::identity::{boot, host_name};
@@ -43,6 +43,8 @@ pub(crate) struct Before {
 /// done with them. Nothing is started then.
 pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
     let root = Root::default();
+    let ignored = runs::ignored(joblog);
+    let mut to_ignore = Vec::new();
     let runs = runs::read(joblog).into_iter().map(|line| EarlierRun { record: record_of(&line), line });
     let mut before = Before { runs: runs.collect(), ..Before::default() };
     let mut killed: Vec<usize> = Vec::new();
@@ -53,7 +55,8 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
                 let why = "still goes on and writes to this job log; wait for its end, or end it, and then resume";
                 return Err(refused(&format!("run {} {why}", run.line.run_id)));
             }
-            Fate::Unknown if args.orphans == OrphansArg::Ignore => {}
+            Fate::Unknown if ignored.iter().any(|line| line.is(&run.line)) => {}
+            Fate::Unknown if args.orphans == OrphansArg::Ignore => to_ignore.push(IgnoredLine::of(&run.line)),
             Fate::Unknown => {
                 let host = run.line.host.as_deref().unwrap_or("another host");
                 let why = "left no record and can't be seen from here, so its jobs may still run; look there with \
@@ -61,6 +64,10 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
                 return Err(refused(&format!("run {} on {host} {why}", run.line.run_id)));
             }
         }
+    }
+    if !args.dry_run {
+        let told = runs::ignore(joblog, &to_ignore);
+        told.map_err(|error| refused(&format!("can't be noted: {error}")))?;
     }
     // An identity holds since the start of the machine only.
     let this_boot = boot(&root);

@@ -122,8 +122,10 @@ impl<P: Platform> Plan<P> {
         let view = platform.view();
         let mut capabilities = view.capabilities.clone();
         solo.capabilities(&mut capabilities);
-        let choice = choose(&args.policy, &capabilities, &view.params)?;
         let machine = &view.machine;
+        let cpus = machine.cpus.len();
+        let asked = args.limits.jobs.map(|limit| limit.on(cpus).min(jobs.len()));
+        let choice = choose(&args.policy, &capabilities, &view.params, asked.is_some_and(|asked| asked > cpus))?;
         let started_at = SystemTime::now();
         let logs = match &args.output.logs {
             Some(logs) => logs.clone(),
@@ -139,7 +141,6 @@ impl<P: Platform> Plan<P> {
             tasks.push(platform.job(job, &logs)?);
             specs.push(TaskSpec { arrives: Nanos::from_s(given.start_s), solo: SoloProfile::default(), ..spec });
         }
-        let cpus = machine.cpus.len();
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
         let config = RunConfig {
             quantum: Nanos::from_s(choice.params.number("quantum_s")),

@@ -53,13 +53,19 @@ impl Origin {
 }
 
 /// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`
-/// has the parameters that belong to the machine, including those of other policies; they have been checked.
+/// has the parameters that belong to the machine, including those of other policies; they have been checked. `crowd` says
+/// that the user wants more jobs at once than there are CPUs.
 pub(crate) fn choose(
     args: &PolicyArgs,
     capabilities: &Capabilities,
     machine: &[(String, String)],
+    crowd: bool,
 ) -> anyhow::Result<Choice> {
     let entry = match args.policy.as_str() {
+        // `-j 8 sleep` means eight sleepers at once, and fifo gives each job a CPU of its own.
+        "auto" if crowd && auto_policy(capabilities).name == "fifo" => {
+            find_policy("linux").unwrap_or(auto_policy(capabilities))
+        }
         "auto" => auto_policy(capabilities),
         name => find_policy(name).ok_or_else(|| {
             let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();

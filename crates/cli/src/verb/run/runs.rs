@@ -60,6 +60,30 @@ impl AdoptedLine {
     }
 }
 
+/// The format's name and version for a run that is to be ignored.
+const IGNORED_SCHEMA: &str = "cosched.ignored/1";
+
+/// A run that can't be seen from here, and about which the user has said that its jobs do not matter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct IgnoredLine {
+    schema: String,
+    run_id: String,
+    host: Option<String>,
+    boot: Option<String>,
+}
+
+impl IgnoredLine {
+    pub(crate) fn of(run: &RunLine) -> IgnoredLine {
+        let RunLine { run_id, host, boot, .. } = run.clone();
+        IgnoredLine { schema: IGNORED_SCHEMA.to_owned(), run_id, host, boot }
+    }
+
+    /// Whether it is about this run.
+    pub(crate) fn is(&self, run: &RunLine) -> bool {
+        (&self.run_id, &self.host, &self.boot) == (&run.run_id, &run.host, &run.boot)
+    }
+}
+
 /// The file for a job log; `None` if the job log is a pipe or a device, which nobody resumes.
 fn beside(joblog: &Path) -> Option<PathBuf> {
     if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) {
@@ -94,8 +118,20 @@ pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<
 /// # Errors
 /// The file can't be written.
 pub(crate) fn adopt(joblog: &Path, jobs: &[AdoptedLine]) -> std::io::Result<()> {
-    match beside(joblog).filter(|_| !jobs.is_empty()) {
-        Some(path) => write(&path, jobs, false),
+    append(joblog, jobs)
+}
+
+/// Notes runs that are to be ignored from now on.
+///
+/// # Errors
+/// The file can't be written.
+pub(crate) fn ignore(joblog: &Path, runs: &[IgnoredLine]) -> std::io::Result<()> {
+    append(joblog, runs)
+}
+
+fn append<T: Serialize>(joblog: &Path, lines: &[T]) -> std::io::Result<()> {
+    match beside(joblog).filter(|_| !lines.is_empty()) {
+        Some(path) => write(&path, lines, false),
         None => Ok(()),
     }
 }
@@ -124,6 +160,13 @@ pub(crate) fn read(joblog: &Path) -> Vec<RunLine> {
 pub(crate) fn adopted(joblog: &Path) -> Vec<AdoptedLine> {
     let mut all: Vec<AdoptedLine> = lines(joblog);
     all.retain(|line| line.schema == ADOPTED_SCHEMA);
+    all
+}
+
+/// The runs that are to be ignored.
+pub(crate) fn ignored(joblog: &Path) -> Vec<IgnoredLine> {
+    let mut all: Vec<IgnoredLine> = lines(joblog);
+    all.retain(|line| line.schema == IGNORED_SCHEMA);
     all
 }
 
@@ -156,6 +199,10 @@ mod tests {
         let job = AdoptedLine::new(&own, "a", "sleep 1", Some(SystemTime::UNIX_EPOCH));
         adopt(&joblog, &[job.clone(), job.clone()]).unwrap();
         assert_eq!((adopted(&joblog), folders(&joblog).len()), (vec![job.clone(), job], 3));
+        let run = read(&joblog).remove(0);
+        assert!(ignored(&joblog).is_empty());
+        ignore(&joblog, &[IgnoredLine::of(&run)]).unwrap();
+        assert!(ignored(&joblog)[0].is(&run) && read(&joblog).len() == 3 && adopted(&joblog).len() == 2);
         enter(&joblog, Path::new("/d"), true).unwrap();
         assert!(adopted(&joblog).is_empty());
         assert_eq!(folders(&joblog), ["/d"]);

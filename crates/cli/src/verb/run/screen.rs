@@ -21,6 +21,8 @@ struct Inner {
     is_terminal: bool,
     to: To,
     last: Option<Instant>,
+    /// When a line that stays was written last.
+    said: Instant,
     /// Kept until the record takes them, each once, with how often it came.
     warnings: Vec<(RunWarning, u64)>,
     /// Where each is in the list, by its text.
@@ -32,6 +34,8 @@ enum To {
     Console(Box<Console>),
 }
 
+/// Where no progress line can be drawn, one is written after so long a silence.
+const SILENCE: Duration = Duration::from_secs(300);
 /// The progress line is redrawn at most this often.
 const REDRAW: Duration = Duration::from_millis(100);
 
@@ -40,7 +44,15 @@ impl Screen {
         let terminal = Terminal::new();
         let is_terminal = terminal.is_terminal();
         let to = To::Terminal(terminal);
-        let inner = Inner { quiet, is_terminal, to, last: None, warnings: Vec::new(), told: HashMap::new() };
+        let inner = Inner {
+            quiet,
+            is_terminal,
+            to,
+            last: None,
+            said: Instant::now(),
+            warnings: Vec::new(),
+            told: HashMap::new(),
+        };
         Screen { inner: Rc::new(RefCell::new(inner)) }
     }
 
@@ -89,6 +101,18 @@ impl Screen {
         }
     }
 
+    /// Where no progress line can be drawn, writes it now and then while nothing else is written: whoever looks into a
+    /// log wants to see that the run goes on.
+    pub(crate) fn sign_of_life(&self, line: impl FnOnce() -> String) {
+        let is_silent = {
+            let inner = self.inner.borrow();
+            !inner.quiet && !inner.is_terminal && inner.said.elapsed() >= SILENCE
+        };
+        if is_silent {
+            self.say(&format!("cosched: {}", line()));
+        }
+    }
+
     /// Removes the progress line, so that something else can be written.
     pub(crate) fn clear(&self) {
         let mut inner = self.inner.borrow_mut();
@@ -110,6 +134,7 @@ impl Screen {
     pub(crate) fn answer(&self, line: &str) {
         let mut inner = self.inner.borrow_mut();
         inner.last = None;
+        inner.said = Instant::now();
         let line = &cosched_report::visible_lines(line);
         match &mut inner.to {
             To::Terminal(terminal) => terminal.say(line),
