@@ -148,6 +148,14 @@ fn a_file_of_solo_times_goes_before_simulated_ones() {
         "{}",
         err(&output)
     );
+    let file = &record["setting"]["files"][0];
+    assert_eq!((file["kind"].as_str(), file["name"].as_str()), (Some("solo"), Some("solo.json")), "{record}");
+    assert!(file["sha256"].as_str().is_some_and(|hash| hash.len() == 64), "{file}");
+    assert!(!err(&output).contains("another machine"), "{}", err(&output));
+    let elsewhere = ["run", "mix.toml", "--on", "i5-2500", "--format", "json", "--solo", "solo.json"];
+    let record = json(&cosched(&folder, &elsewhere));
+    let warnings = record["warnings"].as_array().expect("warnings");
+    assert!(warnings.iter().any(|warning| warning["code"] == "solo-other-machine"), "{warnings:?}");
 }
 
 /// Whoever asks another policy gets the answer that a run on the same machine would get.
