@@ -147,6 +147,19 @@ fn disturbed_solo_runs_are_marked_wherever_their_times_go() {
 }
 
 #[test]
+fn jobs_that_did_not_start_did_not_wait_between_placements() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--jobs", "1", "--halt", "now,fail=1", "--logs", "L", "--format", "json"];
+    let record = json(&cosched(&folder, &[&words[..], &["false", ":::", "1", "2"]].concat()));
+    let job = &record["jobs"][1];
+    assert!(job["waited_max_s"].is_null() && job["waited_max_s_absent"] == "did not start", "{job}");
+    assert!(record["jobs"][0]["waited_max_s"].as_f64().is_some(), "{record}");
+    // The table tells the time in the queue.
+    let text = out(&cosched(&folder, &["run", "--jobs", "1", "--logs", "L", "sleep", ":::", "0.1", "0.2"]));
+    assert!(text.lines().next().is_some_and(|titles| titles.contains("QUEUED")), "{text}");
+}
+
+#[test]
 fn memory_times_and_storage_of_jobs_are_told_of_the_attempt_that_counts() {
     let folder = tempdir().expect("a folder");
     let large = "dd if=/dev/zero of=/dev/null bs=64M count=2 2>&-";
