@@ -108,7 +108,19 @@ fn files_that_options_name() {
         (&["--profile", "f"], "[params]\nquantum_s = 0\n", &["f:2", "`quantum_s`", "from 0.001"]),
         (&["--profile", "f"], "[params]\nquantm_s = 1\n", &["f:2", "`quantm_s`", "[params]"]),
         (&["--joblog", "f", "--resume"], "Seq\tHost\n", &["f:1", "9 columns", "GNU parallel"]),
-        (&["--solo", "f"], "{\"a\": 1}\n", &["--solo f", "cosched.run/1"]),
+        (&["--solo", "f"], "{\"a\": 1}\n", &["--solo f", "cosched.run/1", "cosched.solo/1", "found no `schema`"]),
+        (
+            &["--solo", "f"],
+            "{\"schema\": \"cosched.series/1\"}\n[\"b\",0,0]\n",
+            &["--solo f", "cosched.run/1", "cosched.solo/1", "found `cosched.series/1`"],
+        ),
+        (&["--solo", "f"], "nonsense\n", &["--solo f", "line 1", "cosched.run/1", "cosched.solo/1"]),
+        (
+            &["--solo", "f"],
+            "{\"schema\": \"cosched.solo/1\", \"cosched_version\": \"0\", \"machine\": \"m\", \"jobs\": [{\"name\": \"j\", \
+             \"command\": null, \"time_s\": 0.0, \"mm_reads_per_us\": null, \"trace\": null}]}\n",
+            &["--solo f", "`jobs[0].time_s`", "found 0", "a number above 0"],
+        ),
         (&["--solo", "f"], "{\"schema\": \"cosched.solo/1\"}\n", &["--solo f", "`cosched_version`"]),
     ];
     for (options, text, parts) in cases {
@@ -192,13 +204,25 @@ fn snapshots() {
     check(&[("s", text)], &["decide", "s"], 2, &["line 1", "`snapshot.machine`"]);
 }
 
-/// The question that docs/formats.md shows, with a contradiction in it.
-#[test]
-fn snapshots_that_contradict_themselves() {
+/// The question that docs/formats.md shows.
+fn question() -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let page = std::fs::read_to_string(page).expect("the page");
     let (_, rest) = page.split_once("```event\n").expect("the example");
-    let (question, _) = rest.split_once("```").expect("the end of the example");
+    rest.split_once("```").expect("the end of the example").0.to_owned()
+}
+
+#[test]
+fn a_decision_that_is_not_in_the_file() {
+    let numbered = |seq: u64| question().replacen("\"schema\"", &format!("\"seq\": {seq}, \"schema\""), 1);
+    let text: String = (5..8).map(numbered).collect();
+    let told = ["s: there is no decision with number 99999", "the file holds 3, with numbers from 5 to 7"];
+    check(&[("s", &text)], &["decide", "s", "--seq", "99999"], 2, &told);
+}
+
+#[test]
+fn snapshots_that_contradict_themselves() {
+    let question = question();
     let cases: &[(&str, &str, &[&str])] = &[
         ("\"id\": 1, \"name\"", "\"id\": 0, \"name\"", &["`snapshot.tasks[1].id`", "found 0 after 0", "sort them"]),
         ("\"core\": 0", "\"core\": 5", &["`snapshot.machine`", "CPU 0"]),

@@ -54,6 +54,7 @@ fn the_record_tells_runs_apart_that_differ_in_how_they_were_started() {
     assert_eq!(second["setting"]["options"]["mem_keep_bytes"], 1024);
     let params = second["setting"]["params"].as_array().expect("parameters");
     assert!(params.iter().any(|param| param["name"] == "quantum_s" && param["origin"] == "profile"), "{second}");
+    assert_eq!((files(&first), files(&second)), (vec![], vec![hashed(&folder, "profile", "profile.toml")]));
     // A word that is no UTF-8, and jobs that come from no file.
     let odd = std::os::unix::ffi::OsStringExt::from_vec(b"a\xff'b".to_vec());
     let odd: std::ffi::OsString = odd;
@@ -62,6 +63,100 @@ fn the_record_tells_runs_apart_that_differ_in_how_they_were_started() {
     let words = third["setting"]["command_line"].as_array().expect("words");
     assert_eq!(words.last().and_then(Value::as_str), Some("$'a\\377\\'b'"));
     assert!(third["setting"]["input"]["sha256"].is_null() && third["setting"]["input"]["kind"] == "command");
+}
+
+/// The files of a record's setting: kind, name and hash.
+fn files(record: &Value) -> Vec<[String; 3]> {
+    let list = record["setting"]["files"].as_array().expect("a list").iter();
+    list.map(|file| ["kind", "name", "sha256"].map(|key| file[key].as_str().expect("text").to_owned())).collect()
+}
+
+/// What the setting should say of a file.
+fn hashed(folder: &tempfile::TempDir, kind: &str, name: &str) -> [String; 3] {
+    let sum = Command::new("sha256sum").arg(folder.path().join(name)).output().expect("sha256sum");
+    let hash = out(&sum).split(' ').next().expect("a hash").to_owned();
+    [kind.to_owned(), name.to_owned(), hash]
+}
+
+fn codes(record: &Value) -> Vec<&str> {
+    let warnings = record["warnings"].as_array().expect("warnings").iter();
+    warnings.filter_map(|warning| warning["code"].as_str()).collect()
+}
+
+#[test]
+fn the_record_says_where_solo_times_are_from() {
+    let folder = tempdir().expect("a folder");
+    let run = |solo: &str, logs: &str| {
+        json(&cosched(&folder, &["run", "--solo", solo, "--logs", logs, "--format", "json", "sleep", "0.05"]))
+    };
+    let measured = run("measure", "M");
+    let here = measured["machine"].as_str().expect("a name").to_owned();
+    assert_eq!(files(&measured), Vec::<[String; 3]>::new());
+    for file in ["M/solo-profiles.json", "M/solo.json", "M/run.json"] {
+        let used = run(file, "L");
+        assert_eq!(files(&used), [hashed(&folder, "solo", file)]);
+        assert!(!codes(&used).contains(&"solo-other-machine"), "{used}");
+        // The same file as if it came from a machine on which others ran.
+        let mut changed: Value = serde_json::from_str(&read(&folder, file)).expect("JSON");
+        changed["machine"] = "far away".into();
+        if file == "M/solo-profiles.json" {
+            assert_eq!(changed["disturbed"], false, "a short run is not judged");
+            changed["disturbed"] = true.into();
+        } else {
+            changed["warnings"] = serde_json::json!([{"code": "solo-disturbed", "text": ""}]);
+        }
+        write(&folder, "changed.json", &changed.to_string());
+        let used = run("changed.json", "L");
+        assert!(codes(&used).contains(&"solo-disturbed"), "{file}: {used}");
+        let warnings = used["warnings"].as_array().expect("warnings");
+        let other = warnings.iter().find(|warning| warning["code"] == "solo-other-machine").expect("a warning");
+        let text = other["text"].as_str().expect("a sentence");
+        assert!(text.contains("far away") && text.contains(&here), "{text}");
+    }
+}
+
+#[test]
+fn disturbed_solo_runs_are_marked_wherever_their_times_go() {
+    struct Busy(std::process::Child);
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+    let folder = tempdir().expect("a folder");
+    let busy = Busy(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell"));
+    let words = ["run", "--solo", "measure", "--logs", "L", "--format", "json", "sleep", "1.2"];
+    let record = json(&cosched(&folder, &words));
+    drop(busy);
+    let solo: Value = serde_json::from_str(&read(&folder, "L/solo.json")).expect("JSON");
+    let figure = |key: &str| solo["machine_load"][key].as_f64().unwrap_or(0.0);
+    let foreign = figure("foreign_cpus") > 0.1 && figure("foreign_share") > 0.02;
+    if !foreign && figure("steal_share") <= 0.02 {
+        println!("skipped, because the kernel does not tell of other load here");
+        return;
+    }
+    assert_eq!(codes(&solo), ["solo-disturbed"], "{}", solo["warnings"]);
+    assert!(codes(&record).contains(&"solo-disturbed"), "{}", record["warnings"]);
+    let profiles: Value = serde_json::from_str(&read(&folder, "L/solo-profiles.json")).expect("JSON");
+    assert_eq!(profiles["disturbed"], true);
+    for file in ["L/solo-profiles.json", "L/solo.json", "L/run.json"] {
+        let used = json(&cosched(&folder, &["run", "--solo", file, "--logs", "N", "--format", "json", "true"]));
+        assert!(codes(&used).contains(&"solo-disturbed"), "{file}: {}", used["warnings"]);
+    }
+}
+
+#[test]
+fn jobs_that_did_not_start_did_not_wait_between_placements() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--jobs", "1", "--halt", "now,fail=1", "--logs", "L", "--format", "json"];
+    let record = json(&cosched(&folder, &[&words[..], &["false", ":::", "1", "2"]].concat()));
+    let job = &record["jobs"][1];
+    assert!(job["waited_max_s"].is_null() && job["waited_max_s_absent"] == "did not start", "{job}");
+    assert!(record["jobs"][0]["waited_max_s"].as_f64().is_some(), "{record}");
+    // The table tells the time in the queue.
+    let text = out(&cosched(&folder, &["run", "--jobs", "1", "--logs", "L", "sleep", ":::", "0.1", "0.2"]));
+    assert!(text.lines().next().is_some_and(|titles| titles.contains("QUEUED")), "{text}");
 }
 
 #[test]

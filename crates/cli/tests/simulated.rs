@@ -148,6 +148,33 @@ fn a_file_of_solo_times_goes_before_simulated_ones() {
         "{}",
         err(&output)
     );
+    let file = &record["setting"]["files"][0];
+    assert_eq!((file["kind"].as_str(), file["name"].as_str()), (Some("solo"), Some("solo.json")), "{record}");
+    assert!(file["sha256"].as_str().is_some_and(|hash| hash.len() == 64), "{file}");
+    assert!(!err(&output).contains("another machine"), "{}", err(&output));
+    let elsewhere = ["run", "mix.toml", "--on", "i5-2500", "--format", "json", "--solo", "solo.json"];
+    let record = json(&cosched(&folder, &elsewhere));
+    let warnings = record["warnings"].as_array().expect("warnings");
+    assert!(warnings.iter().any(|warning| warning["code"] == "solo-other-machine"), "{warnings:?}");
+}
+
+/// What a job came to is in the line of its end: its last sample is written later and holds no progress.
+#[test]
+fn the_series_has_the_progress_in_the_end() {
+    let folder = with_mix();
+    // Solo traces tell the progress of every job.
+    let words = ["run", "mix.toml", "--on", MACHINE, "--policy", "oracle", "--logs", "L", "--format", "json"];
+    let record = json(&cosched(&folder, &words));
+    let series = read(&folder, "L/series.jsonl");
+    let lines: Vec<serde_json::Value> = series.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let column = lines[0]["columns"]["e"].as_array().expect("columns").iter().position(|name| name == "progress_milli");
+    let column = column.expect("a column of ends");
+    for (task, job) in record["jobs"].as_array().expect("jobs").iter().enumerate() {
+        let end = lines[1..].iter().find(|line| line[0] == "e" && line[2] == task).expect("an end");
+        let milli = job["progress"].as_f64().map(|quanta| (quanta * 1e3 + 0.5) as u64);
+        assert!(milli.is_some_and(|milli| milli > 0), "{job}");
+        assert_eq!(end[column].as_u64(), milli, "{end}");
+    }
 }
 
 /// Whoever asks another policy gets the answer that a run on the same machine would get.

@@ -1,5 +1,6 @@
 //! JSON errors with their place: the line, and the key with its whole path.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
@@ -36,6 +37,24 @@ impl std::error::Error for JsonError {}
 /// Reads a text that begins in line `first_line` of its file.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, first_line: usize) -> Result<T, JsonError> {
     serde_json::from_str(text).map_err(|error| locate(text, first_line, &error))
+}
+
+/// The schema that a text names whose first value is a JSON object, also if more follows; `None` if it names none.
+///
+/// # Errors
+/// The text does not begin with a JSON object.
+pub fn schema_of(text: &str) -> Result<Option<String>, JsonError> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        schema: serde_json::Value,
+    }
+    let first = serde_json::Deserializer::from_str(text).into_iter::<Head>().next();
+    match first {
+        Some(Ok(head)) => Ok(head.schema.as_str().map(str::to_owned)),
+        Some(Err(error)) => Err(locate(text, 1, &error)),
+        None => Err(JsonError::at(1, "", "found nothing".to_owned())),
+    }
 }
 
 /// Where in the text an error lies.
@@ -158,7 +177,6 @@ impl Depth {
 mod tests {
     use super::*;
     use cosched_core::Snapshot;
-    use serde::Deserialize;
 
     #[derive(Debug, Deserialize)]
     #[allow(dead_code)]
@@ -190,6 +208,14 @@ mod tests {
         check("", 10, "", "EOF");
         check("nonsense", 10, "", "expected");
         check(r#"{"é":{"\"":[1,2],"b":}"#, 10, "é.b", "expected value");
+    }
+
+    #[test]
+    fn a_schema_is_found_whatever_follows() {
+        let found = |text: &str| schema_of(text).unwrap();
+        assert_eq!(found("{\"a\": 1, \"schema\": \"x/1\"}\n[\"b\", 0]\n").as_deref(), Some("x/1"));
+        assert_eq!((found("{\"a\": 1}"), found("{\"schema\": 3}")), (None, None));
+        assert!(schema_of("nonsense").is_err() && schema_of(" \n").is_err() && schema_of("{\"schema\":").is_err());
     }
 
     #[test]

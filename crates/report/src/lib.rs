@@ -35,7 +35,7 @@ pub use joblog::{
     Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, Resume, SIMULATED_HOST, append_joblog,
     read_joblog,
 };
-pub use json::JsonError;
+pub use json::{JsonError, schema_of};
 pub use machine_load::{MachineLoad, MachineUse};
 pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text};

@@ -12,7 +12,7 @@ pub struct RunSetting {
     pub command_line: Option<Vec<String>>,
     /// Where the jobs come from.
     pub input: RunInput,
-    /// The files of simulated machines and programs; those that are built in belong to the version.
+    /// What else was read: simulated machines and programs, a profile, solo times. What is built in belongs to the version.
     pub files: Vec<SettingFile>,
     /// The host's name.
     pub host: Option<String>,
@@ -42,10 +42,10 @@ pub struct RunInput {
     pub absent: Absences,
 }
 
-/// A file that describes a simulated machine or program.
+/// A file beside that of the jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettingFile {
-    /// `machine` or `program`.
+    /// `machine`, `program`, `profile` or `solo`.
     pub kind: String,
     /// The file as it was named, on the command line or in the mix file.
     pub name: String,

@@ -23,6 +23,9 @@ pub struct SoloFile {
     pub cosched_version: String,
     /// The machine on which the jobs ran.
     pub machine: String,
+    /// Whether others used the CPUs meanwhile, so that the times are not to be trusted.
+    #[serde(default)]
+    pub disturbed: bool,
     /// Every job that ran alone and ended with code 0.
     pub jobs: Vec<SoloJob>,
 }
@@ -86,17 +89,9 @@ impl SoloFile {
             schema: SOLO_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: record.machine.clone(),
+            disturbed: times.disturbed,
             jobs: record.jobs.iter().zip(tracers).filter_map(job).collect(),
         })
-    }
-
-    /// Whether a JSON text has the schema of solo profiles.
-    pub fn is_one(text: &str) -> bool {
-        #[derive(Deserialize)]
-        struct Head {
-            schema: String,
-        }
-        serde_json::from_str::<Head>(text).is_ok_and(|head| head.schema.starts_with("cosched.solo/"))
     }
 
     /// Reads the JSON object.
@@ -110,11 +105,12 @@ impl SoloFile {
             return bad("schema", format!("found `{}`, expected `{SOLO_SCHEMA}`", file.schema));
         }
         for (ix, job) in file.jobs.iter().enumerate() {
-            let numbers = [("time_s", Some(job.time_s)), ("mm_reads_per_us", job.mm_reads_per_us)];
-            for (name, value) in numbers {
-                if value.is_some_and(|value| !(0.0..1e9).contains(&value)) {
-                    return bad(&format!("jobs[{ix}].{name}"), "expected a number from 0 to 1e9".to_owned());
-                }
+            if job.time_s <= 0.0 || job.time_s > 1e9 {
+                let problem = format!("found {}, expected a number above 0 (up to 1e9)", job.time_s);
+                return bad(&format!("jobs[{ix}].time_s"), problem);
+            }
+            if job.mm_reads_per_us.is_some_and(|rate| !(0.0..=1e9).contains(&rate)) {
+                return bad(&format!("jobs[{ix}].mm_reads_per_us"), "expected a number from 0 to 1e9".to_owned());
             }
         }
         Ok(file)
@@ -128,10 +124,11 @@ impl SoloFile {
         }
         let jobs: Vec<String> = self.jobs.iter().map(text).collect();
         format!(
-            "{{\"schema\":{},\"cosched_version\":{},\"machine\":{},\"jobs\":[\n{}\n]}}\n",
+            "{{\"schema\":{},\"cosched_version\":{},\"machine\":{},\"disturbed\":{},\"jobs\":[\n{}\n]}}\n",
             text(&self.schema),
             text(&self.cosched_version),
             text(&self.machine),
+            self.disturbed,
             jobs.join(",\n")
         )
     }
@@ -153,7 +150,7 @@ impl SoloFile {
 
     /// The solo times, without the rest of the profiles.
     pub fn times(&self) -> SoloTimes {
-        let mut times = SoloTimes::default();
+        let mut times = SoloTimes { disturbed: self.disturbed, ..SoloTimes::default() };
         for job in &self.jobs {
             times.by_name.insert(job.name.clone(), job.time_s);
             if let Some(command) = &job.command {
@@ -202,6 +199,7 @@ impl Tracer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::WarningRecord;
     use crate::series::SeriesHeader;
     use crate::series::SeriesWriter;
     use crate::testing::{check_absences, info, result, samples, snapshot};
@@ -263,6 +261,27 @@ mod tests {
     }
 
     #[test]
+    fn that_solo_runs_were_disturbed_goes_on_to_whoever_uses_them() {
+        let (mut record, series) = run(false);
+        let warning = |code: &str| WarningRecord { code: code.to_owned(), text: String::new() };
+        let file =
+            |record: &Record| SoloFile::of_run(record, SeriesReader::new(series.as_slice(), "s").unwrap()).unwrap();
+        assert!(!file(&record).disturbed && !solo_times(&record).disturbed);
+        record.warnings.push(warning("disturbed"));
+        assert!(solo_times(&record).disturbed, "they are times of that run");
+        record.jobs.iter_mut().for_each(|job| job.solo_s = Some(1.0));
+        assert!(!solo_times(&record).disturbed, "they are of runs before it");
+        record.warnings.push(warning("solo-disturbed"));
+        assert!(solo_times(&record).disturbed);
+        let marked = file(&record);
+        assert!(marked.disturbed && marked.times().disturbed);
+        let text = marked.to_json();
+        assert_eq!(SoloFile::from_json(&text).unwrap(), marked);
+        let without = text.replacen("\"disturbed\":true,", "", 1);
+        assert!(without != text && !SoloFile::from_json(&without).unwrap().disturbed, "it may be left out");
+    }
+
+    #[test]
     fn a_gap_in_the_counters_leaves_no_trace() {
         let file = file(true);
         assert!(file.jobs[0].trace.is_some());
@@ -275,7 +294,6 @@ mod tests {
     fn it_reads_back_the_same_and_says_what_is_wrong() {
         for gap in [false, true] {
             let text = file(gap).to_json();
-            assert!(SoloFile::is_one(&text));
             assert_eq!(SoloFile::from_json(&text).unwrap(), file(gap));
         }
         let text = file(false).to_json();
@@ -286,7 +304,10 @@ mod tests {
         check(&text.replace("cosched.solo/1", "cosched.solo/2"), "expected `cosched.solo/1`");
         check(&text.replacen("[[400000000,", "[[0,", 1), "point 0 of the trace");
         check(&text.replacen("\"time_s\":4.0", "\"time_s\":-4.0", 1), "jobs[0].time_s");
+        let zero = text.replacen("\"time_s\":4.0", "\"time_s\":0", 1);
+        check(&zero, "`jobs[0].time_s`: found 0, expected a number above 0 (up to 1e9)");
+        let no_reads = text.replacen("\"mm_reads_per_us\":", "\"mm_reads_per_us\":0.0,\"was\":", 1);
+        assert!(SoloFile::from_json(&no_reads).is_ok());
         check(&text.replacen("\"name\"", "\"nam\"", 1), "`name`");
-        assert!(!SoloFile::is_one(&run(false).0.to_json()) && !SoloFile::is_one("nonsense"));
     }
 }

@@ -77,6 +77,8 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::SoloFailed { job: job() },
         RunWarning::SoloMissing { job: job(), simulated: false },
         RunWarning::SoloMissing { job: job(), simulated: true },
+        RunWarning::SoloFileDisturbed,
+        RunWarning::SoloOtherMachine { there: "two cores".to_owned(), here: "four cores".to_owned() },
         RunWarning::SoloTraceOdd { job: job(), retired: 3_000_000, alone: 2_000_000 },
         RunWarning::Mended { groups: 1, continued: 2 },
         RunWarning::StoppedItself { job: job() },

@@ -38,6 +38,11 @@ pub enum OrphansDone {
     Ignored,
 }
 
+/// The code of the warning that others used the CPUs during a run.
+pub(crate) const DISTURBED: &str = "disturbed";
+/// The code of the warning that others used the CPUs while solo times were measured.
+pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
+
 /// A warning of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunWarning {
@@ -70,6 +75,15 @@ pub enum RunWarning {
         job: String,
         /// Whether its simulated solo time is used instead.
         simulated: bool,
+    },
+    /// The file of solo times says that others used the CPUs while they were measured.
+    SoloFileDisturbed,
+    /// The file of solo times was made on another machine.
+    SoloOtherMachine {
+        /// The machine that the file names.
+        there: String,
+        /// The machine of this run.
+        here: String,
     },
     /// A job's solo trace can't belong to the work that it did.
     SoloTraceOdd {
@@ -242,6 +256,8 @@ impl RunWarning {
             RunWarning::FileStopped { .. } => "file-stopped",
             RunWarning::SoloFailed { .. } => "solo-failed",
             RunWarning::SoloMissing { .. } => "solo-missing",
+            RunWarning::SoloFileDisturbed | RunWarning::Disturbed { alone: true, .. } => SOLO_DISTURBED,
+            RunWarning::SoloOtherMachine { .. } => "solo-other-machine",
             RunWarning::SoloTraceOdd { .. } => "solo-trace-odd",
             RunWarning::Mended { .. } => "mended",
             RunWarning::StoppedItself { .. } => "stopped-itself",
@@ -256,7 +272,7 @@ impl RunWarning {
             RunWarning::FewerAtOnce { .. } => "fewer-at-once",
             RunWarning::CpusShared { .. } => "cpus-shared",
             RunWarning::CpusCollide { .. } => "cpus-collide",
-            RunWarning::Disturbed { .. } => "disturbed",
+            RunWarning::Disturbed { alone: false, .. } => DISTURBED,
             RunWarning::Orphans { .. } => "orphans",
             RunWarning::Rebuilt { .. } => "rebuilt",
             RunWarning::LogCut { .. } => "log-cut",
@@ -282,6 +298,13 @@ impl RunWarning {
             RunWarning::SoloMissing { job, simulated } => {
                 let instead = if *simulated { "; its simulated solo time is used" } else { "" };
                 format!("the --solo file has no solo time for job {job}{instead}")
+            }
+            RunWarning::SoloFileDisturbed => {
+                "solo times are not to be trusted: by the --solo file others used the CPUs while they were measured"
+                    .to_owned()
+            }
+            RunWarning::SoloOtherMachine { there, here } => {
+                format!("the solo times of the --solo file are of another machine: {there}; this run is on {here}")
             }
             RunWarning::SoloTraceOdd { job, retired, alone } => {
                 format!("job {job} retired {retired} instructions, but {alone} alone: its solo trace is of other work")

@@ -194,7 +194,7 @@ pub const METRICS: &[Metric] = &[
         better: Better::Lower,
         needs: Needs::Nothing,
         meaning: "longest time that any job was without a CPU between two placements",
-        hint: "the longest pause of any job",
+        hint: "the longest pause of any job that had begun; the queue does not count",
         equation: "max over tasks and pauses of the pause's length",
         source: "EFS, section 4.3 (time that a task has not run)",
         compute: longest_wait,

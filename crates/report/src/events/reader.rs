@@ -31,6 +31,28 @@ pub enum EventError {
         /// The file, as the caller named it.
         file: String,
     },
+    /// The file has no event with this number.
+    #[error("{file}: there is no decision with number {seq}; the file holds {}", held(*.count, *.least, *.greatest))]
+    NoSuch {
+        /// The file, as the caller named it.
+        file: String,
+        /// The number that was asked for.
+        seq: u64,
+        /// How many events there are.
+        count: u64,
+        /// The least of their numbers.
+        least: u64,
+        /// The greatest of their numbers.
+        greatest: u64,
+    },
+}
+
+/// So many events with these least and greatest numbers, in words.
+fn held(count: u64, least: u64, greatest: u64) -> String {
+    match count {
+        1 => format!("1, with number {least}"),
+        count => format!("{count}, with numbers from {least} to {greatest}"),
+    }
 }
 
 /// Reads events one by one, in constant memory; each may be on one line or on several.
@@ -109,19 +131,21 @@ impl<R: BufRead> Iterator for EventReader<R> {
 /// Reads the only event of a file, or the one with number `seq`; `file` names it in errors.
 ///
 /// # Errors
-/// The file can't be read, or has no such event. The error names file, line, key and what was expected.
+/// The file can't be read, or has no such event. The error names file, line, key and what was expected, or which events
+/// there are.
 pub fn read_event(input: impl BufRead, file: &str, seq: Option<u64>) -> Result<Event, EventError> {
+    let (mut count, mut least, mut greatest) = (0, u64::MAX, 0);
     for event in EventReader::new(input, file) {
         let event = event?;
         if seq.is_none_or(|seq| event.seq == seq) {
             return Ok(event);
         }
+        count += 1;
+        (least, greatest) = (least.min(event.seq), greatest.max(event.seq));
     }
+    let file = file.to_owned();
     match seq {
-        None => Err(EventError::Empty { file: file.to_owned() }),
-        Some(seq) => {
-            let problem = JsonError::at(0, "seq", format!("expected an event with number {seq}; found none"));
-            Err(EventError::Json { file: file.to_owned(), problem })
-        }
+        Some(seq) if count > 0 => Err(EventError::NoSuch { file, seq, count, least, greatest }),
+        _ => Err(EventError::Empty { file }),
     }
 }

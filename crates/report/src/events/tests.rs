@@ -72,7 +72,10 @@ fn indented_events_are_read_too() {
 fn by_number() {
     assert_eq!(read_event(text(3).as_bytes(), "e", Some(2)).unwrap().snapshot.now, Nanos::from_ms(800));
     let error = read_event(text(3).as_bytes(), "e", Some(9)).unwrap_err().to_string();
-    assert!(error.contains("expected an event with number 9"), "{error}");
+    assert_eq!(error, "e: there is no decision with number 9; the file holds 3, with numbers from 0 to 2");
+    let error = read_event(text(1).as_bytes(), "e", Some(9)).unwrap_err().to_string();
+    assert!(error.ends_with("the file holds 1, with number 0"), "{error}");
+    assert!(read_event("\n".as_bytes(), "e", Some(0)).unwrap_err().to_string().contains("found nothing"));
 }
 
 #[test]

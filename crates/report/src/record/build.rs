@@ -162,6 +162,7 @@ fn job(
     let counts = task.counts.iter().filter(|(counter, _)| *counter != Counter::Instructions);
     let counts = counts.map(|(counter, count)| (counter.name(), *count));
     let no_solo = if info.solo_failed { "its solo run failed" } else { Absence::NoSoloTime.text() };
+    let waited_max = task.started.map(|_| task.waited_max.as_s());
     let exit_why = if task.exit.is_some() { "ended, but its exit status is not known" } else { not_ended };
     Job {
         name: info.name.clone(),
@@ -185,7 +186,7 @@ fn job(
         read_bytes: absent.note("read_bytes", task.resources.read_bytes),
         written_bytes: absent.note("written_bytes", task.resources.written_bytes),
         ran_s: task.ran.as_s(),
-        waited_max_s: task.waited_max.as_s(),
+        waited_max_s: absent.note_option("waited_max_s", waited_max, Absence::NotStarted.text()),
         instructions: absent.note("instructions", task.counts[Counter::Instructions]),
         ipc: absent.note("ipc", task.counts.ipc()),
         progress: absent.note("progress", task.progress),

@@ -201,8 +201,8 @@ pub struct Job {
     pub written_bytes: Option<u64>,
     /// Time in which it was placed on CPUs, in seconds.
     pub ran_s: f64,
-    /// Longest time without a CPU between two placements, in seconds.
-    pub waited_max_s: f64,
+    /// Longest time without a CPU between two placements, in seconds; absent if it was never started.
+    pub waited_max_s: Option<f64>,
     /// Instructions that it retired in user mode.
     pub instructions: Option<u64>,
     /// Instructions per cycle over its whole life.

@@ -1,6 +1,7 @@
 //! Solo times from an earlier run's record.
 
 use super::Record;
+use crate::warning::{DISTURBED, SOLO_DISTURBED};
 use std::collections::BTreeMap;
 
 /// Solo times in seconds by the jobs' commands, and by their names.
@@ -10,6 +11,8 @@ pub struct SoloTimes {
     pub by_command: BTreeMap<String, f64>,
     /// Solo time by the job's name.
     pub by_name: BTreeMap<String, f64>,
+    /// Whether others used the CPUs while they were measured, so that they are not to be trusted.
+    pub disturbed: bool,
 }
 
 impl SoloTimes {
@@ -31,17 +34,21 @@ impl SoloTimes {
 /// The solo times in a record.
 ///
 /// A job's `solo_s` is its solo time. If no two jobs of the run overlapped, the solo time of every other job that ended
-/// well is its own time from start to end. Jobs with the same command get the mean.
+/// well is its own time from start to end. Jobs with the same command get the mean. The times are disturbed if the
+/// record says so of its solo times, or of the run and some of them are from the run itself.
 pub fn solo_times(record: &Record) -> SoloTimes {
     let one_by_one = one_by_one(record);
     let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-    let mut times = SoloTimes::default();
+    let warned = |code: &str| record.warnings.iter().any(|warning| warning.code == code);
+    let disturbed = warned(DISTURBED);
+    let mut times = SoloTimes { disturbed: warned(SOLO_DISTURBED), ..SoloTimes::default() };
     for job in &record.jobs {
         let alone = match (one_by_one && job.exit == Some(0), job.start_s, job.finish_s) {
             (true, Some(start), Some(finish)) => Some(finish - start),
             _ => None,
         };
         let Some(solo) = job.solo_s.or(alone).filter(|&solo| solo > 0.0) else { continue };
+        times.disturbed |= disturbed && job.solo_s.is_none();
         times.by_name.insert(job.name.clone(), solo);
         if let Some(command) = &job.command {
             let (sum, n) = sums.entry(command).or_default();

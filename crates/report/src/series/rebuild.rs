@@ -22,6 +22,8 @@ const NOT_TOLD: &str = "the run was killed, and its series does not tell how";
 const KILLED: &str = "killed";
 /// Why a lost job has no end.
 const LOST: &str = "lost: its run was killed while it ran";
+/// Why a value is absent that the line of a job's end does not have.
+const NOT_IN_SERIES: &str = "its series does not hold it";
 /// Why a value is absent that only a run that ends by itself writes.
 const NOT_KEPT: &str = "the run was killed before it wrote this";
 
@@ -247,7 +249,11 @@ impl Life {
             multiplexed: self.multiplexed,
             resources: used,
             width: Reading::Absent(none),
-            progress: Reading::Absent(none),
+            progress: Reading::from_option(
+                row.and_then(|row| row.progress_milli).map(|milli| milli as f64 / 1e3),
+                none,
+            ),
+            // The series does not tell what it is based on.
             progress_basis: ProgressBasis::Provisional,
             runs: self.runs,
         }
@@ -266,9 +272,13 @@ impl Life {
             None => {}
         }
         if self.started.is_some() {
-            for name in ["progress", "width"] {
-                job.absent.note_option(name, None::<()>, NOT_KEPT);
+            job.absent.note_option("width", None::<()>, NOT_KEPT);
+            if job.progress.is_none() {
+                let why = if self.ended.is_some() { NOT_IN_SERIES } else { NOT_KEPT };
+                job.absent.note_option("progress", None::<()>, why);
             }
+        } else if job.lost {
+            job.absent.note_option("waited_max_s", None::<()>, NOT_KEPT);
         }
     }
 }
@@ -328,7 +338,7 @@ mod tests {
             r#"["x",100000000,1]"#,
             r#"["p",400000000,1,"1","exclusive","run"]"#,
             &sample(200, 0),
-            r#"["e",300000000,0,3,"exit 3",0,4096,70000000,30000000,0,512]"#,
+            r#"["e",300000000,0,3,"exit 3",0,4096,70000000,30000000,0,512,1250]"#,
             &sample(300, 0),
             r#"["!",310000000,"halting","the halt rule is met"]"#,
             &sample(500, 1),
@@ -352,9 +362,15 @@ mod tests {
         assert_eq!(ended.counts.entry("mm_writes").unwrap().unwrap_err(), Absence::NoSuchEvent.text());
         assert_eq!(ended.log.as_deref(), Some("L/mcf-1.out"));
         assert!(ran.lost && ran.exit.is_none() && ran.absent.why("exit").unwrap().starts_with("lost"));
-        assert_eq!((ran.cpu_s, ran.ran_s, ran.waited_max_s), (Some(0.1), 0.2, 0.3));
+        assert_eq!((ran.cpu_s, ran.ran_s, ran.waited_max_s), (Some(0.1), 0.2, Some(0.3)));
+        assert_eq!(
+            (ended.progress, ended.progress_basis, ran.progress),
+            (Some(1.25), ProgressBasis::Provisional, None)
+        );
+        assert_eq!(ran.absent.why("progress"), Some(NOT_KEPT));
         assert!(begun.lost && begun.cpu_s.is_none(), "it was not measured yet");
         assert!(never.lost && never.start_s.is_none(), "it was found running");
+        assert_eq!((never.waited_max_s, never.absent.why("waited_max_s")), (None, Some(NOT_KEPT)));
         assert_eq!((&record.earlier_jobs[..], record.metrics_over.as_str()), (&[adopted()][..], "this-run"));
         assert_eq!(record.absent.why("signal"), Some(NOT_TOLD));
         let totals = &record.totals;
@@ -368,6 +384,13 @@ mod tests {
         let record = rebuilt(&format!("[\"b\",0,0]\n{}{end}\n", sample(100, 0)));
         let job = &record.jobs[0];
         assert_eq!((job.cpu_s, job.instructions, job.timed_out), (Some(0.1), None, true));
+        assert_eq!(
+            (job.progress, job.absent.why("progress")),
+            (None, Some(NOT_IN_SERIES)),
+            "an earlier version wrote it"
+        );
+        let never = &record.jobs[1];
+        assert_eq!((never.waited_max_s, never.absent.why("waited_max_s")), (None, Some("did not start")));
         // An earlier version did not write it.
         let record = rebuilt(&format!("[\"b\",0,0]\n{}[\"e\",300000000,0,0,\"exit 0\"]\n", sample(100, 0)));
         assert_eq!((record.jobs[0].exit, record.jobs[0].cpu_s, record.jobs[0].timed_out), (Some(0), None, false));

@@ -61,6 +61,7 @@ pub const KINDS: &[Kind] = &[
             "system_ns",
             "read_bytes",
             "written_bytes",
+            "progress_milli",
         ],
     },
     Kind { code: "!", meaning: "a warning", columns: &["kind", "t_ns", "code", "text"] },
@@ -150,6 +151,8 @@ pub struct EndedRow {
     pub read_bytes: Option<u64>,
     /// Bytes that were written for storage.
     pub written_bytes: Option<u64>,
+    /// Its progress in the end, in thousandths of a quantum.
+    pub progress_milli: Option<u64>,
 }
 
 /// One line of a series.
@@ -270,6 +273,7 @@ impl Row {
                 row.system_time,
                 row.read_bytes,
                 row.written_bytes,
+                row.progress_milli,
             )),
             Row::Warned { code, text } => line(&("!", at, code, text)),
         }
@@ -340,6 +344,7 @@ impl Row {
                 system_time: columns.later("system_ns")?,
                 read_bytes: columns.later("read_bytes")?,
                 written_bytes: columns.later("written_bytes")?,
+                progress_milli: columns.later("progress_milli")?,
             }),
             "!" => Row::Warned { code: columns.get("code")?, text: columns.get("text")? },
             _ => return Ok(None),

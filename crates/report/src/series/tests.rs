@@ -139,6 +139,17 @@ fn kinds_and_columns_of_a_later_version_are_left_out() {
 }
 
 #[test]
+fn ends_that_an_earlier_version_wrote_are_read() {
+    let line = |rest: &str| Row::read(&format!("[\"e\",1,2,0,\"exit 0\"{rest}]")).unwrap();
+    for (rest, written, progress) in
+        [("", None, None), (",0,1,2,3,4,5", Some(5), None), (",0,1,2,3,4,5,1500", Some(5), Some(1_500))]
+    {
+        let Some((_, Row::Ended(row))) = line(rest) else { panic!("an end") };
+        assert_eq!((row.written_bytes, row.progress_milli), (written, progress));
+    }
+}
+
+#[test]
 fn a_full_disk_stops_the_series_and_nothing_else() {
     let mut series = write_run(FullDisk::after(3_300));
     assert!(series.take_warning().is_some());
@@ -238,22 +249,25 @@ fn rows() -> impl Strategy<Value = Row> {
             prop::option::of(any::<i32>()),
             "\\PC*",
             any::<bool>(),
-            prop::array::uniform5(prop::option::of(any::<u64>()))
+            prop::array::uniform6(prop::option::of(any::<u64>()))
         )
-            .prop_map(|(task, exit, text, timed_out, [max_rss, user, system, read_bytes, written_bytes])| {
-                let (user_time, system_time) = (user.map(Nanos), system.map(Nanos));
-                Row::Ended(EndedRow {
-                    task,
-                    exit,
-                    text,
-                    timed_out,
-                    max_rss,
-                    user_time,
-                    system_time,
-                    read_bytes,
-                    written_bytes,
-                })
-            }),
+            .prop_map(
+                |(task, exit, text, timed_out, [max_rss, user, system, read_bytes, written_bytes, progress_milli])| {
+                    let (user_time, system_time) = (user.map(Nanos), system.map(Nanos));
+                    Row::Ended(EndedRow {
+                        task,
+                        exit,
+                        text,
+                        timed_out,
+                        max_rss,
+                        user_time,
+                        system_time,
+                        read_bytes,
+                        written_bytes,
+                        progress_milli,
+                    })
+                }
+            ),
         ("[a-z-]{1,9}", "(?s).*").prop_map(|(code, text)| Row::Warned { code, text }),
         task().prop_map(|task| Row::Lacks { task, column: "cycles".to_owned(), why: Absence::WentBackwards }),
     ]

@@ -19,6 +19,11 @@ struct Last {
     lacks: BTreeMap<&'static str, Absence>,
 }
 
+/// In thousandths, rounded.
+fn milli(quanta: f64) -> u64 {
+    (quanta * 1e3 + 0.5) as u64
+}
+
 /// Writes a series. All lines of one decision are written in one piece.
 ///
 /// A write error ends the writing and is kept for [`SeriesWriter::take_warning`].
@@ -90,7 +95,8 @@ impl<W: Write> SeriesWriter<W> {
         self.flush();
     }
 
-    /// The samples after the last decision: those of the tasks that ended last.
+    /// The samples after the last decision: those of the tasks that ended last. They hold no progress: what it came to is
+    /// in the line of the end.
     pub fn left(&mut self, samples: &[Sample]) {
         samples.iter().for_each(|sample| self.sample(sample, None));
         self.flush();
@@ -123,7 +129,7 @@ impl<W: Write> SeriesWriter<W> {
             multiplexed: sample.multiplexed,
             cpu_time: sample.cpu_time.value(),
             counts: sample.counts.map(Reading::value),
-            progress_milli: progress.map(|progress| (progress * 1e3 + 0.5) as u64),
+            progress_milli: progress.map(milli),
         };
         self.row(sample.at, &Row::Sampled(row));
     }
@@ -169,6 +175,7 @@ impl<W: Write> SeriesWriter<W> {
             system_time: used.system_time.value(),
             read_bytes: used.read_bytes.value(),
             written_bytes: used.written_bytes.value(),
+            progress_milli: result.progress.value().map(milli),
         };
         self.row(now, &Row::Ended(row));
         self.flush();

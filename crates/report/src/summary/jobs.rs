@@ -56,11 +56,29 @@ pub(super) fn jobs(record: &Record) -> Jobs {
     if record.jobs.len() > MOST_ROWS { by_group(record) } else { one_by_one(record) }
 }
 
+/// A shorter time in the queue, as a share of the turnaround, is not worth a column.
+const LEAST_QUEUED: f64 = 0.01;
+
+/// Whether some job was in the queue for so long that the reader should know.
+fn shows_queued(record: &Record) -> bool {
+    let turnaround = record.metrics.get("turnaround_s").copied().unwrap_or(0.0);
+    let is_long = |job: &Job| queued(record, job).is_some_and(|s| s > LEAST_QUEUED * turnaround);
+    record.jobs.iter().any(is_long)
+}
+
+/// The time from a job's arrival to its start; not known of a job that was started again after a failure.
+fn queued(record: &Record, job: &Job) -> Option<f64> {
+    let is_last_attempt = record.setting.options.attempts > 1 && job.runs > 1;
+    job.start_s.filter(|_| !is_last_attempt).map(|start| start - job.arrival_s)
+}
+
 fn one_by_one(record: &Record) -> Jobs {
     let jobs = &record.jobs;
     let cells = |show: &dyn Fn(&Job) -> String| jobs.iter().map(show).collect::<Vec<_>>();
     // All times of a row have one unit.
-    let unit = |job: &Job| TimeUnit::of([time(job), job.cpu_s, Some(job.waited_max_s)].into_iter().flatten());
+    let shows_queued = shows_queued(record);
+    let queued = |job: &Job| queued(record, job).filter(|_| shows_queued);
+    let unit = |job: &Job| TimeUnit::of([time(job), job.cpu_s, queued(job), job.waited_max_s].into_iter().flatten());
     let mut columns = vec![
         column("JOB", false, 0, cells(&|job| visible(&job.name))),
         column("EXIT", false, 0, cells(&exit_cell)),
@@ -81,7 +99,10 @@ fn one_by_one(record: &Record) -> Jobs {
         _ => NONE.to_owned(),
     };
     columns.push(column("SLOWDOWN", true, 0, cells(&slowdown)));
-    columns.push(column("WAITED", true, 2, cells(&|job| unit(job).show(job.waited_max_s))));
+    if shows_queued {
+        columns.push(column("QUEUED", true, 2, cells(&|job| or_none(queued(job), |s| unit(job).show(s)))));
+    }
+    columns.push(column("WAITED", true, 2, cells(&|job| or_none(job.waited_max_s, |s| unit(job).show(s)))));
     if jobs.iter().any(|job| job.ipc.is_some()) {
         columns.push(column("IPC", true, 4, cells(&|job| or_none(job.ipc, ratio))));
     }
@@ -183,14 +204,19 @@ fn by_group(record: &Record) -> Jobs {
     let ratios = |value: &dyn Fn(&Job) -> Option<f64>, which: usize| {
         cells(&|group| or_none(value_of(group, value, which), ratio))
     };
-    let waited = |job: &Job| Some(job.waited_max_s);
+    let waited = |job: &Job| job.waited_max_s;
+    let shows_queued = shows_queued(record);
+    let queued = |job: &Job| queued(record, job).filter(|_| shows_queued);
     // All times of a row have one unit.
-    let unit = |group: &Group<'_>| TimeUnit::of(value_of(group, &waited, 2).into_iter().chain([group.longest()]));
+    let unit = |group: &Group<'_>| {
+        let greatest = [value_of(group, &waited, 2), value_of(group, &queued, 2), Some(group.longest())];
+        TimeUnit::of(greatest.into_iter().flatten())
+    };
     let times = |value: &dyn Fn(&Job) -> Option<f64>, which: usize| {
         cells(&|group| or_none(value_of(group, value, which), |s| unit(group).show(s)))
     };
     let ok = |group: &Group<'_>| group.jobs.iter().filter(|job| job.exit == Some(0)).count().to_string();
-    let columns = vec![
+    let mut columns = vec![
         column("JOB", false, 0, cells(&|group| group.name.clone())),
         column("COUNT", true, 0, cells(&|group| group.jobs.len().to_string())),
         column("OK", true, 0, cells(&ok)),
@@ -201,8 +227,11 @@ fn by_group(record: &Record) -> Jobs {
         column("SLOWD MIN", true, 4, ratios(&|job| job.slowdown, 0)),
         column("SLOWD MED", true, 3, ratios(&|job| job.slowdown, 1)),
         column("SLOWD MAX", true, 3, ratios(&|job| job.slowdown, 2)),
-        column("WAITED MAX", true, 2, times(&waited, 2)),
     ];
+    if shows_queued {
+        columns.push(column("QUEUED MAX", true, 2, times(&queued, 2)));
+    }
+    columns.push(column("WAITED MAX", true, 2, times(&waited, 2)));
     Jobs { columns, failed: groups.iter().map(|group| group.failed() > 0).collect() }
 }
 

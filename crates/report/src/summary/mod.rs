@@ -174,23 +174,28 @@ fn metrics(record: &Record, page: &mut Page) {
     let mut rows: Vec<(String, String, String)> = Vec::new();
     let mut unknown: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let estimated = record.metrics_estimated.as_ref();
+    // Whoever asked for solo times is told why there are no slowdowns.
+    let asked = record.backend == BackendKind::Sim || record.setting.options.solo.is_some();
+    let is_told = |metric: &Metric| page.options.verbose || (asked && metric.needs == Needs::Slowdowns);
     for metric in METRICS {
         let (about, value) = match (record.metrics.entry(metric.name), estimated.and_then(|all| all.get(metric.name))) {
             (Some(Ok(value)), _) => ("", value),
             (_, Some(value)) => ("~", value),
             (Some(Err(why)), None) => {
-                unknown.entry(why).or_default().push(name_text(metric.name));
+                if is_told(metric) {
+                    unknown.entry(why).or_default().push(name_text(metric.name));
+                }
                 continue;
             }
             (None, None) => continue,
         };
-        let source = match (metric.needs, record.energy.source) {
+        let more = match (metric.needs, record.energy.source) {
             (Needs::Energy, EnergySource::Modelled) => " (from a power model)",
             (Needs::Energy, EnergySource::Measured) => " (measured)",
             _ => "",
         };
         let value = format!("{about}{}", value_text(metric, *value));
-        rows.push((name_text(metric.name), value, format!("{}{source}", metric.hint)));
+        rows.push((name_text(metric.name), value, format!("{}{more}", metric.hint)));
     }
     let name_width = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0);
     let value_width = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
@@ -215,10 +220,8 @@ fn metrics(record: &Record, page: &mut Page) {
     if record.metrics_estimated.is_some() {
         page.paragraph("~ estimated from progress measured by IPC, since solo times are missing", Style::Plain);
     }
-    if page.options.verbose {
-        for (why, names) in unknown {
-            page.paragraph(&format!("not known: {} ({why})", names.join(", ")), Style::Plain);
-        }
+    for (why, names) in unknown {
+        page.paragraph(&format!("not known: {} ({why})", names.join(", ")), Style::Plain);
     }
 }
 
@@ -393,6 +396,45 @@ mod tests {
         info.capabilities =
             Capabilities { missing: off.into_iter().chain([(Capability::Energy, Absence::NoEnergyMeter)]).collect() };
         insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
+    }
+
+    #[test]
+    fn whoever_asked_for_solo_times_is_told_why_metrics_are_missing() {
+        let mut result = result();
+        for task in &mut result.tasks {
+            task.progress_basis = ProgressBasis::CpuTime;
+        }
+        let mut record = record(&result, &info(&result));
+        let brief = |record: &Record| summary(record, &SummaryOptions { width: 200, ..SummaryOptions::default() });
+        assert!(!brief(&record).contains("not known"), "{}", brief(&record));
+        record.setting.options.solo = Some("measure".to_owned());
+        let line = "\nnot known: unfairness, STP, ANTT, Jain's index, worst slowdown (some jobs lack it)\n";
+        assert!(brief(&record).contains(line), "{}", brief(&record));
+        record.setting.options.solo = None;
+        record.backend = BackendKind::Sim;
+        assert!(brief(&record).contains(line), "{}", brief(&record));
+    }
+
+    /// How long a job was in the queue is shown if it was long, and of jobs of which it is known.
+    #[test]
+    fn time_in_the_queue() {
+        let mut record = host();
+        let header = |record: &Record| plain_summary(record, 100).lines().next().unwrap().to_owned();
+        assert!(!header(&record).contains("QUEUED"), "nobody was");
+        record.jobs[0].start_s = Some(0.19);
+        assert!(!header(&record).contains("QUEUED"), "less than a hundredth of 20 s");
+        record.jobs[0].start_s = Some(2.5);
+        record.jobs[1].start_s = Some(1.0);
+        record.setting.options.attempts = 3;
+        record.jobs[1].runs = 2;
+        insta::assert_snapshot!(plain_summary(&record, 100));
+        assert!(!plain_summary(&record, 30).contains("QUEUED"), "it goes where there is no room");
+        let mut many = many(100, 50);
+        assert!(!header(&many).contains("QUEUED"));
+        many.jobs[3].start_s = Some(1.5);
+        assert!(header(&many).contains("QUEUED MAX  WAITED MAX"), "{}", header(&many));
+        let text = plain_summary(&many, 120);
+        assert!(text.lines().nth(1).unwrap().contains("1.50 s"), "{text}");
     }
 
     #[test]

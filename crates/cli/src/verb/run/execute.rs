@@ -66,7 +66,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         record_as: setting(
             args,
             platform.view(),
-            &plan.input,
+            (&plan.input, &plan.files),
             (&plan.choice.params, &plan.choice.origins),
             &plan.config,
         ),

@@ -4,10 +4,14 @@ use super::args::RunArgs;
 use super::platform::Platform;
 use super::policy::{Choice, choose};
 use super::resume::Resumed;
+use super::setting;
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
-use cosched_report::{EarlierJob, JobInfo, Record, RunInput, RunWarning, SoloFile, SoloTimes, solo_times};
+use cosched_report::{
+    EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile, SoloTimes,
+    schema_of, solo_times,
+};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -28,10 +32,12 @@ pub(crate) struct Plan<P: Platform> {
     pub(crate) earlier: Vec<EarlierJob>,
     /// Some of them were adopted just now.
     pub(crate) newly_adopted: bool,
-    /// What the user is to know of earlier runs.
+    /// What the user is to know of earlier runs, and of the file of solo times.
     pub(crate) warnings: Vec<RunWarning>,
     /// Where the jobs come from.
     pub(crate) input: RunInput,
+    /// What else it reads: the files of the simulated machine, of programs, `--profile` and `--solo`.
+    pub(crate) files: Vec<SettingFile>,
 }
 
 /// Where solo times come from.
@@ -42,28 +48,53 @@ pub(crate) struct SoloWish {
     pub(crate) known: Option<SoloTimes>,
     /// Solo profiles of an earlier run.
     pub(crate) profiles: Option<SoloFile>,
+    /// The file that they are from.
+    file: Option<SettingFile>,
+    /// Why the file's times may not be those of this run.
+    warnings: Vec<RunWarning>,
 }
 
 impl SoloWish {
-    /// The sources that the command line asks for. With `by_default` jobs run alone first even if it asks for nothing.
-    fn new(given: Option<&str>, by_default: bool) -> anyhow::Result<SoloWish> {
-        let mut wish = SoloWish { alone: by_default || given == Some("measure"), known: None, profiles: None };
-        let Some(file) = given.filter(|&file| file != "measure") else { return Ok(wish) };
-        let text = crate::input::read_text(Path::new(file))?;
-        if SoloFile::is_one(&text) {
-            let profiles = SoloFile::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
-            return Ok(SoloWish { known: Some(profiles.times()), profiles: Some(profiles), ..wish });
+    /// The sources that the command line asks for, for a run on `machine`. With `by_default` jobs run alone first even if
+    /// it asks for nothing.
+    fn new(given: Option<&str>, by_default: bool, machine: &str) -> anyhow::Result<SoloWish> {
+        let alone = by_default || given == Some("measure");
+        let Some(name) = given.filter(|&given| given != "measure") else {
+            return Ok(SoloWish { alone, known: None, profiles: None, file: None, warnings: Vec::new() });
+        };
+        let text = crate::input::read_text(Path::new(name))?;
+        let fail = |problem: String| usage(format!("--solo {name}: {problem}"));
+        let expected = format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
+        let schema = schema_of(&text).map_err(|error| fail(format!("{error}; {expected}")))?;
+        let (times, profiles, there) = match schema.as_deref() {
+            Some(schema) if schema.starts_with("cosched.solo/") => {
+                let profiles = SoloFile::from_json(&text).map_err(|error| fail(error.to_string()))?;
+                let there = profiles.machine.clone();
+                (profiles.times(), Some(profiles), there)
+            }
+            Some(schema) if schema.starts_with("cosched.run/") => {
+                let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
+                (solo_times(&record), None, record.machine)
+            }
+            Some(other) => return Err(fail(format!("{expected}; found `{other}`"))),
+            None => return Err(fail(format!("{expected}; found no `schema`"))),
+        };
+        if profiles.is_none() && times.is_empty() {
+            return Err(fail(
+                "the record has no solo time; make one with `cosched run --solo measure`, or by running the jobs with \
+                 `--policy fifo --jobs 1`"
+                    .to_owned(),
+            ));
         }
-        let record = Record::from_json(&text).map_err(|error| usage(format!("--solo {file}: {error}")))?;
-        let times = solo_times(&record);
-        if times.is_empty() {
-            return Err(usage(format!(
-                "--solo {file}: the record has no solo time; make one with `cosched run --solo measure`, or by running \
-                 the jobs with `--policy fifo --jobs 1`"
-            )));
+        let mut warnings = Vec::new();
+        if times.disturbed {
+            warnings.push(RunWarning::SoloFileDisturbed);
         }
-        wish.known = Some(times);
-        Ok(wish)
+        if there != machine {
+            warnings.push(RunWarning::SoloOtherMachine { there, here: machine.to_owned() });
+        }
+        let file = Some(setting::file("solo", Path::new(name), text.as_bytes()));
+        Ok(SoloWish { alone, known: Some(times), profiles, file, warnings })
     }
 
     /// Sets the capabilities for solo bandwidths and solo traces. They are there if solo runs or a file of solo
@@ -117,15 +148,21 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
 
 impl<P: Platform> Plan<P> {
     pub(crate) fn new(args: &RunArgs, platform: &P, resumed: Resumed, input: RunInput) -> anyhow::Result<Plan<P>> {
-        let Resumed { left: jobs, earlier, newly_adopted, warnings } = resumed;
-        let solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT)?;
+        let Resumed { left: jobs, earlier, newly_adopted, mut warnings } = resumed;
         let view = platform.view();
+        let mut solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT, &view.machine.name)?;
+        warnings.append(&mut solo.warnings);
         let mut capabilities = view.capabilities.clone();
         solo.capabilities(&mut capabilities);
         let machine = &view.machine;
         let cpus = machine.cpus.len();
         let asked = args.limits.jobs.map(|limit| limit.on(cpus).min(jobs.len()));
         let choice = choose(&args.policy, &capabilities, &view.params, asked.is_some_and(|asked| asked > cpus))?;
+        let mut files = view.files.clone();
+        if let (Some(path), Some(content)) = (&args.policy.profile, &choice.profile) {
+            files.push(setting::file("profile", path, content.as_bytes()));
+        }
+        files.extend(solo.file.clone());
         let started_at = SystemTime::now();
         let logs = match &args.output.logs {
             Some(logs) => logs.clone(),
@@ -173,6 +210,7 @@ impl<P: Platform> Plan<P> {
             newly_adopted,
             warnings,
             input,
+            files,
         })
     }
 
@@ -214,7 +252,7 @@ mod tests {
     fn choice(policy: &str) -> Choice {
         let entry = find_policy(policy).expect("a policy of the table");
         let params = Params::resolve(entry.name, entry.params, &[]).expect("its defaults");
-        Choice { entry, params, origins: Default::default(), shortfalls: Vec::new() }
+        Choice { entry, params, origins: Default::default(), profile: None, shortfalls: Vec::new() }
     }
 
     #[test]
@@ -241,7 +279,8 @@ mod tests {
             for &capability in missing.iter().chain(&[Capability::SoloBandwidth]) {
                 capabilities.missing.insert(capability, Absence::NoCounters);
             }
-            SoloWish { alone, known: None, profiles: None }.capabilities(&mut capabilities);
+            let given = alone.then_some("measure");
+            SoloWish::new(given, false, "m").expect("no file is read").capabilities(&mut capabilities);
             (capabilities.why_missing(Capability::SoloTrace), capabilities.why_missing(Capability::SoloBandwidth))
         };
         let no = Some(Absence::NoCounters);

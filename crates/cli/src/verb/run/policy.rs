@@ -16,6 +16,8 @@ pub(crate) struct Choice {
     pub(crate) params: Params,
     /// The origin of each parameter that does not have its default.
     pub(crate) origins: BTreeMap<String, Origin>,
+    /// The content of the file of `--profile`.
+    pub(crate) profile: Option<String>,
     /// The wanted capabilities that the machine lacks.
     pub(crate) shortfalls: Vec<Shortfall>,
 }
@@ -79,8 +81,9 @@ pub(crate) fn choose(
     let has = |(name, _): &&(String, String)| entry.params.iter().any(|spec| spec.name == *name);
     let mut settings: Vec<(String, String)> = machine.iter().filter(has).cloned().collect();
     let mut origins = vec![Origin::Machine; settings.len()];
-    if let Some(path) = &args.profile {
-        settings.extend(profile(path, entry)?);
+    let content = args.profile.as_deref().map(crate::input::read_spec).transpose()?;
+    if let (Some(path), Some(text)) = (&args.profile, &content) {
+        settings.extend(profile(path, text, entry)?);
         origins.resize(settings.len(), Origin::Profile);
     }
     settings.extend(args.params.iter().cloned());
@@ -106,7 +109,7 @@ pub(crate) fn choose(
             Importance::Wanted(_) => shortfalls.push(shortfall),
         }
     }
-    Ok(Choice { entry, params, origins, shortfalls })
+    Ok(Choice { entry, params, origins, profile: content, shortfalls })
 }
 
 /// The error that a policy can't run without something that a machine lacks.
@@ -126,7 +129,7 @@ pub(crate) fn unmet(entry: &PolicyEntry, shortfall: &Shortfall, machine: &str) -
 }
 
 /// The settings in a machine profile for this policy. Settings for other policies are checked and left out.
-fn profile(path: &Path, entry: &PolicyEntry) -> anyhow::Result<Vec<(String, String)>> {
+fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> anyhow::Result<Vec<(String, String)>> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Profile {
@@ -134,10 +137,9 @@ fn profile(path: &Path, entry: &PolicyEntry) -> anyhow::Result<Vec<(String, Stri
         params: BTreeMap<String, toml::Spanned<toml::Value>>,
     }
     let file = path.display();
-    let text = crate::input::read_spec(path)?;
     let line = |span: std::ops::Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
     let example = "a profile looks like this: [params] with light_mm_trans_per_us = 3.5 below it";
-    let parsed: Profile = toml::from_str(&text).map_err(|error| {
+    let parsed: Profile = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, line);
         usage(format!("{file}:{line}: {}; {example}", error.message().trim()))
     })?;

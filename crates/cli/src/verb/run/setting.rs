@@ -7,7 +7,7 @@ use crate::input::quote;
 use cosched_core::{Absence, Params, Restart, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
-use cosched_report::{Absences, ParamSetting, RunInput, RunOptions, RunSetting};
+use cosched_report::{Absences, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -36,8 +36,13 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
 }
 
 /// SHA-256 in hexadecimal digits, as `sha256sum` prints it.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A file that a run used, by its name as it was given and its content.
+pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
+    SettingFile { kind: kind.to_owned(), name: shown(name), sha256: sha256(content) }
 }
 
 /// A path as text: as it is, or as a shell reads it if it is no UTF-8.
@@ -45,11 +50,11 @@ fn shown(path: &Path) -> String {
     path.to_str().map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
 }
 
-/// How a run with these parameters and this configuration was started.
+/// How a run with these parameters and this configuration was started, with its jobs from there and with these files.
 pub(crate) fn setting(
     args: &RunArgs,
     view: &View,
-    input: &RunInput,
+    from: (&RunInput, &[SettingFile]),
     params: (&Params, &BTreeMap<String, Origin>),
     config: &RunConfig,
 ) -> RunSetting {
@@ -68,8 +73,8 @@ pub(crate) fn setting(
     };
     RunSetting {
         command_line: absent.note_option("command_line", (!simulated).then(words), not_told),
-        input: input.clone(),
-        files: view.files.clone(),
+        input: from.0.clone(),
+        files: from.1.to_vec(),
         host: absent.note_option("host", real(host_name(&root)), not_told),
         kernel: absent.note_option("kernel", real(kernel_release(&root)), not_told),
         params: params.0.iter().map(param).collect(),

@@ -5,13 +5,13 @@ use super::cpus::CpuChoice;
 use super::interruptible::Interruptible;
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
-use super::setting::sha256;
+use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec};
 use anyhow::Context as _;
 use cosched_core::{Backend as _, Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts};
-use cosched_report::{BackendKind, EnergySource, SettingFile, SoloSource};
+use cosched_report::{BackendKind, EnergySource, SoloSource};
 use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -115,11 +115,7 @@ impl SimPlatform {
         let on = &args.policy.on;
         let mut files = Vec::new();
         let mut note = |kind: &str, name: &str, text: Option<String>| {
-            files.extend(text.map(|text| SettingFile {
-                kind: kind.to_owned(),
-                name: name.to_owned(),
-                sha256: sha256(text.as_bytes()),
-            }));
+            files.extend(text.map(|text| file(kind, Path::new(name), text.as_bytes())));
         };
         let described = spec::machine(on)?;
         note("machine", on, described.text);

@@ -132,7 +132,13 @@ fn measure<P: Platform>(
         params: &params,
         config: &config,
         capabilities: &platform.view().capabilities,
-        record_as: super::setting::setting(args, platform.view(), &plan.input, (&params, &BTreeMap::new()), &config),
+        record_as: super::setting::setting(
+            args,
+            platform.view(),
+            (&plan.input, &plan.files),
+            (&params, &BTreeMap::new()),
+            &config,
+        ),
         jobs,
         specs: &specs,
         infos: solo_infos,
@@ -141,8 +147,9 @@ fn measure<P: Platform>(
         shows_output: false,
     };
     let mut policy = (fifo.build)(&params);
-    let Outcome { result, info, .. } = batch.run(setting, &mut *policy)?;
+    let Outcome { result, mut info } = batch.run(setting, &mut *policy)?;
     if let Some(disturbed) = info.machine_use.value().and_then(|used| used.warning(true)) {
+        info.warnings.push(disturbed.clone());
         screen.warn(disturbed);
     }
     let record = record(&result, &info);
