@@ -92,6 +92,9 @@ pub enum WaitReason {
         /// Its predicted solo demand on the bus in thousandths (EFS, Eq. 20); for a gang, the demand of each of its
         /// CPUs.
         demand_milli: u32,
+        /// It has not been measured yet, and its demand is an assumption.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        assumed: bool,
         /// The greatest demand that still fitted, in thousandths (EFS, Eq. 16); 0 also when nothing fitted.
         threshold_milli: u32,
         /// Predicted energy per work with it, in thousandths of a joule for each second of solo progress (EFS, Eq. 14).
@@ -129,7 +132,7 @@ one_of_each! {
         Unmeasured,
         Gang { needs: 4, free: 1 },
         Affinity,
-        BusFull { demand_milli: 600, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
+        BusFull { demand_milli: 600, assumed: false, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
     }
 }
 

@@ -129,7 +129,7 @@ fn four_saturating_tasks_run_one_at_a_time_and_take_turns() {
     assert!(*most <= t_global + three_others + QUANTUM, "{most:?}");
     // Those that wait are told why, and that more energy would be used.
     for wait in log.turns[1..].iter().flat_map(|turn| &turn.waits) {
-        let WaitReason::BusFull { demand_milli, threshold_milli, energy_with_mj, energy_without_mj } = wait.reason
+        let WaitReason::BusFull { demand_milli, threshold_milli, energy_with_mj, energy_without_mj, .. } = wait.reason
         else {
             panic!("{wait:?}")
         };

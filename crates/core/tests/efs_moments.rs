@@ -260,7 +260,7 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
     assert!(running.len() > 1 && refused.len() > 1, "{running:?}");
     for (id, beside, exact) in refused {
         let wait = decision.waits.iter().find(|wait| wait.task == TaskId(id)).unwrap();
-        let WaitReason::BusFull { demand_milli, threshold_milli, energy_with_mj, energy_without_mj } = wait.reason
+        let WaitReason::BusFull { demand_milli, threshold_milli, energy_with_mj, energy_without_mj, .. } = wait.reason
         else {
             panic!("{wait:?}")
         };

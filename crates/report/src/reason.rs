@@ -60,10 +60,11 @@ pub fn wait_text(reason: &WaitReason) -> String {
             format!("It needs {} at once, and {free} {} free.", count(needs.into(), "CPU"), is_are(free))
         }
         WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
-        WaitReason::BusFull { demand_milli, threshold_milli, energy_with_mj, energy_without_mj } => format!(
-            "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time, where \
+        WaitReason::BusFull { demand_milli, assumed, threshold_milli, energy_with_mj, energy_without_mj } => format!(
+            "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
              {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",
             percent(demand_milli),
+            if assumed { " (not measured yet: an assumption)" } else { "" },
             percent(threshold_milli),
             energy_with_mj as f64 / 1e3,
             energy_without_mj as f64 / 1e3

@@ -124,8 +124,8 @@ impl<'a> Domains<'a> {
         wakes_one && together > 1 && fits(self.limit(domain, Joining { tasks: together, ..joining }))
     }
 
-    /// Why a task of this class may not.
-    pub(super) fn refusal(&mut self, domain: usize, joining: Joining, class: DemandClass) -> WaitReason {
+    /// Why a task of this class may not; `assumed` if nobody has measured its demand.
+    pub(super) fn refusal(&mut self, domain: usize, joining: Joining, class: DemandClass, assumed: bool) -> WaitReason {
         let milli = |class: DemandClass| (self.table.demand(class) * 1e3 + 0.5) as u32;
         let demand_milli = milli(class);
         let threshold_milli = self.limit(domain, joining).map_or(0, |limit| (self.table.demand(limit) * 1e3) as u32);
@@ -137,6 +137,7 @@ impl<'a> Domains<'a> {
         let with = total - own + self.domains[domain].load.throughput_with(self.table, class, joining.tasks);
         WaitReason::BusFull {
             demand_milli,
+            assumed,
             threshold_milli,
             energy_with_mj: energy(now + self.waking(domain, joining), with),
             energy_without_mj: energy(now, total),

@@ -126,7 +126,8 @@ impl Turn<'_> {
     /// Notes the numbers of a task's first refusal.
     fn refuse(&mut self, ix: u32, domain: usize, joining: Joining) {
         if self.refusal_of[ix as usize] == 0 {
-            self.refusals.push(self.domains.refusal(domain, joining, self.known[ix as usize].class()));
+            let known = &self.known[ix as usize];
+            self.refusals.push(self.domains.refusal(domain, joining, known.class(), known.is_unmeasured()));
             self.refusal_of[ix as usize] = self.refusals.len() as u32;
         }
     }
