@@ -72,7 +72,7 @@ mod tests {
         let ended = |kb: u64| Resources { max_rss: Reading::Value(kb << 10), ..Resources::absent(Absence::NotTold) };
         let s = Nanos::from_s;
         let mut room = Room::new(Some(50 << 10), None);
-        left(90);
+        left(89);
         assert!(room.may_start(&root, s(0.0)) && !room.may_start(&root, s(0.9)), "what the first needs is not known");
         assert!(room.may_start(&root, s(1.0)));
         room.ended(&ended(20));
