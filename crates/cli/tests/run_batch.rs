@@ -542,6 +542,35 @@ fn a_run_without_logs_shows_its_output_and_leaves_nothing() {
 }
 
 #[test]
+fn folders_that_others_may_change_hold_no_logs_unless_asked() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempdir().expect("a folder");
+    let open = folder.path().join("open");
+    std::fs::create_dir(&open).expect("a folder");
+    let mode = |mode| std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).expect("the owner may");
+    mode(0o777);
+    let refused = command(&open, &["run", "-q", "--", "true"]).output().expect("the binary runs");
+    let text = err(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("others may write to the folder") && text.contains("--shared-logs"), "{text}");
+    assert!(!open.join("cosched-logs").exists());
+    let allowed = command(&open, &["run", "-q", "--shared-logs", "--", "true"]).output().expect("the binary runs");
+    assert!(allowed.status.success() && open.join("cosched-logs").exists(), "{}", err(&allowed));
+    std::fs::remove_dir_all(open.join("cosched-logs")).expect("its own");
+    // As /tmp is.
+    mode(0o1777);
+    let sticky = command(&open, &["run", "-q", "--", "true"]).output().expect("the binary runs");
+    assert!(sticky.status.success(), "{}", err(&sticky));
+    // What looks like a log folder, with a pipe that nobody writes to.
+    let old = open.join("cosched-logs/20200101-000000-5");
+    std::fs::create_dir(&old).expect("a folder");
+    let made = std::process::Command::new("mkfifo").arg(old.join(".cosched-run")).status().expect("mkfifo");
+    assert!(made.success());
+    let next = command(&open, &["run", "-q", "--keep-logs", "1", "--", "true"]).output().expect("the binary runs");
+    assert!(next.status.success() && old.exists(), "{}", err(&next));
+}
+
+#[test]
 fn words_for_values_that_a_job_lacks_are_left_out() {
     let folder = tempdir().expect("a folder");
     let words = ["run", "--no-logs", "-k", "-n", "2", "printf", "<%s>", "{1}", "{2}", "x{2}", ":::", "1", "2", "3"];
