@@ -130,8 +130,8 @@ impl Claim<'_> {
                     continue;
                 }
                 // A run among the jobs looks after its own jobs, as long as it goes on.
-                let other = look.runs.get(&process.pid).filter(|run| **run != self.run);
-                let goes_on = other.is_some_and(|run| look.fates.of(run) != Fate::Dead);
+                let other = look.run_of(process.pid).filter(|run| *run != self.run);
+                let goes_on = other.is_some_and(|run| look.fates.of(&run) != Fate::Dead);
                 if goes_on || self.is_job_of(look, &found[&parent].process, process.pid) {
                     continue;
                 }

@@ -6,16 +6,14 @@ use crate::root::Root;
 use crate::run_id::{Fates, RunId, marked_run, without_task};
 use crate::sys::RawPid;
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// All processes but this one, and but those that have ended.
 pub(crate) struct Look<'a> {
     root: &'a Root,
     pub(crate) fates: Fates<'a>,
-    /// The runs whose marks are in the environment of processes, lowest process first.
-    pub(crate) runs: BTreeMap<RawPid, RunId>,
     users: RefCell<HashMap<RawPid, Vec<u32>>>,
-    /// Needed only where a run has died.
+    /// Read when they are first asked for: where no run has died nobody asks.
     families: OnceCell<Families>,
 }
 
@@ -27,6 +25,7 @@ struct Families {
     children: Pids,
     sessions: Pids,
     groups: Pids,
+    runs: HashMap<RawPid, RunId>,
     by_run: HashMap<RunId, Vec<RawPid>>,
     marks: HashMap<RawPid, u64>,
     /// By their marks without the number of the job.
@@ -35,8 +34,7 @@ struct Families {
 
 impl<'a> Look<'a> {
     pub(crate) fn new(root: &'a Root) -> Look<'a> {
-        let runs = process::all_pids(root).into_iter().filter_map(|pid| Some((pid, marked_run(root, pid)?))).collect();
-        Look { root, fates: Fates::new(root), runs, users: RefCell::default(), families: OnceCell::new() }
+        Look { root, fates: Fates::new(root), users: RefCell::default(), families: OnceCell::new() }
     }
 
     fn families(&self) -> &Families {
@@ -52,8 +50,9 @@ impl<'a> Look<'a> {
                 families.children.entry(process.parent).or_default().push(pid);
                 families.sessions.entry(process.session).or_default().push(pid);
                 families.groups.entry(process.group).or_default().push(pid);
-                if let Some(run) = self.runs.get(&pid) {
-                    families.by_run.entry(*run).or_default().push(pid);
+                if let Some(run) = marked_run(self.root, pid) {
+                    families.runs.insert(pid, run);
+                    families.by_run.entry(run).or_default().push(pid);
                 }
                 if let Some(mark) = process::mark(self.root, pid) {
                     families.marks.insert(pid, mark);
@@ -78,6 +77,11 @@ impl<'a> Look<'a> {
 
     pub(crate) fn in_group(&self, group: RawPid) -> &[RawPid] {
         list(&self.families().groups, group)
+    }
+
+    /// The run whose mark is in the environment of a process.
+    pub(crate) fn run_of(&self, pid: RawPid) -> Option<RunId> {
+        self.families().runs.get(&pid).copied()
     }
 
     /// The processes that bear a run's mark in their environment.

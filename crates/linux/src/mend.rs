@@ -5,9 +5,9 @@ use crate::claim::Claim;
 use crate::ledger::{self, Found, Record};
 use crate::look::Look;
 use crate::neighbours;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, Fates, RunId};
+use crate::run_id::{Fate, Fates, RunId, marked_run};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use rustix::process::Signal;
@@ -167,7 +167,8 @@ fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadR
         let entry = runs.entry((group.run, owner)).or_insert_with(|| dead(group.run, owner));
         entry.group.get_or_insert_with(|| group.dir.clone());
     }
-    for (&pid, &run) in look.runs.iter().filter(|(_, run)| look.fates.of(run) == Fate::Dead) {
+    let marked = process::all_pids(root).into_iter().filter_map(|pid| Some((pid, marked_run(root, pid)?)));
+    for (pid, run) in marked.filter(|(_, run)| look.fates.of(run) == Fate::Dead) {
         // The superuser's runs may have processes of anybody.
         let users = look.users(pid);
         let is_known = users.iter().chain([&0]).any(|&user| runs.contains_key(&(run, user)));
