@@ -165,20 +165,20 @@ mod tests {
         let dir = dir.path().canonicalize().unwrap();
         let theirs = dir.join("theirs");
         std::fs::create_dir_all(theirs.join("logs")).unwrap();
-        if let Err(error) = chown(&theirs, Some(65_534), None) {
+        if let Err(error) = chown(&theirs, Some(2_000_001), None) {
             return eprintln!("skipped, because only root may give files away: {error}");
         }
         let on_the_way =
-            format!("the folder {} on the way to it belongs to another user (number 65534)", theirs.display());
+            format!("the folder {} on the way to it belongs to another user (number 2000001)", theirs.display());
         assert_eq!(told(&theirs.join("logs")), on_the_way);
-        assert_eq!(told(&theirs), "it belongs to another user (number 65534)");
+        assert_eq!(told(&theirs), "it belongs to another user (number 2000001)");
         let sticky = dir.join("sticky");
         std::fs::create_dir(&sticky).unwrap();
         mode(&sticky, 0o1777);
         std::fs::create_dir_all(dir.join("own/logs")).unwrap();
         symlink(dir.join("own"), sticky.join("link")).unwrap();
         assert_eq!(danger(&sticky.join("link/logs")).unwrap(), None);
-        std::os::unix::fs::lchown(sticky.join("link"), Some(65_534), None).unwrap();
+        std::os::unix::fs::lchown(sticky.join("link"), Some(2_000_001), None).unwrap();
         assert!(told(&sticky.join("link/logs")).ends_with("link on the way to it is a link that another user made"));
         assert_eq!(told(&sticky.join("link")), "it is a link that another user made");
     }
