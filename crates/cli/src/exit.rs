@@ -62,6 +62,19 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// An error and its causes, in one line. Some errors show their cause themselves; it is not shown twice.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// An error in the command line or an input file.
 pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
     Failure { exit: Exit::Usage, message: message.into() }.into()
@@ -102,5 +115,15 @@ mod tests {
         }
         assert_eq!(Exit::Signal(2).code(), 130);
         assert_eq!(Exit::Signal(15).code(), 143);
+    }
+
+    #[test]
+    fn a_cause_that_an_error_shows_itself_is_shown_once() {
+        let cause = || std::io::Error::from_raw_os_error(24);
+        let plain = anyhow::Error::new(cause()).context("taking signals");
+        assert_eq!(told(&plain), "taking signals: Too many open files (os error 24)");
+        let itself = anyhow::Error::new(cosched_linux::HostError::System { what: "taking signals", source: cause() });
+        assert_eq!(told(&itself), told(&plain));
+        assert_eq!(told(&itself.context("a run")), "a run: taking signals: Too many open files (os error 24)");
     }
 }

@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         if is_pipe {
             return Exit::Success.into();
         }
-        eprintln!("cosched: {}", cosched_report::visible_lines(&format!("{error:#}")));
+        eprintln!("cosched: {}", cosched_report::visible_lines(&exit::told(&error)));
         error.downcast_ref::<Failure>().map_or(Exit::Failure, |failure| failure.exit).into()
     })
 }

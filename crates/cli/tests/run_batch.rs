@@ -553,6 +553,99 @@ fn a_run_without_logs_shows_its_output_and_leaves_nothing() {
 }
 
 #[test]
+fn folders_that_others_may_change_hold_no_logs_unless_asked() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempdir().expect("a folder");
+    let open = folder.path().join("open");
+    std::fs::create_dir(&open).expect("a folder");
+    let mode = |mode| std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).expect("the owner may");
+    mode(0o777);
+    let refused = command(&open, &["run", "-q", "--", "true"]).output().expect("the binary runs");
+    let text = err(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("others may write to the folder") && text.contains("--shared-logs"), "{text}");
+    assert!(!open.join("cosched-logs").exists());
+    let allowed = command(&open, &["run", "-q", "--shared-logs", "--", "true"]).output().expect("the binary runs");
+    assert!(allowed.status.success() && open.join("cosched-logs").exists(), "{}", err(&allowed));
+    std::fs::remove_dir_all(open.join("cosched-logs")).expect("its own");
+    // As /tmp is.
+    mode(0o1777);
+    let sticky = command(&open, &["run", "-q", "--", "true"]).output().expect("the binary runs");
+    assert!(sticky.status.success(), "{}", err(&sticky));
+    // What looks like a log folder, with a pipe that nobody writes to.
+    let old = open.join("cosched-logs/20200101-000000-5");
+    std::fs::create_dir(&old).expect("a folder");
+    let made = Command::new("mkfifo").arg(old.join(".cosched-run")).status().expect("mkfifo");
+    assert!(made.success());
+    let next = command(&open, &["run", "-q", "--keep-logs", "1", "--", "true"]).output().expect("the binary runs");
+    assert!(next.status.success() && old.exists(), "{}", err(&next));
+}
+
+#[test]
+fn a_run_that_can_not_be_started_leaves_no_files() {
+    let folder = tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("j.runs")).expect("a folder");
+    let words = ["run", "-q", "--record", "r.json", "--events", "e", "--joblog", "j", "--", "true"];
+    let left = |names: &[&str]| {
+        let refused = cosched(&folder, &words);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(err(&refused).contains("nothing was started"), "{}", err(&refused));
+        let entries = std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry"));
+        let mut found: Vec<String> = entries.map(|entry| entry.file_name().into_string().expect("a name")).collect();
+        found.sort();
+        assert_eq!(found, names);
+    };
+    left(&["j.runs"]);
+    write(&folder, "j", "an earlier one\n");
+    left(&["j", "j.runs"]);
+    assert_eq!(read(&folder, "j"), "an earlier one\n");
+}
+
+#[test]
+fn an_error_of_the_kernel_is_told_once() {
+    let folder = tempdir().expect("a folder");
+    let mut any = false;
+    for (limit, error) in [("-n 12", "(os error 24)"), ("-f 1", "(os error 27)")] {
+        let line = format!("ulimit {limit} && exec \"$0\" run -q --no-logs -- true");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]).current_dir(folder.path());
+        let text = err(&common::without_settings(&mut shell).output().expect("a shell"));
+        assert!(text.matches(error).count() <= text.lines().count(), "{text}");
+        any |= text.contains(error);
+    }
+    if !any {
+        eprintln!("skipped, because the limits hold nothing up here");
+    }
+}
+
+#[test]
+fn manual_pages_replace_regular_files_alone() {
+    let folder = tempdir().expect("a folder");
+    let deep = cosched(&folder, &["man", "--dir", "a/b"]);
+    assert_eq!(deep.status.code(), Some(2));
+    assert!(err(&deep).contains("mkdir -p a/b") && !folder.path().join("a").exists(), "{}", err(&deep));
+    let pages = cosched(&folder, &["man", "--dir", "pages"]);
+    assert!(pages.status.success(), "{}", err(&pages));
+    let told = out(&pages);
+    assert!(told.starts_with("made pages\n") && told.contains("wrote pages/cosched-run.1\n"), "{told}");
+    let written = std::fs::read_dir(folder.path().join("pages")).expect("a folder").count();
+    assert_eq!(told.matches("wrote ").count(), written);
+    assert!(read(&folder, "pages/cosched.1").contains("cosched"));
+    write(&folder, "precious", "kept");
+    let page = folder.path().join("pages/cosched-run.1");
+    std::fs::remove_file(&page).expect("a page");
+    std::os::unix::fs::symlink(folder.path().join("precious"), &page).expect("a link");
+    let refused = cosched(&folder, &["man", "--dir", "pages"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains("cosched-run.1 is not a regular file"), "{}", err(&refused));
+    assert_eq!(read(&folder, "precious"), "kept");
+    std::fs::remove_file(&page).expect("a link");
+    write(&folder, "pages/cosched-run.1", "old");
+    assert!(cosched(&folder, &["man", "--dir", "pages"]).status.success());
+    assert!(read(&folder, "pages/cosched-run.1").len() > 100);
+}
+
+#[test]
 fn words_for_values_that_a_job_lacks_are_left_out() {
     let folder = tempdir().expect("a folder");
     let words = ["run", "--no-logs", "-k", "-n", "2", "printf", "<%s>", "{1}", "{2}", "x{2}", ":::", "1", "2", "3"];

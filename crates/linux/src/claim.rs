@@ -6,13 +6,15 @@
 
 use crate::cgroup;
 use crate::ledger::Record;
+use crate::look::Look;
 use crate::process::{self, JOB_VARIABLE, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId, marked_run};
+use crate::run_id::{Fate, RunId};
 use crate::sys::RawPid;
 use rustix::process::Signal;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// What is known of a run.
@@ -41,27 +43,44 @@ pub(crate) struct Claimed {
 impl Claim<'_> {
     /// The processes of the run's jobs that exist now. What belongs to another run that goes on is not among them.
     pub(crate) fn processes(&self, root: &Root) -> Vec<Claimed> {
-        let own = std::process::id() as RawPid;
-        let mut all: BTreeMap<RawPid, Process> = BTreeMap::new();
-        for process in process::all_pids(root).into_iter().filter_map(|pid| Process::read(root, pid)) {
-            if !process.is_dead() && process.pid != own && self.may_claim(root, process.pid) {
-                all.insert(process.pid, process);
-            }
-        }
-        let sessions = self.sessions(&all);
-        let groups = self.group_members(root);
+        self.processes_in(root, &Look::new(root))
+    }
+
+    /// As [`Claim::processes`], of the processes that were seen in one look.
+    pub(crate) fn processes_in(&self, root: &Root, look: &Look<'_>) -> Vec<Claimed> {
         let mut found: BTreeMap<RawPid, Claimed> = BTreeMap::new();
-        for process in all.values() {
-            let listed = self.listed(process).or_else(|| {
-                let (name, since) = sessions.get(&process.session).or_else(|| sessions.get(&process.group))?;
-                (process.start >= *since).then(|| name.clone())
-            });
-            let job = listed.or_else(|| groups.get(&process.pid).cloned()).or_else(|| self.marked(root, process.pid));
-            if let Some(job) = job {
-                found.insert(process.pid, Claimed { process: *process, job, sure: true });
+        // What is found first tells the job.
+        let mut enter = |pid: RawPid, start: RangeInclusive<u64>, job: &dyn Fn() -> Option<String>| {
+            let process = look.process(pid).filter(|process| start.contains(&process.start));
+            if let Some(process) = process.filter(|_| !found.contains_key(&pid) && self.may_claim(look, pid)) {
+                found.insert(pid, Claimed { process: *process, job: job(), sure: true });
+            }
+        };
+        let name = |task| self.record.and_then(|record| record.name_of(task)).map(str::to_owned);
+        if let Some(record) = self.numbers() {
+            for (task, pid, start) in record.processes() {
+                enter(pid, start..=start, &|| name(task));
+            }
+            let sessions = sessions(record, look);
+            for (&session, &(task, since)) in &sessions {
+                look.in_session(session).iter().for_each(|&pid| enter(pid, since..=u64::MAX, &|| name(task)));
+            }
+            for (&group, &(task, since)) in &sessions {
+                let elsewhere = |pid: &&RawPid| look.process(**pid).is_some_and(|p| !sessions.contains_key(&p.session));
+                let pids = look.in_group(group).iter().filter(elsewhere);
+                pids.for_each(|&pid| enter(pid, since..=u64::MAX, &|| name(task)));
             }
         }
-        self.add_family(root, &all, &mut found);
+        for (pid, task) in self.group_members(look) {
+            enter(pid, 0..=u64::MAX, &|| name(task?));
+        }
+        for &pid in look.of_run(&self.run) {
+            enter(pid, 0..=u64::MAX, &|| process::variable(root, pid, JOB_VARIABLE));
+        }
+        for (pid, task) in look.marked(&self.run) {
+            enter(pid, 0..=u64::MAX, &|| name(task));
+        }
+        self.add_family(look, &mut found);
         found.into_values().collect()
     }
 
@@ -74,98 +93,81 @@ impl Claim<'_> {
     pub(crate) fn wake_guardian(&self, root: &Root) {
         let listed = self.numbers().and_then(|record| record.guardian);
         let guardian = listed.and_then(|(pid, start)| Process::find(root, pid, start)).filter(Process::is_stopped);
-        if let Some(guardian) = guardian.filter(|guardian| self.may_claim(root, guardian.pid)) {
+        let may = |guardian: &Process| self.is_of_owner(|| process::users(root, guardian.pid));
+        if let Some(guardian) = guardian.filter(may) {
             guardian.signal(root, Signal::CONT);
         }
     }
 
-    fn may_claim(&self, root: &Root, pid: RawPid) -> bool {
+    fn may_claim(&self, look: &Look<'_>, pid: RawPid) -> bool {
+        self.is_of_owner(|| look.users(pid))
+    }
+
+    fn is_of_owner(&self, users: impl FnOnce() -> Vec<u32>) -> bool {
         // The superuser's list may name anybody's processes: root can start programs as others.
-        self.owner.is_none_or(|owner| owner == 0 || users(root, pid).contains(&owner))
-    }
-
-    /// The job under which the list has a process.
-    fn listed(&self, process: &Process) -> Option<Option<String>> {
-        let record = self.numbers()?;
-        let jobs = record.jobs.iter().map(|job| (job.task, job.pid, job.start));
-        let members = record.members.iter().map(|member| (member.task, member.pid, member.start));
-        let (task, ..) = jobs.chain(members).find(|&(_, pid, start)| (pid, start) == (process.pid, process.start))?;
-        Some(record.name_of(task).map(str::to_owned))
-    }
-
-    /// The sessions of the run, with the job and the start of the first process that is known to have been in it. A
-    /// session whose number has been given to another process is not among them.
-    fn sessions(&self, all: &BTreeMap<RawPid, Process>) -> BTreeMap<RawPid, (Option<String>, u64)> {
-        let mut sessions = BTreeMap::new();
-        let Some(record) = self.numbers() else { return sessions };
-        let name = |task| record.name_of(task).map(str::to_owned);
-        let leads = |pid, start| all.get(&pid).is_none_or(|leader: &Process| leader.start == start);
-        for job in record.jobs.iter().filter(|job| leads(job.pid, job.start)) {
-            sessions.insert(job.pid, (name(job.task), job.start));
-        }
-        for member in &record.members {
-            // The leader started before the member did; a later process of that number leads another session.
-            let same = all.get(&member.session).is_none_or(|leader| leader.start <= member.start);
-            let own = member.session != member.pid || leads(member.pid, member.start);
-            if same && own && member.session > 1 {
-                sessions.entry(member.session).or_insert((name(member.task), member.start));
-            }
-        }
-        sessions
+        self.owner.is_none_or(|owner| owner == 0 || users().contains(&owner))
     }
 
     /// The processes in the run's groups, with their jobs. Groups of another run that goes on are that run's affair.
-    fn group_members(&self, root: &Root) -> BTreeMap<RawPid, Option<String>> {
+    fn group_members(&self, look: &Look<'_>) -> BTreeMap<RawPid, Option<u32>> {
         let Some(group) = self.group else { return BTreeMap::new() };
-        let enters = |name: &OsStr| cgroup::run_of(name).is_none_or(|run| run.fate(root) == Fate::Dead);
+        let enters = |name: &OsStr| cgroup::run_of(name).is_none_or(|run| look.fates.of(&run) == Fate::Dead);
         let entries = std::fs::read_dir(group).into_iter().flatten().filter_map(Result::ok);
         let mut members = BTreeMap::new();
         for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-            let job = task_of(&entry.path()).and_then(|task| self.record?.name_of(task)).map(str::to_owned);
-            members.extend(cgroup::processes_within(&entry.path(), enters).into_iter().map(|pid| (pid, job.clone())));
+            let task = task_of(&entry.path());
+            members.extend(cgroup::processes_within(&entry.path(), enters).into_iter().map(|pid| (pid, task)));
         }
         members
     }
 
-    /// The job whose mark a process bears.
-    fn marked(&self, root: &Root, pid: RawPid) -> Option<Option<String>> {
-        if marked_run(root, pid) == Some(self.run) {
-            return Some(process::variable(root, pid, JOB_VARIABLE));
-        }
-        let task = process::mark(root, pid).and_then(|mark| self.run.marked_task(mark))?;
-        Some(self.record.and_then(|record| record.name_of(task)).map(str::to_owned))
-    }
-
     /// Adds what descends from processes that were found.
-    fn add_family(&self, root: &Root, all: &BTreeMap<RawPid, Process>, found: &mut BTreeMap<RawPid, Claimed>) {
-        let mut strangers: BTreeSet<RawPid> = BTreeSet::new();
-        loop {
-            let is_new = |p: &&Process| found.contains_key(&p.parent) && !found.contains_key(&p.pid);
-            let new: Vec<Process> =
-                all.values().filter(is_new).filter(|p| !strangers.contains(&p.pid)).copied().collect();
-            if new.is_empty() {
-                return;
-            }
-            for process in new {
-                // A run among the jobs looks after its own jobs, as long as it goes on.
-                let other = marked_run(root, process.pid).filter(|run| *run != self.run);
-                let goes_on = other.is_some_and(|run| run.fate(root) != Fate::Dead);
-                if goes_on || self.is_job_of(root, &all[&process.parent], process.pid) {
-                    strangers.insert(process.pid);
+    fn add_family(&self, look: &Look<'_>, found: &mut BTreeMap<RawPid, Claimed>) {
+        let mut todo: VecDeque<RawPid> = found.keys().copied().collect();
+        while let Some(parent) = todo.pop_front() {
+            for process in look.children(parent).iter().filter_map(|&pid| look.process(pid)) {
+                if found.contains_key(&process.pid) || !self.may_claim(look, process.pid) {
                     continue;
                 }
-                let job = found[&process.parent].job.clone();
-                found.insert(process.pid, Claimed { process, job, sure: false });
+                // A run among the jobs looks after its own jobs, as long as it goes on.
+                let other = look.run_of(process.pid).filter(|run| *run != self.run);
+                let goes_on = other.is_some_and(|run| look.fates.of(&run) != Fate::Dead);
+                if goes_on || self.is_job_of(look, &found[&parent].process, process.pid) {
+                    continue;
+                }
+                let job = found[&parent].job.clone();
+                found.insert(process.pid, Claimed { process: *process, job, sure: false });
+                todo.push_back(process.pid);
             }
         }
     }
 
     /// Whether a process leads a run, and another is of a job of that run. The mark tells it where the job has cleared its
     /// environment.
-    fn is_job_of(&self, root: &Root, leader: &Process, pid: RawPid) -> bool {
+    fn is_job_of(&self, look: &Look<'_>, leader: &Process, pid: RawPid) -> bool {
         let run = self.run.led_by(leader);
-        run != self.run && process::mark(root, pid).is_some_and(|mark| run.marked_task(mark).is_some())
+        run != self.run && look.mark(pid).is_some_and(|mark| run.marked_task(mark).is_some())
     }
+}
+
+/// The sessions of a run in which there is a process, with the job and the start of the first process that is known to have
+/// been in it. A session whose number has been given to another process is not among them.
+fn sessions(record: &Record, look: &Look<'_>) -> BTreeMap<RawPid, (u32, u64)> {
+    let mut sessions = BTreeMap::new();
+    let is_there = |session| !look.in_session(session).is_empty() || !look.in_group(session).is_empty();
+    let leads = |pid, start| look.process(pid).is_none_or(|leader| leader.start == start);
+    for job in record.jobs.iter().filter(|job| is_there(job.pid) && leads(job.pid, job.start)) {
+        sessions.insert(job.pid, (job.task, job.start));
+    }
+    for member in record.members.iter().filter(|member| is_there(member.session)) {
+        // The leader started before the member did; a later process of that number leads another session.
+        let same = look.process(member.session).is_none_or(|leader| leader.start <= member.start);
+        let own = member.session != member.pid || leads(member.pid, member.start);
+        if same && own && member.session > 1 {
+            sessions.entry(member.session).or_insert((member.task, member.start));
+        }
+    }
+    sessions
 }
 
 /// The number of the job that a group of a run is for.
@@ -179,15 +181,6 @@ pub(crate) fn job_groups(run: &Path) -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|dir| task_of(dir).is_some()).collect();
     dirs.sort();
     dirs
-}
-
-/// The users that a process runs for: its real and its saved one.
-pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
-    let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).unwrap_or_default();
-    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
-    let all = line.map(|line| String::from_utf8_lossy(line).into_owned()).unwrap_or_default();
-    let all: Vec<u32> = all.split_whitespace().filter_map(|user| user.parse().ok()).collect();
-    [all.first(), all.get(2)].into_iter().flatten().copied().collect()
 }
 
 #[cfg(test)]

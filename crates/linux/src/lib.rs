@@ -19,6 +19,7 @@ pub mod identity;
 mod interrupts;
 mod ledger;
 pub mod load;
+mod look;
 pub mod meminfo;
 pub mod mend;
 mod neighbours;

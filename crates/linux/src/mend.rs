@@ -1,16 +1,20 @@
 //! Frees what a dead run left behind: frozen groups and stopped processes. Used by every start, and by `cosched thaw`.
 
 use crate::cgroup;
-use crate::claim::{Claim, users};
+use crate::claim::Claim;
 use crate::ledger::{self, Found, Record};
+use crate::look::Look;
+use crate::neighbours;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId, marked_run};
+use crate::run_id::{Fate, Fates, RunId, marked_run};
+use crate::runtime::Folder;
 use crate::sys::RawPid;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What was freed, and what could not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +59,7 @@ impl Reach {
 
 /// How often stopped processes are looked for while any are found.
 const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Frees what dead runs left behind, as far as the caller may.
 pub fn mend(root: &Root, reach: &Reach) -> Mended {
@@ -79,12 +84,28 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
         }
     }
     mended.groups.sort();
-    for dead in dead_runs(root, &stale).into_iter().filter(|dead| reach.covers(&dead.run)) {
-        mended.continued.extend(dead.go_on(root));
-        dead.claim().wake_guardian(root);
-        if dead.record.is_some() && dead.claim().processes(root).is_empty() {
-            ledger::forget(root, &dead.run, dead.owner);
+    let mut look = Look::new(root);
+    let mut dead = dead_runs(root, &look, &stale);
+    dead.retain(|dead| reach.covers(&dead.run));
+    for _ in 0..LOOKS {
+        let now: Vec<RawPid> = dead.iter().flat_map(|dead| dead.go_on(root, &look)).collect();
+        if now.is_empty() {
+            break;
         }
+        mended.continued.extend(now);
+        std::thread::sleep(BETWEEN_LOOKS);
+        look = Look::new(root);
+    }
+    let folders = Folder::all(root);
+    for dead in dead {
+        dead.claim().wake_guardian(root);
+        if dead.record.is_some() && dead.claim().processes_in(root, &look).is_empty() {
+            ledger::forget(&folders, &dead.run, dead.owner);
+        }
+    }
+    // Each start does this before it chooses its CPUs.
+    if *reach != Reach::Near {
+        neighbours::forget_dead(root, |run| reach.covers(run));
     }
     mended.continued.sort_unstable();
     mended.continued.dedup();
@@ -96,7 +117,7 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {
         Reach::Near => cgroup::own_directory(root).ok(),
         Reach::Everywhere | Reach::Runs(_) => cgroup::top_directory(root),
     };
-    let mut stale = dir.map(|dir| cgroup::stale(root, &dir, *reach != Reach::Near)).unwrap_or_default();
+    let mut stale = dir.map(|dir| cgroup::stale(&Fates::new(root), &dir, *reach != Reach::Near)).unwrap_or_default();
     stale.retain(|group| reach.covers(&group.run));
     stale
 }
@@ -123,34 +144,22 @@ impl DeadRun {
         }
     }
 
-    /// Continues its stopped processes; returns them.
-    fn go_on(&self, root: &Root) -> Vec<RawPid> {
-        let mut continued = Vec::new();
-        for _ in 0..LOOKS {
-            let claimed = self.claim().processes(root);
-            let stopped = claimed.iter().map(|member| member.process).filter(Process::is_stopped);
-            let now: Vec<RawPid> =
-                stopped.filter(|process| process.signal(root, Signal::CONT)).map(|process| process.pid).collect();
-            if now.is_empty() {
-                break;
-            }
-            continued.extend(now);
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        continued
+    /// Continues those of its processes that were seen stopped; returns them.
+    fn go_on(&self, root: &Root, look: &Look<'_>) -> Vec<RawPid> {
+        let claimed = self.claim().processes_in(root, look);
+        let stopped = claimed.iter().map(|member| member.process).filter(Process::is_stopped);
+        stopped.filter(|process| process.signal(root, Signal::CONT)).map(|process| process.pid).collect()
     }
 }
 
 /// All dead runs that left a list, a group, or a process that bears their mark.
-pub(crate) fn dead_runs(root: &Root, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
+fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
     let mut runs: BTreeMap<(RunId, u32), DeadRun> = BTreeMap::new();
     let dead = |run: RunId, owner| DeadRun { run, record: None, group: None, is_here: run.is_here(root), owner };
-    for Found { record, owner } in ledger::found(root) {
+    for Found { record, owner } in ledger::found(root, |run| look.fates.of(run) == Fate::Dead) {
         let run = record.head.run;
-        if run.fate(root) == Fate::Dead {
-            let group = record.head.group.clone().filter(|group| cgroup::is_group_of(root, group, &run));
-            runs.insert((run, owner), DeadRun { group, record: Some(record), ..dead(run, owner) });
-        }
+        let group = record.head.group.clone().filter(|group| cgroup::is_group_of(root, group, &run));
+        runs.insert((run, owner), DeadRun { group, record: Some(record), ..dead(run, owner) });
     }
     for group in stale.iter().filter(|group| group.dead) {
         // It has gone if nobody owns it.
@@ -158,13 +167,10 @@ pub(crate) fn dead_runs(root: &Root, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
         let entry = runs.entry((group.run, owner)).or_insert_with(|| dead(group.run, owner));
         entry.group.get_or_insert_with(|| group.dir.clone());
     }
-    let mut fates: BTreeMap<RunId, Fate> = BTreeMap::new();
-    for (pid, run) in process::all_pids(root).into_iter().filter_map(|pid| Some((pid, marked_run(root, pid)?))) {
-        if *fates.entry(run).or_insert_with(|| run.fate(root)) != Fate::Dead {
-            continue;
-        }
+    let marked = process::all_pids(root).into_iter().filter_map(|pid| Some((pid, marked_run(root, pid)?)));
+    for (pid, run) in marked.filter(|(_, run)| look.fates.of(run) == Fate::Dead) {
         // The superuser's runs may have processes of anybody.
-        let users = users(root, pid);
+        let users = look.users(pid);
         let is_known = users.iter().chain([&0]).any(|&user| runs.contains_key(&(run, user)));
         if let Some(&user) = users.first().filter(|_| !is_known) {
             runs.insert((run, user), dead(run, user));
@@ -174,8 +180,8 @@ pub(crate) fn dead_runs(root: &Root, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
 }
 
 /// All dead runs that can be found from here, for those who look for orphans.
-pub(crate) fn all_dead_runs(root: &Root, reach: &Reach) -> Vec<DeadRun> {
-    let mut all = dead_runs(root, &stale_groups(root, reach));
+pub(crate) fn all_dead_runs(root: &Root, look: &Look<'_>, reach: &Reach) -> Vec<DeadRun> {
+    let mut all = dead_runs(root, look, &stale_groups(root, reach));
     all.retain(|dead| reach.covers(&dead.run));
     all
 }
@@ -231,7 +237,7 @@ mod tests {
         write_process(dir.path(), 2_000_000_000, user);
         for (listed, expected) in [(&evil, None), (&PathBuf::from("/"), None), (&real, Some(&real))] {
             write_list(dir.path(), user, listed).unwrap();
-            let found = dead_runs(&root, &[]);
+            let found = dead_runs(&root, &Look::new(&root), &[]);
             assert_eq!((found.len(), found[0].group.as_ref()), (1, expected), "{}", listed.display());
         }
     }
@@ -247,7 +253,7 @@ mod tests {
         };
         write_process(dir.path(), 2_000_000_000, one);
         let found = |root: &Root| -> Vec<(u32, bool, usize)> {
-            let all = dead_runs(root, &[]);
+            let all = dead_runs(root, &Look::new(root), &[]);
             all.iter().map(|dead| (dead.owner, dead.record.is_some(), dead.claim().processes(root).len())).collect()
         };
         assert_eq!(found(&root), [(one, true, 1), (two, true, 0)]);
@@ -257,5 +263,26 @@ mod tests {
         assert_eq!(found(&root), [(one, false, 1)], "the mark still tells of the run");
         write_list(dir.path(), two, none);
         assert_eq!(found(&root), [(one, false, 1), (two, true, 0)], "a list of another user does not hide it");
+    }
+
+    #[test]
+    fn processes_are_looked_at_once_for_all_runs() {
+        let (dir, root) = tree();
+        let user = rustix::process::geteuid().as_raw();
+        let first = 2_000_000_000;
+        for number in 0..100 {
+            write_process(dir.path(), first + number, user);
+            let environ = dir.path().join(format!("proc/{}/environ", first + number));
+            std::fs::write(environ, format!("COSCHED_RUN={}-78-500\0", 10 + number)).unwrap();
+        }
+        let look = Look::new(&root);
+        let found = dead_runs(&root, &look, &[]);
+        let claimed = |dead: &DeadRun| -> Vec<RawPid> {
+            dead.claim().processes_in(&root, &look).iter().map(|claimed| claimed.process.pid).collect()
+        };
+        assert_eq!(claimed(&found[0]), [first]);
+        std::fs::remove_dir_all(dir.path().join("proc")).unwrap();
+        let others: Vec<RawPid> = found.iter().flat_map(claimed).collect();
+        assert_eq!(others, (first..first + 100).collect::<Vec<_>>(), "nothing was left to read");
     }
 }

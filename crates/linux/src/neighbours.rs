@@ -8,7 +8,7 @@
 
 use crate::process::{Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
+use crate::run_id::{Fate, Fates, RunId};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use cosched_core::CpuSet;
@@ -93,7 +93,10 @@ impl Choice<'_> {
         let folders = folders(self.root);
         // Held until the choice is published.
         let _locks = lock_all(&folders);
-        let mut others: Vec<Neighbour> = folders.iter().flat_map(|folder| self.neighbours(folder)).collect();
+        let mut others: Vec<Neighbour> = {
+            let fates = Fates::new(self.root);
+            folders.iter().flat_map(|folder| self.neighbours(folder, &fates)).collect()
+        };
         others.retain(|other| !other.cpus.intersection(given).is_empty());
         let mut cpus = given.clone();
         others.iter().for_each(|other| cpus.remove_all(&other.cpus));
@@ -105,25 +108,40 @@ impl Choice<'_> {
     }
 
     /// The runs that have a file in a folder. The files of dead runs are removed.
-    fn neighbours(&self, folder: &Folder) -> Vec<Neighbour> {
-        let mut all = Vec::new();
+    fn neighbours(&self, folder: &Folder, fates: &Fates<'_>) -> Vec<Neighbour> {
+        let names = folder.names(PREFIX).into_iter();
+        let live = names.filter_map(|name| live(folder, &name, fates));
+        let other = live.filter(|(run, _)| Some(*run) != self.outer && !self.family.contains(&(run.pid, run.start)));
+        other.map(|(run, cpus)| Neighbour { pid: run.pid, cpus }).collect()
+    }
+}
+
+/// The run that a file is of, and its CPUs. `None` if it is dead, or can't be told; the file of a dead one is removed.
+fn live(folder: &Folder, name: &OsStr, fates: &Fates<'_>) -> Option<(RunId, CpuSet)> {
+    let file = folder.open_file(name)?;
+    if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+        folder.remove(name);
+        return None;
+    }
+    let (run, cpus) = read(&file, name)?;
+    // Whoever may read a file can lock it. So a lock does not bring a run back to life that is seen to be dead.
+    if fates.of(&run) == Fate::Dead {
+        folder.remove(name);
+        return None;
+    }
+    Some((run, cpus))
+}
+
+/// Removes the files of dead runs, as far as they are covered and the caller may.
+pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
+    let fates = Fates::new(root);
+    for folder in Folder::public(root).into_iter().chain(Folder::all(root)) {
         for name in folder.names(PREFIX) {
-            let Some(file) = folder.open_file(&name) else { continue };
-            if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
-                folder.remove(&name);
-                continue;
-            }
-            let Some((run, cpus)) = read(&file, &name) else { continue };
-            // Whoever may read a file can lock it. So a lock does not bring a run back to life that is seen to be dead.
-            if run.fate(self.root) == Fate::Dead {
-                folder.remove(&name);
-                continue;
-            }
-            if Some(run) != self.outer && !self.family.contains(&(run.pid, run.start)) {
-                all.push(Neighbour { pid: run.pid, cpus });
+            let run = name.to_str().and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
+            if run.is_some_and(|run| covers(&run)) {
+                live(&folder, &name, &fates);
             }
         }
-        all
     }
 }
 
@@ -283,6 +301,24 @@ mod tests {
         let pids: Vec<i32> = others.iter().map(|other| other.pid).collect();
         assert_eq!(pids, [10, 12], "what lives, and what can't be seen");
         drop(seats);
+    }
+
+    #[test]
+    fn files_of_dead_runs_are_forgotten_as_far_as_they_are_covered() {
+        let (dir, root) = tree();
+        link_namespace(dir.path(), "self", 5);
+        write_stat(dir.path(), 1, 'S', 0);
+        write_stat(dir.path(), 10, 'S', 1);
+        let folder = Folder::public(&root).filter(Folder::is_own).or_else(|| Folder::own(&root)).unwrap();
+        let seat = stranger(&root).choose(&set("0-3"), Share::All, Some(run("10-1-5"))).seat.unwrap();
+        for name in ["cpus-11-1-5", "cpus-12-1-5", "cpus-x"] {
+            folder.create(name).unwrap();
+        }
+        forget_dead(&root, |dead| *dead == run("11-1-5"));
+        assert_eq!(folder.names(PREFIX), ["cpus-10-1-5", "cpus-12-1-5", "cpus-x"]);
+        forget_dead(&root, |_| true);
+        assert_eq!(folder.names(PREFIX), ["cpus-10-1-5", "cpus-x"], "one lives, and one is nobody's");
+        drop(seat);
     }
 
     #[test]

@@ -2,17 +2,18 @@
 
 use crate::cgroup;
 use crate::claim::{Claimed, job_groups, task_of};
+use crate::look::Look;
 use crate::mend::{DeadRun, Reach, all_dead_runs};
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
 use rustix::process::Signal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A job of a dead run that still has processes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Orphan {
     /// The job's name; empty where nothing tells it any more.
     pub job: String,
@@ -39,7 +40,9 @@ pub fn orphans(root: &Root) -> Vec<Orphan> {
 
 /// As [`orphans`], of the runs that `reach` covers.
 pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
-    all_dead_runs(root, reach).iter().flat_map(|dead| orphans_of(root, dead)).map(|found| found.orphan).collect()
+    let look = Look::new(root);
+    let dead = all_dead_runs(root, &look, reach);
+    dead.iter().flat_map(|dead| orphans_of(root, &look, dead)).map(|found| found.orphan).collect()
 }
 
 /// Waits until the orphans of the runs that `reach` covers have ended by themselves.
@@ -54,22 +57,24 @@ struct FoundOrphan {
     members: Vec<Process>,
 }
 
-fn orphans_of(root: &Root, dead: &DeadRun) -> Vec<FoundOrphan> {
+fn orphans_of(root: &Root, look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> {
     let mut jobs: BTreeMap<String, Vec<Process>> = BTreeMap::new();
-    for Claimed { process, job, .. } in dead.claim().processes(root) {
+    for Claimed { process, job, .. } in dead.claim().processes_in(root, look) {
         jobs.entry(job.unwrap_or_default()).or_default().push(process);
     }
+    // The list tells whose a group is; if not, the processes in it do.
     let groups = dead.group.as_deref().map(job_groups).unwrap_or_default();
+    let (mut by_name, mut by_process) = (HashMap::new(), HashMap::new());
+    for (ix, group) in groups.iter().enumerate() {
+        match dead.record.as_ref().zip(task_of(group)).and_then(|(record, task)| record.name_of(task)) {
+            Some(name) => drop(by_name.entry(name).or_insert(ix)),
+            None => by_process.extend(cgroup::processes(group).into_iter().map(|pid| (pid, ix))),
+        }
+    }
     let found = jobs.into_iter().map(|(job, members)| {
-        let is_its = |group: &&PathBuf| {
-            let named = dead.record.as_ref().zip(task_of(group)).and_then(|(record, task)| record.name_of(task));
-            match named {
-                Some(name) => name == job,
-                None => cgroup::processes(group).iter().any(|pid| members.iter().any(|member| member.pid == *pid)),
-            }
-        };
         let processes: Vec<RawPid> = members.iter().map(|member| member.pid).collect();
-        let group = groups.iter().find(is_its).cloned();
+        let place = by_name.get(&*job).or_else(|| processes.iter().find_map(|pid| by_process.get(pid)));
+        let group = place.map(|&ix| groups[ix].clone());
         FoundOrphan { orphan: Orphan { job, run: dead.run.to_string(), processes, group }, members }
     });
     found.collect()
@@ -78,8 +83,11 @@ fn orphans_of(root: &Root, dead: &DeadRun) -> Vec<FoundOrphan> {
 /// Ends the orphans of the runs that `reach` covers: asks them to end, and kills those that have not ended after `grace`.
 /// Returns those that could be asked, and those that are left.
 pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
-    let dead = all_dead_runs(root, reach);
-    let look = || dead.iter().flat_map(|dead| orphans_of(root, dead)).collect::<Vec<FoundOrphan>>();
+    let dead = all_dead_runs(root, &Look::new(root), reach);
+    let look = || {
+        let look = Look::new(root);
+        dead.iter().flat_map(|dead| orphans_of(root, &look, dead)).collect::<Vec<FoundOrphan>>()
+    };
     let found = look();
     // Somebody else's may not be signalled.
     let mut found = found;

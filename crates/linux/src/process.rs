@@ -215,6 +215,15 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     })
 }
 
+/// The users that a process runs for: its real and its saved one.
+pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
+    let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).unwrap_or_default();
+    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
+    let all = line.map(|line| String::from_utf8_lossy(line).into_owned()).unwrap_or_default();
+    let all: Vec<u32> = all.split_whitespace().filter_map(|user| user.parse().ok()).collect();
+    [all.first(), all.get(2)].into_iter().flatten().copied().collect()
+}
+
 /// The mark that a process inherited, see [`sys::set_mark`].
 pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<u64> {
     let limits = std::fs::read(root.path(&format!("/proc/{pid}/limits"))).ok()?;

@@ -4,6 +4,8 @@
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// Identifies a run: the number and start time of its process, and the PID namespace in which that is its number.
@@ -88,12 +90,49 @@ impl RunId {
 
     /// Whether the process that leads the run still exists, as far as that can be told from here.
     pub(crate) fn fate(&self, root: &Root) -> Fate {
+        Fates::new(root).of(self)
+    }
+}
+
+/// A mark as it would be for the first job of its run.
+pub(crate) fn without_task(mark: u64) -> u64 {
+    mark & !((1 << TASK_BITS) - 1)
+}
+
+/// The fates of runs, each looked for once. What has to be asked of all processes is asked once for all runs.
+pub(crate) struct Fates<'a> {
+    root: &'a Root,
+    known: RefCell<HashMap<RunId, Fate>>,
+    others: OnceCell<Others>,
+}
+
+/// The processes of other PID namespaces.
+#[derive(Default)]
+struct Others {
+    /// Their namespaces, and their numbers there.
+    numbers: HashSet<(u64, RawPid)>,
+    /// Some process may not be looked at.
+    is_part: bool,
+}
+
+impl<'a> Fates<'a> {
+    pub(crate) fn new(root: &'a Root) -> Fates<'a> {
+        Fates { root, known: RefCell::default(), others: OnceCell::new() }
+    }
+
+    /// Whether the process that leads a run still exists, as far as that can be told from here.
+    pub(crate) fn of(&self, run: &RunId) -> Fate {
+        *self.known.borrow_mut().entry(*run).or_insert_with(|| self.look_for(run))
+    }
+
+    fn look_for(&self, run: &RunId) -> Fate {
+        let root = self.root;
         let own = namespace(root, "self");
-        if own == Some(self.namespace) {
+        if own == Some(run.namespace) {
             // Others' processes may be there and closed (`hidepid=1`), or be hidden, as the first one is then.
-            let can_judge = || !root.exists(&format!("/proc/{}", self.pid)) && root.exists("/proc/1");
-            return match Process::read(root, self.pid) {
-                Some(process) if process.start == self.start && !process.is_dead() => Fate::Alive,
+            let can_judge = || !root.exists(&format!("/proc/{}", run.pid)) && root.exists("/proc/1");
+            return match Process::read(root, run.pid) {
+                Some(process) if process.start == run.start && !process.is_dead() => Fate::Alive,
                 Some(_) => Fate::Dead,
                 None if can_judge() => Fate::Dead,
                 None => Fate::Unknown,
@@ -103,19 +142,27 @@ impl RunId {
         if own != Some(FIRST_NAMESPACE) {
             return Fate::Unknown;
         }
-        let mut fate = Fate::Dead;
+        let others = self.others.get_or_init(|| Others::look(root));
+        match others.numbers.contains(&(run.namespace, run.pid)) {
+            true => Fate::Alive,
+            false if others.is_part => Fate::Unknown,
+            false => Fate::Dead,
+        }
+    }
+}
+
+impl Others {
+    fn look(root: &Root) -> Others {
+        let mut others = Others::default();
         for pid in process::all_pids(root) {
             match namespace(root, &pid.to_string()) {
-                Some(found) if found == self.namespace && inner_number(root, pid) == Some(self.pid) => {
-                    return Fate::Alive;
-                }
-                Some(_) => {}
+                Some(FIRST_NAMESPACE) => {}
+                Some(found) => others.numbers.extend(inner_number(root, pid).map(|number| (found, number))),
                 // It may have ended meanwhile; or it belongs to somebody whose processes may not be looked at.
-                None if Process::read(root, pid).is_some_and(|process| !process.is_dead()) => fate = Fate::Unknown,
-                None => {}
+                None => others.is_part |= Process::read(root, pid).is_some_and(|process| !process.is_dead()),
             }
         }
-        fate
+        others
     }
 }
 

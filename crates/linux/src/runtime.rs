@@ -34,6 +34,8 @@ impl AsFd for Folder {
 }
 
 const NAME: &str = "cosched";
+/// As many entries of another user's folder are looked at: room for hundreds of runs that go on.
+const MOST_ENTRIES: usize = 2_000;
 
 impl Folder {
     /// The caller's own folder; it is made if needed. `None` if there is no place for it.
@@ -141,10 +143,13 @@ impl Folder {
         let _ = unlinkat(&self.fd, name.as_ref(), AtFlags::empty());
     }
 
-    /// The names in it that begin so, sorted.
+    /// The names in it that begin so, sorted. Somebody else's folder can be as full as that user likes.
     pub(crate) fn names(&self, prefix: &str) -> Vec<std::ffi::OsString> {
         let Ok(entries) = rustix::fs::Dir::read_from(&self.fd) else { return Vec::new() };
-        let names = entries.filter_map(|entry| Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned()));
+        let most = if self.is_own() { usize::MAX } else { MOST_ENTRIES };
+        let names = entries
+            .take(most)
+            .filter_map(|entry| Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned()));
         let mut names: Vec<_> = names.filter(|name| name.as_bytes().starts_with(prefix.as_bytes())).collect();
         names.sort();
         names

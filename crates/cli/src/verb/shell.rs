@@ -1,11 +1,13 @@
 //! `cosched completions` and `cosched man`: generated from the definition of the command line, and pages of the
 //! documentation that are built in.
 
+use crate::exit::usage;
 use anyhow::Context as _;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
-use std::io::Write;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Print completions for a shell
@@ -25,7 +27,7 @@ pub(crate) struct ManArgs {
     #[arg(value_enum, conflicts_with = "dir")]
     page: Option<Page>,
 
-    /// Folder for cosched.1, cosched-run.1 and so on
+    /// Folder for cosched.1, cosched-run.1 and so on; links in it are not followed
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -84,10 +86,7 @@ pub(crate) fn completions(args: CompletionsArgs, mut cli: Command) -> anyhow::Re
 pub(crate) fn man(args: ManArgs, cli: Command) -> anyhow::Result<ExitCode> {
     match (args.dir, args.page) {
         (_, Some(page)) => std::io::stdout().write_all(page.text().as_bytes())?,
-        (Some(dir), None) => {
-            std::fs::create_dir_all(&dir).with_context(|| format!("{}", dir.display()))?;
-            clap_mangen::generate_to(cli, &dir).with_context(|| format!("{}", dir.display()))?;
-        }
+        (Some(dir), None) => write_pages(cli, &dir)?,
         (None, None) => {
             let mut page = Vec::new();
             clap_mangen::Man::new(cli).render(&mut page)?;
@@ -95,4 +94,56 @@ pub(crate) fn man(args: ManArgs, cli: Command) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the manual pages of the command line `cli` and of its verbs into a folder, and says which files that are. Links in
+/// the folder are not followed, and only regular files are replaced.
+fn write_pages(cli: Command, dir: &Path) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    match std::fs::create_dir(dir) {
+        Ok(()) => writeln!(out, "made {}", dir.display())?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let dir = dir.display();
+            return Err(usage(format!(
+                "--dir {dir}: the folder above it is not there; make it, as in `mkdir -p {dir}`"
+            )));
+        }
+        Err(error) => return Err(usage(format!("--dir {}: {error}", dir.display()))),
+    }
+    let mut cli = cli.disable_help_subcommand(true);
+    cli.build();
+    let mut pages = Vec::new();
+    collect_pages(&cli, &mut pages)?;
+    for (name, _) in &pages {
+        let path = dir.join(name);
+        if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+            let path = path.display();
+            return Err(usage(format!("--dir: {path} is not a regular file, so it is not replaced; remove it first")));
+        }
+    }
+    for (name, page) in pages {
+        let path = dir.join(&name);
+        let new = dir.join(format!(".{name}.{}", std::process::id()));
+        let mut file = File::create_new(&new).with_context(|| format!("{}", new.display()))?;
+        let written = file.write_all(&page).and_then(|()| std::fs::rename(&new, &path));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&new);
+        }
+        written.with_context(|| format!("{}", path.display()))?;
+        writeln!(out, "wrote {}", path.display())?;
+    }
+    Ok(())
+}
+
+/// The names and the text of the pages of a command and of those below it.
+fn collect_pages(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        collect_pages(below, pages)?;
+    }
+    let man = clap_mangen::Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    pages.push((man.get_filename(), page));
+    Ok(())
 }

@@ -6,7 +6,10 @@ use clap::Args;
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, end_orphans, orphans_within};
 use cosched_linux::root::Root;
+use cosched_report::visible;
+use std::collections::HashSet;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -46,10 +49,11 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             .groups
             .extend(later.groups.into_iter().filter(|group| !mended.groups.contains(group)).collect::<Vec<_>>());
     }
-    let refused = |orphan: &Orphan| {
-        args.kill && !ended.iter().any(|asked| (&asked.run, &asked.job) == (&orphan.run, &orphan.job))
-    };
+    let asked: HashSet<(&str, &str)> = ended.iter().map(|asked| (&*asked.run, &*asked.job)).collect();
+    let refused = |orphan: &Orphan| args.kill && !asked.contains(&(&*orphan.run, &*orphan.job));
     let is_denied = !mended.denied.is_empty() || left.iter().any(refused);
+    // Users choose the names of their jobs and groups.
+    let shown = |group: &Path| visible(&group.display().to_string());
     let mut out = std::io::stdout();
     match args.format {
         Format::Json => {
@@ -65,18 +69,19 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
         Format::Text => {
             for group in &mended.groups {
                 let what = if group.exists() { "thawed" } else { "removed" };
-                writeln!(out, "{what} {}", group.display())?;
+                writeln!(out, "{what} {}", shown(group))?;
             }
             for pid in &mended.continued {
                 writeln!(out, "continued process {pid}")?;
             }
             for group in &mended.denied {
-                writeln!(out, "frozen, and may not be thawed by this user: {}", group.display())?;
+                writeln!(out, "frozen, and may not be thawed by this user: {}", shown(group))?;
             }
             for group in &mended.unknown {
-                writeln!(out, "left alone, since its run can't be seen from here: {}", group.display())?;
+                writeln!(out, "left alone, since its run can't be seen from here: {}", shown(group))?;
             }
-            for orphan in ended.iter().filter(|orphan| !left.contains(orphan)) {
+            let still: HashSet<&Orphan> = left.iter().collect();
+            for orphan in ended.iter().filter(|orphan| !still.contains(orphan)) {
                 writeln!(out, "ended {}", words(orphan))?;
             }
             for orphan in &left {
@@ -101,7 +106,7 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
 
 /// A job that outlived its run, in words.
 pub(crate) fn words(orphan: &Orphan) -> String {
-    let name = if orphan.job.is_empty() { "a job" } else { &orphan.job };
+    let name = if orphan.job.is_empty() { "a job".to_owned() } else { visible(&orphan.job) };
     let processes: Vec<String> = orphan.processes.iter().take(8).map(ToString::to_string).collect();
     let more = if orphan.processes.len() > 8 { " and more" } else { "" };
     format!("{name} of run {}, processes {}{more}", orphan.run, processes.join(" "))
@@ -115,4 +120,16 @@ fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {
         })
     };
     orphans.iter().map(object).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_others_do_not_control_the_terminal() {
+        let job = "w\u{1b}[2J\nthawed /etc".to_owned();
+        let orphan = Orphan { job, run: "10-78-500".to_owned(), processes: vec![7], group: None };
+        assert_eq!(words(&orphan), r"w\x1b[2J\nthawed /etc of run 10-78-500, processes 7");
+    }
 }

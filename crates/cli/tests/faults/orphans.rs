@@ -48,6 +48,12 @@ fn orphans_are_listed_and_ended() {
             assert!(of_run(&answer, "orphans").is_empty(), "{answer}");
             run.all_ended();
             run.nothing_left_to_thaw();
+            let file = format!("cpus-{}", run.token);
+            let user = rustix::process::geteuid().as_raw();
+            let folders =
+                ["/run/cosched".to_owned(), format!("/run/user/{user}/cosched"), format!("/tmp/cosched-{user}")];
+            let left = folders.iter().any(|folder| std::path::Path::new(folder).join(&file).exists());
+            assert!(!left, "{file} is left");
         }
     }
 }

@@ -264,7 +264,7 @@ mod tests {
         ledger.member(7, &process(14));
         ledger.guardian(&process(21));
         ledger.guardian(&process(22));
-        let all = found(&root);
+        let all = found(&root, |_| true);
         assert_eq!(all.len(), 1);
         let record = &all[0].record;
         assert_eq!(record.head, head);
@@ -279,7 +279,7 @@ mod tests {
         assert!(record.members.is_empty() && record.name_of(1).is_none());
         assert_eq!((record.name_of(0), record.name_of(2)), (Some("a  b"), Some("c")));
         drop(ledger);
-        assert!(found(&root).is_empty(), "a run that ends in good order leaves nothing");
+        assert!(found(&root, |_| true).is_empty(), "a run that ends in good order leaves nothing");
     }
 
     #[test]
@@ -301,9 +301,9 @@ mod tests {
         let (dir, root, head) = tree();
         let ledger = Ledger::begin(&root, &head).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "two\n").unwrap();
-        assert!(found(&root).is_empty());
+        assert!(found(&root, |_| true).is_empty());
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
-        assert!(found(&root).is_empty());
+        assert!(found(&root, |_| true).is_empty());
         assert!(ledger.read().is_some(), "the guardian has its own");
     }
 
@@ -320,7 +320,7 @@ mod tests {
         if let Err(error) = made {
             return eprintln!("skipped, because a file can't be that long here: {error}");
         }
-        let all = found(&root);
+        let all = found(&root, |_| true);
         assert_eq!(all.len(), 1);
         assert_eq!(all[0].record.name_of(0), Some("a"));
     }

@@ -7,14 +7,18 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::runtime::Folder;
 use crate::sys::RawPid;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// Entries beyond this are not read: a list can be as long as its user likes. There is room for a hundred thousand.
+/// Entries beyond this are not read in all lists of another user: they can be as long as that user likes. There is room for
+/// a hundred thousand.
 const MOST_BYTES: u64 = 64 << 20;
+/// How much of a list is read at once.
+const CHUNK_BYTES: u64 = 128 * SLOT_BYTES as u64;
 
 /// What a list says.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +29,8 @@ pub(crate) struct Record {
     pub(crate) members: Vec<MemberRecord>,
     /// The number and the start of the run's guardian.
     pub(crate) guardian: Option<(RawPid, u64)>,
+    /// Where each job is in `jobs`.
+    places: HashMap<u32, usize>,
 }
 
 /// A job in a list.
@@ -53,14 +59,35 @@ impl Record {
         Record::parse(&bytes)
     }
 
-    /// Reads a file that anybody may have written.
-    fn read_kept(mut file: File) -> Option<Record> {
+    /// Reads the head of a list that anybody may have written.
+    fn read_head(file: &mut File) -> Option<Record> {
         let mut bytes = vec![0; HEAD_BYTES];
         file.read_exact(&mut bytes).ok()?;
-        // What is no list is read no further.
-        Record::parse(&bytes)?;
-        file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
         Record::parse(&bytes)
+    }
+
+    /// Reads the entries that follow the head, no more than `most` bytes, which become fewer. A slot that was never written
+    /// is the last: slots are used in their order, but for the first, the guardian's. So no hole is read to its end.
+    fn read_entries(&mut self, file: &mut File, most: &mut u64) {
+        let mut is_first = true;
+        while *most > 0 {
+            let mut chunk = Vec::new();
+            let length = CHUNK_BYTES.min(*most);
+            if file.by_ref().take(length).read_to_end(&mut chunk).is_err() {
+                return;
+            }
+            for slot in chunk.chunks_exact(SLOT_BYTES) {
+                if !is_first && slot.iter().all(|&byte| byte == 0) {
+                    return;
+                }
+                self.enter(slot);
+                is_first = false;
+            }
+            *most -= chunk.len() as u64;
+            if (chunk.len() as u64) < length {
+                return;
+            }
+        }
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Record> {
@@ -75,8 +102,14 @@ impl Record {
         let boot = text(value("boot"))?;
         let cpus = text(value("cpus"))?.parse().ok()?;
         let group = value("group").map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
-        let mut record =
-            Record { head: Head { run, group, cpus }, boot, jobs: Vec::new(), members: Vec::new(), guardian: None };
+        let mut record = Record {
+            head: Head { run, group, cpus },
+            boot,
+            jobs: Vec::new(),
+            members: Vec::new(),
+            guardian: None,
+            places: HashMap::new(),
+        };
         slots.chunks_exact(SLOT_BYTES).for_each(|slot| record.enter(slot));
         Some(record)
     }
@@ -91,6 +124,7 @@ impl Record {
             b"job" => {
                 let name = words.next().unwrap_or_default();
                 let name = String::from_utf8_lossy(&name[..name.len().min(last as usize)]).into_owned();
+                self.places.entry(task).or_insert(self.jobs.len());
                 self.jobs.push(JobRecord { task, pid, start, name });
             }
             b"member" => {
@@ -104,14 +138,18 @@ impl Record {
 
     /// The name of a job in it.
     pub(crate) fn name_of(&self, task: u32) -> Option<&str> {
-        self.jobs.iter().find(|job| job.task == task).map(|job| job.name.as_str())
+        self.places.get(&task).map(|&place| self.jobs[place].name.as_str())
+    }
+
+    /// The processes that it names: the number of the job, and the process's number and start.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = (u32, RawPid, u64)> {
+        let jobs = self.jobs.iter().map(|job| (job.task, job.pid, job.start));
+        jobs.chain(self.members.iter().map(|member| (member.task, member.pid, member.start)))
     }
 
     /// Whether any process that it names still exists.
     pub(crate) fn any_lives(&self, root: &Root) -> bool {
-        let jobs = self.jobs.iter().map(|job| (job.pid, job.start));
-        let mut all = jobs.chain(self.members.iter().map(|member| (member.pid, member.start)));
-        all.any(|(pid, start)| process::lives(root, pid, start))
+        self.processes().any(|(_, pid, start)| process::lives(root, pid, start))
     }
 }
 
@@ -123,16 +161,24 @@ pub(crate) struct Found {
     pub(crate) owner: u32,
 }
 
-/// The lists of all runs of this boot that the caller may act upon. Lists of earlier boots are removed.
-pub(crate) fn found(root: &Root) -> Vec<Found> {
+/// The lists of this boot that the caller may act upon, of the runs that are wanted. Lists of earlier boots are removed.
+pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> {
     let boot = identity::boot(root);
     let mut all = Vec::new();
+    let mut left: HashMap<u32, u64> = HashMap::new();
     for folder in Folder::all(root) {
+        let most = if folder.is_own() { u64::MAX } else { MOST_BYTES };
+        let left = left.entry(folder.owner).or_insert(most);
         for name in folder.names(PREFIX) {
-            let Some(record) = folder.open_file(&name).and_then(Record::read_kept) else { continue };
+            let Some(mut file) = folder.open_file(&name) else { continue };
+            let Some(mut record) = Record::read_head(&mut file) else { continue };
             if boot.as_ref().is_some_and(|boot| *boot != record.boot) {
                 folder.remove(&name);
-            } else if name.as_bytes() == format!("{PREFIX}{}", record.head.run).as_bytes() {
+                continue;
+            }
+            let is_its = name.as_bytes() == format!("{PREFIX}{}", record.head.run).as_bytes();
+            if is_its && *left > 0 && wanted(&record.head.run) {
+                record.read_entries(&mut file, left);
                 all.push(Found { record, owner: folder.owner });
             }
         }
@@ -140,9 +186,45 @@ pub(crate) fn found(root: &Root) -> Vec<Found> {
     all
 }
 
-/// Removes the file of a user's run. Others may have files of that name, which say something else.
-pub(crate) fn forget(root: &Root, run: &RunId, owner: u32) {
-    for folder in Folder::all(root).iter().filter(|folder| folder.owner == owner) {
+/// Removes the file of a user's run from these folders. Others may have files of that name, which say something else.
+pub(crate) fn forget(folders: &[Folder], run: &RunId, owner: u32) {
+    for folder in folders.iter().filter(|folder| folder.owner == owner) {
         folder.remove(OsStr::new(&format!("{PREFIX}{run}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::unix::fs::FileExt as _;
+
+    #[test]
+    fn entries_are_read_up_to_the_first_that_was_never_written() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut head = format!("{FIRST_LINE}\nrun 10-77-5\nboot b\ncpus 0\n").into_bytes();
+        head.resize(HEAD_BYTES, b' ');
+        file.write_all(&head).unwrap();
+        // The guardian's slot is a hole until there is a guardian. A struck slot has blanks.
+        let slots = ["job 0 10 1 1 a", "", "job 2 12 1 1 c", "job 2 13 1 1 d"];
+        let at = |slot: usize| (HEAD_BYTES + slot * SLOT_BYTES) as u64;
+        for (ix, text) in slots.iter().enumerate() {
+            file.write_all_at(format!("{text:SLOT_BYTES$}").as_bytes(), at(1 + ix)).unwrap();
+        }
+        file.write_all_at(format!("{:SLOT_BYTES$}", "job 9 19 1 1 z").as_bytes(), at(3_000)).unwrap();
+        let read = |most: u64| {
+            let (mut file, mut left) = (&file, most);
+            std::io::Seek::rewind(&mut file).unwrap();
+            let mut file = file.try_clone().unwrap();
+            let mut record = Record::read_head(&mut file).unwrap();
+            record.read_entries(&mut file, &mut left);
+            (record, most - left)
+        };
+        let (record, _) = read(u64::MAX);
+        assert_eq!(record.processes().map(|(task, ..)| task).collect::<Vec<_>>(), [0, 2, 2]);
+        let names = [0, 1, 2, 9].map(|task| record.name_of(task));
+        assert_eq!(names, [Some("a"), None, Some("c"), None]);
+        let (record, used) = read(3 * SLOT_BYTES as u64);
+        assert_eq!((record.jobs.len(), used), (1, 3 * SLOT_BYTES as u64), "no further than the user's share");
     }
 }

@@ -257,7 +257,7 @@ pub(crate) struct OutputArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep_logs: Option<u32>,
 
-    /// Use the log folder even if others may write to it, who could then change what is written
+    /// Use the log folder even if others may write to it or above it, who could then change what is written
     #[arg(long, hide_short_help = true)]
     pub(crate) shared_logs: bool,
 

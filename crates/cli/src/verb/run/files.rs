@@ -30,10 +30,14 @@ impl Files {
     pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: Vec<String>) -> anyhow::Result<(Folder, Files)> {
         let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(jobs).collect();
         let folder = Folder::claim(logs, &names, args.output.shared_logs)?;
+        let named = [&args.output.record, &args.output.events, &args.output.joblog].into_iter().flatten().cloned();
+        let mut new: Vec<PathBuf> = named.chain(args.output.joblog.as_deref().and_then(runs::beside)).collect();
+        new.retain(|path| path.symlink_metadata().is_err());
         match Files::open_in(args, logs, &folder) {
             Ok(files) => Ok((folder, files)),
             Err(error) => {
                 folder.abandon(&["series.jsonl"]);
+                new.iter().for_each(|path| drop(std::fs::remove_file(path)));
                 Err(error)
             }
         }

@@ -1,12 +1,17 @@
 //! The log folder of a run. What is in it belongs to one run: what an earlier one left there is put aside, a run that still
 //! goes on there is not disturbed, and files that are not ours are not touched.
 
+use super::danger::danger;
 use crate::exit::usage;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{flock, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use std::collections::HashSet;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// Holds the names of the run's files and folders, a line each. A run that goes on has it locked.
@@ -17,7 +22,7 @@ const EARLIER: &str = "earlier-";
 
 /// The log folder of a run that goes on. The lock ends when it is dropped.
 pub(crate) struct Folder {
-    path: PathBuf,
+    dir: OwnedFd,
     /// Folders that were made for it, the deepest first.
     made: Vec<PathBuf>,
     /// Where what an earlier run left was put, if it left anything.
@@ -27,7 +32,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// Makes the folder if it is not there, puts aside what an earlier run left in it, and claims `names`, the files and
-    /// folders that this run will make. With `shared`, others may write to the folder.
+    /// folders that this run will make. With `shared`, others may write to the folder and to those above it.
     ///
     /// # Errors
     /// The folder can't be written, others may write to it, another run uses it, or a file that is not ours has one of
@@ -35,16 +40,24 @@ impl Folder {
     pub(crate) fn claim(path: &Path, names: &[String], shared: bool) -> anyhow::Result<Folder> {
         let fail = |why: String| usage(format!("--logs {}: {why}; nothing was started", path.display()));
         let system = |error: std::io::Error| fail(format!("{error}; choose another folder, as in --logs /tmp/run1"));
+        let errno = |error: rustix::io::Errno| system(error.into());
+        // Others must not be able to put links where this run will write.
+        let check = || match danger(path).map_err(system)? {
+            Some(why) if !shared => Err(fail(format!(
+                "{why}, so that somebody else could change what is written; choose a folder of your own, as in --logs \
+                 ~/run1 or --logs /tmp/run1, or allow it with --shared-logs"
+            ))),
+            _ => Ok(()),
+        };
+        // Nothing is made in a place of somebody else's choice.
+        check()?;
         let made: Vec<PathBuf> = path.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
-        // Others must not be able to put links where this run will write, whatever the mask for new files says.
+        // Whatever the mask for new files says.
         DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(system)?;
         let claimed = (|| {
-            if !shared && let Some(why) = danger(path).map_err(system)? {
-                return Err(fail(format!("{why}; choose a folder of your own, or allow it with --shared-logs")));
-            }
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).custom_flags(no_follow());
-            let mut manifest = options.open(path.join(MANIFEST)).map_err(system)?;
+            check()?;
+            let dir = open_folder(CWD, path.as_os_str(), OFlags::empty()).map_err(errno)?;
+            let mut manifest = open_manifest(&dir, OFlags::RDWR | OFlags::CREATE).map_err(system)?;
             if flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_err() {
                 return Err(fail("another run is using it; choose another folder, as in --logs /tmp/run2".to_owned()));
             }
@@ -54,7 +67,7 @@ impl Folder {
             let taken: Vec<&str> = names
                 .iter()
                 .map(String::as_str)
-                .filter(|name| !old.contains(name) && path.join(name).symlink_metadata().is_ok())
+                .filter(|name| !old.contains(name) && is_there(&dir, name))
                 .take(3)
                 .collect();
             if !taken.is_empty() {
@@ -63,16 +76,16 @@ impl Folder {
                     "there is {taken} already, which no run of cosched made; choose another folder"
                 )));
             }
-            let aside = put_aside(path, &old).map_err(system)?;
+            let aside = put_aside(&dir, &old).map_err(errno)?.map(|name| path.join(name));
             let text: String = names.iter().flat_map(|name| [name, "\n"]).collect();
             let written = manifest.set_len(0).and_then(|()| manifest.rewind());
             written.and_then(|()| manifest.write_all(text.as_bytes())).map_err(system)?;
-            Ok((manifest, aside))
+            Ok((dir, manifest, aside))
         })();
         match claimed {
-            Ok((manifest, aside)) => Ok(Folder { path: path.to_owned(), made, aside, _manifest: manifest }),
+            Ok((dir, manifest, aside)) => Ok(Folder { dir, made, aside, _manifest: manifest }),
             Err(error) => {
-                remove_empty(&made);
+                remove_made(&made);
                 Err(error)
             }
         }
@@ -83,65 +96,113 @@ impl Folder {
     /// # Errors
     /// An error of the system.
     pub(crate) fn create(&self, name: &str) -> std::io::Result<File> {
-        OpenOptions::new().write(true).create_new(true).custom_flags(no_follow()).open(self.path.join(name))
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.dir, name, flags, Mode::from_raw_mode(0o666))?.into())
     }
 
     /// Gives the folder back: nothing was started. Removes what was made.
     pub(crate) fn abandon(self, names: &[&str]) {
-        names.iter().for_each(|name| drop(std::fs::remove_file(self.path.join(name))));
-        if !self.made.is_empty() {
-            let _ = std::fs::remove_file(self.path.join(MANIFEST));
+        for name in names {
+            let _ = unlinkat(&self.dir, *name, AtFlags::empty());
         }
-        remove_empty(&self.made);
+        remove_made(&self.made);
     }
+}
+
+/// A log folder that no run uses, and that none can claim until this is dropped.
+pub(crate) struct Unused {
+    dir: OwnedFd,
+    manifest: File,
 }
 
 /// Keeps runs from claiming a folder until it is dropped; `None` if a run uses it, or there is no such folder.
-pub(crate) fn lock(path: &Path) -> Option<File> {
-    let manifest = OpenOptions::new().read(true).custom_flags(no_follow()).open(path.join(MANIFEST)).ok()?;
-    flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(manifest)
+pub(crate) fn lock(path: &Path) -> Option<Unused> {
+    Unused::take(open_folder(CWD, path.as_os_str(), OFlags::empty()).ok()?)
 }
 
-/// Removes what runs wrote into a folder that no run uses, and the folder, unless something else is in it.
-pub(crate) fn remove(path: &Path, mut lock: File) {
-    let mut names = String::new();
-    if lock.read_to_string(&mut names).is_err() {
+impl Unused {
+    fn take(dir: OwnedFd) -> Option<Unused> {
+        let manifest = open_manifest(&dir, OFlags::RDONLY).ok()?;
+        flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Unused { dir, manifest })
+    }
+
+    /// Removes what runs wrote into it. Returns whether nothing else was in it, so that it is empty now. It is reached by
+    /// its descriptor alone: its name may belong to something else by now.
+    pub(crate) fn clear(mut self) -> bool {
+        let mut names = String::new();
+        if self.manifest.read_to_string(&mut names).is_err() {
+            return false;
+        }
+        for name in names.lines().filter(|name| is_plain(name)) {
+            remove_tree(&self.dir, OsStr::new(name));
+        }
+        let earlier = |name: &OsStr| {
+            let number = name.to_str().and_then(|name| name.strip_prefix(EARLIER));
+            number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        entries(&self.dir).iter().filter(|name| earlier(name)).for_each(|name| remove_tree(&self.dir, name));
+        let only_ours = entries(&self.dir).iter().all(|name| name == MANIFEST);
+        only_ours && unlinkat(&self.dir, MANIFEST, AtFlags::empty()).is_ok()
+    }
+}
+
+/// Locks the log folder of this name in a folder, if the folder and the list in it are the caller's alone.
+pub(crate) fn lock_own(parent: impl AsFd, name: &OsStr) -> Option<Unused> {
+    let dir = open_folder(parent, name, OFlags::NOFOLLOW).ok().filter(is_private)?;
+    Unused::take(dir).filter(|unused| is_private(&unused.manifest))
+}
+
+/// Whether a folder of this name in a folder belongs to the caller, and nobody else may write to it.
+pub(crate) fn is_own(parent: impl AsFd, name: &OsStr) -> bool {
+    open_folder(parent, name, OFlags::NOFOLLOW).is_ok_and(|dir| is_private(&dir))
+}
+
+fn is_private(file: &impl AsFd) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    fstat(file).is_ok_and(|stat| stat.st_uid == user && stat.st_mode & 0o022 == 0)
+}
+
+/// Opens a folder.
+///
+/// # Errors
+/// An error of the system.
+pub(crate) fn open_folder(parent: impl AsFd, name: &OsStr, more: OFlags) -> rustix::io::Result<OwnedFd> {
+    openat(parent, name, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | more, Mode::empty())
+}
+
+fn open_manifest(dir: &OwnedFd, how: OFlags) -> std::io::Result<File> {
+    // Without waiting: it might be a pipe.
+    let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = openat(dir, MANIFEST, flags, Mode::from_raw_mode(0o644))?;
+    if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::RegularFile {
+        return Err(std::io::Error::other(format!("{MANIFEST} in it is not a regular file")));
+    }
+    Ok(fd.into())
+}
+
+/// The names in a folder.
+pub(crate) fn entries(dir: impl AsFd) -> Vec<std::ffi::OsString> {
+    let all = Dir::read_from(dir).into_iter().flatten().filter_map(Result::ok);
+    let names = all.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
+    names.filter(|name| name != "." && name != "..").collect()
+}
+
+/// Removes a file, a link, or a folder with all that is in it. No link is followed.
+fn remove_tree(parent: &OwnedFd, name: &OsStr) {
+    if unlinkat(parent, name, AtFlags::empty()).is_ok() {
         return;
     }
-    let earlier = |entry: std::fs::DirEntry| {
-        let name = entry.file_name().into_string().ok()?;
-        let number = name.strip_prefix(EARLIER)?;
-        number.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
-    };
-    let asides = std::fs::read_dir(path).into_iter().flatten().filter_map(|entry| earlier(entry.ok()?));
-    let asides: Vec<String> = asides.collect();
-    for name in names.lines().filter(|name| is_plain(name)).chain(asides.iter().map(String::as_str)) {
-        let at = path.join(name);
-        // A link is removed, not followed.
-        match at.symlink_metadata() {
-            Ok(meta) if meta.is_dir() => drop(std::fs::remove_dir_all(&at)),
-            Ok(_) => drop(std::fs::remove_file(&at)),
-            Err(_) => {}
-        }
-    }
-    let only_ours = std::fs::read_dir(path)
-        .is_ok_and(|mut left| left.all(|entry| entry.is_ok_and(|entry| entry.file_name() == MANIFEST)));
-    if only_ours {
-        let _ = std::fs::remove_file(path.join(MANIFEST));
-        let _ = std::fs::remove_dir(path);
-    }
+    let Ok(dir) = open_folder(parent, name, OFlags::NOFOLLOW) else { return };
+    entries(&dir).iter().for_each(|name| remove_tree(&dir, name));
+    let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
 }
 
-/// Removes folders that were made, the deepest first, as far as they are empty.
-fn remove_empty(made: &[PathBuf]) {
+/// Removes folders that were made and not used, the deepest first, as far as they are empty.
+fn remove_made(made: &[PathBuf]) {
     if let Some(deepest) = made.first() {
         let _ = std::fs::remove_file(deepest.join(MANIFEST));
     }
     made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
-}
-
-fn no_follow() -> i32 {
-    OFlags::NOFOLLOW.bits().cast_signed()
 }
 
 /// A name in a manifest must not lead out of the folder.
@@ -149,39 +210,27 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && name != "." && name != ".."
 }
 
-/// Why somebody else could put links or files into a folder; `None` if nobody can.
-fn danger(path: &Path) -> std::io::Result<Option<String>> {
-    let own = rustix::process::geteuid().as_raw();
-    let meta = path.metadata()?;
-    if meta.uid() != own && meta.uid() != 0 {
-        return Ok(Some(format!("it belongs to another user (number {})", meta.uid())));
-    }
-    if meta.mode() & 0o022 != 0 {
-        return Ok(Some(format!("others may write to it (mode {:o})", meta.mode() & 0o7777)));
-    }
-    let link = path.symlink_metadata()?;
-    if link.is_symlink() && link.uid() != own && link.uid() != 0 {
-        return Ok(Some("it is a link that another user made".to_owned()));
-    }
-    Ok(None)
+fn is_there(dir: &OwnedFd, name: &str) -> bool {
+    statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
-/// Moves what an earlier run left into a folder of its own; `None` if it left nothing.
-fn put_aside(path: &Path, names: &HashSet<&str>) -> std::io::Result<Option<PathBuf>> {
-    let left: Vec<&&str> = names.iter().filter(|name| path.join(name).symlink_metadata().is_ok()).collect();
+/// Moves what an earlier run left into a folder of its own, and returns its name; `None` if it left nothing.
+fn put_aside(dir: &OwnedFd, names: &HashSet<&str>) -> rustix::io::Result<Option<String>> {
+    let left: Vec<&&str> = names.iter().filter(|name| is_there(dir, name)).collect();
     if left.is_empty() {
         return Ok(None);
     }
     let mut number = 1;
     let aside = loop {
-        let aside = path.join(format!("{EARLIER}{number}"));
-        match DirBuilder::new().mode(0o755).create(&aside) {
+        let aside = format!("{EARLIER}{number}");
+        match mkdirat(dir, &aside, Mode::from_raw_mode(0o755)) {
             Ok(()) => break aside,
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            Err(rustix::io::Errno::EXIST) => number += 1,
             Err(error) => return Err(error),
         }
     };
-    left.into_iter().try_for_each(|name| std::fs::rename(path.join(name), aside.join(name)))?;
+    let into = open_folder(dir, OsStr::new(&aside), OFlags::NOFOLLOW)?;
+    left.into_iter().try_for_each(|name| renameat(dir, *name, &into, *name))?;
     Ok(Some(aside))
 }
 
@@ -243,6 +292,47 @@ mod tests {
         symlink(&target, dir.path().join(MANIFEST)).unwrap();
         assert!(Folder::claim(dir.path(), &names(&["x.out"]), false).is_err());
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "kept");
+    }
+
+    #[test]
+    fn nothing_is_made_below_a_folder_that_others_may_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = dir.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let told = why(&open.join("a/b"), &["x.out"]);
+        assert!(told.contains("others may write to the folder") && told.contains("/open on the way to it"), "{told}");
+        assert!(!open.join("a").exists());
+        assert!(Folder::claim(&open.join("a/b"), &names(&["x.out"]), true).is_ok(), "the user may allow it");
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_the_list_of_files_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        rustix::fs::mknodat(CWD, dir.path().join(MANIFEST), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert!(lock(dir.path()).is_none());
+        let told = why(dir.path(), &["x.out"]);
+        assert!(told.contains(".cosched-run in it is not a regular file"), "{told}");
+    }
+
+    #[test]
+    fn what_takes_the_name_of_a_folder_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (logs, other) = (dir.path().join("logs"), dir.path().join("other"));
+        drop(Folder::claim(&logs, &names(&["x.out", "solo"]), false).unwrap());
+        for folder in [&logs, &other] {
+            std::fs::create_dir_all(folder.join("solo/deep")).unwrap();
+            std::fs::write(folder.join("x.out"), "x").unwrap();
+            std::fs::write(folder.join("solo/deep/y.out"), "y").unwrap();
+        }
+        let unused = lock(&logs).unwrap();
+        // A link on the way to be removed is none to follow either.
+        symlink(&other, logs.join("solo/deep/link")).unwrap();
+        std::fs::rename(&logs, dir.path().join("moved")).unwrap();
+        symlink(&other, &logs).unwrap();
+        assert!(unused.clear());
+        assert_eq!(entries(open_folder(CWD, dir.path().join("moved").as_os_str(), OFlags::empty()).unwrap()).len(), 0);
+        assert!(other.join("x.out").exists() && other.join("solo/deep/y.out").exists());
     }
 
     #[test]

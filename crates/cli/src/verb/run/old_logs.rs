@@ -2,22 +2,22 @@
 //! goes; a folder in which somebody keeps other files stays, and so does that of a run that goes on.
 
 use super::folder::{self, Folder};
+use rustix::fs::{AtFlags, CWD, OFlags, unlinkat};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Removes the log folders of the oldest runs in `base`, so that `keep` are left.
+/// Removes the log folders of the caller's oldest runs in `base`, so that `keep` are left. Folders of other users, and those
+/// that others may write to, neither go nor count.
 pub(crate) fn prune(base: &Path, keep: usize) {
-    let Ok(entries) = std::fs::read_dir(base) else { return };
-    let mut runs: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_stamp))
-        .filter(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir()))
-        .collect();
+    let Ok(base) = folder::open_folder(CWD, base.as_os_str(), OFlags::empty()) else { return };
+    let mut runs: Vec<OsString> = folder::entries(&base);
+    runs.retain(|name| name.to_str().is_some_and(is_stamp) && folder::is_own(&base, name));
     // The names begin with the time.
     runs.sort();
     let old = runs.len().saturating_sub(keep);
-    for path in &runs[..old] {
-        if let Some(lock) = folder::lock(path) {
-            folder::remove(path, lock);
+    for name in &runs[..old] {
+        if folder::lock_own(&base, name).is_some_and(folder::Unused::clear) {
+            let _ = unlinkat(&base, name, AtFlags::REMOVEDIR);
         }
     }
 }
@@ -52,10 +52,8 @@ impl Passing {
 impl Drop for Passing {
     fn drop(&mut self) {
         self.folder = None;
-        if !self.keeps
-            && let Some(lock) = folder::lock(&self.path)
-        {
-            folder::remove(&self.path, lock);
+        if !self.keeps && folder::lock(&self.path).is_some_and(folder::Unused::clear) {
+            let _ = std::fs::remove_dir(&self.path);
         }
     }
 }
@@ -95,6 +93,32 @@ mod tests {
         drop(live);
         prune(base, 0);
         assert!(!left(names[1]) && !left(names[3]) && left("mine"));
+    }
+
+    #[test]
+    fn folders_that_others_could_have_filled_neither_go_nor_count() {
+        use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path();
+        let names = ["20260101-000000-1", "20260102-000000-2", "20260103-000000-3"];
+        for name in names {
+            drop(run(base, name));
+        }
+        std::fs::set_permissions(base.join(names[0]), std::fs::Permissions::from_mode(0o777)).unwrap();
+        symlink(base.join(names[1]), base.join("20260104-000000-4")).unwrap();
+        prune(base, 2);
+        assert!(names.iter().all(|name| base.join(name).join("a.out").exists()));
+        prune(base, 1);
+        assert!(base.join(names[0]).join("a.out").exists() && !base.join(names[1]).exists());
+        if let Err(error) = chown(base.join(names[2]), Some(2_000_001), None) {
+            return eprintln!("skipped, because only root may give files away: {error}");
+        }
+        prune(base, 0);
+        assert!(base.join(names[2]).join("a.out").exists());
+        chown(base.join(names[2]), Some(0), None).unwrap();
+        chown(base.join(names[2]).join(".cosched-run"), Some(2_000_001), None).unwrap();
+        prune(base, 0);
+        assert!(base.join(names[2]).join("a.out").exists(), "the list of its files is somebody else's");
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl IgnoredLine {
 }
 
 /// The file for a job log; `None` if the job log is a pipe or a device, which nobody resumes.
-fn beside(joblog: &Path) -> Option<PathBuf> {
+pub(super) fn beside(joblog: &Path) -> Option<PathBuf> {
     if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) {
         return None;
     }

@@ -1,0 +1,200 @@
+//! Whether somebody else could redirect what a run writes into a folder: by a right to write to the folder or to one above
+//! it, by owning one of them, or by a link on the way.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// More links than these lead nowhere, as for the kernel.
+const MOST_LINKS: usize = 40;
+
+/// Why somebody else could put links or files into a folder, or another folder in its place; `None` if nobody can. Each
+/// folder on the way must belong to the caller or the superuser, and nobody else may write to it. A sticky folder, as
+/// `/tmp` is, may lie above: there nobody can rename what is not theirs. What is not there yet is no danger: the caller
+/// will make it.
+///
+/// # Errors
+/// A folder on the way can't be looked at.
+pub(super) fn danger(path: &Path) -> io::Result<Option<String>> {
+    let path = std::path::absolute(path)?;
+    let caller = Caller::look()?;
+    let mut at = PathBuf::from("/");
+    let mut left = names(&path);
+    let mut links = 0;
+    let called = |folder: &Path| {
+        let is_it = folder == path;
+        if is_it { "it".to_owned() } else { format!("the folder {} on the way to it", folder.display()) }
+    };
+    loop {
+        let folder = at.metadata()?;
+        // The folder itself has this name, whichever links lead to it.
+        let what = if left.is_empty() { "it".to_owned() } else { called(&at) };
+        if !caller.trusts(folder.uid()) {
+            return Ok(Some(format!("{what} belongs to another user (number {})", folder.uid())));
+        }
+        let open = caller.others_may_write(&folder);
+        let told = || Ok(Some(format!("others may write to {what} (mode {:o})", folder.mode() & 0o7777)));
+        let Some(name) = left.pop() else { return if open { told() } else { Ok(None) } };
+        let is_sticky = folder.mode() & 0o1000 != 0;
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(name);
+        let entry = match at.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return if open && !is_sticky { told() } else { Ok(None) };
+            }
+            entry => entry?,
+        };
+        if entry.is_symlink() && !caller.trusts(entry.uid()) {
+            let what = if at == path { "it".to_owned() } else { format!("{} on the way to it", at.display()) };
+            return Ok(Some(format!("{what} is a link that another user made")));
+        }
+        if open && !is_sticky {
+            return told();
+        }
+        if open && !caller.trusts(entry.uid()) {
+            return Ok(Some(format!("{} belongs to another user (number {})", called(&at), entry.uid())));
+        }
+        if entry.is_symlink() {
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(rustix::io::Errno::LOOP.into());
+            }
+            let target = std::fs::read_link(&at)?;
+            at.pop();
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            left.extend(names(&target));
+        }
+    }
+}
+
+/// The names in a path, the first one last.
+fn names(path: &Path) -> Vec<OsString> {
+    let name = |component: Component<'_>| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    };
+    path.components().rev().filter_map(name).collect()
+}
+
+struct Caller {
+    user: u32,
+    /// Owns the first folder of all, and so could do anything anyway: the superuser, by whatever number a user namespace
+    /// shows it.
+    first: u32,
+}
+
+impl Caller {
+    fn look() -> io::Result<Caller> {
+        Ok(Caller { user: rustix::process::geteuid().as_raw(), first: Path::new("/").metadata()?.uid() })
+    }
+
+    fn trusts(&self, owner: u32) -> bool {
+        owner == self.user || owner == 0 || owner == self.first
+    }
+
+    /// Whether the mode of a folder lets others write to it. The caller's own group is nobody else.
+    fn others_may_write(&self, folder: &std::fs::Metadata) -> bool {
+        let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+        folder.mode() & 0o002 != 0
+            || folder.mode() & 0o020 != 0
+                && !is_private(folder.gid(), self.user, &read("/etc/passwd"), &read("/etc/group"))
+    }
+}
+
+/// Whether only this user is in a group, as far as the files tell: many systems give each user such a group, and let it
+/// write to all that the user makes. It has the user's name or number.
+fn is_private(group: u32, user: u32, passwd: &str, groups: &str) -> bool {
+    let number = |field: Option<&str>| field.and_then(|field| field.parse::<u32>().ok());
+    let users: Vec<Vec<&str>> = passwd.lines().map(|line| line.split(':').collect()).collect();
+    let field = |user: &[&str], ix: usize| number(user.get(ix).copied());
+    let own = users.iter().find(|line| field(line, 2) == Some(user)).map_or("", |line| line[0]);
+    let shared = users.iter().any(|line| field(line, 3) == Some(group) && field(line, 2) != Some(user));
+    let line = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let line = line.into_iter().find(|line| field(line, 2) == Some(group));
+    let (name, members) = line.map_or(("", ""), |line| (line[0], line.get(3).copied().unwrap_or_default()));
+    let alone = members.split(',').all(|member| member.is_empty() || member == own);
+    let is_named = !own.is_empty() && name == own;
+    group != 0 && !shared && alone && (is_named || group == user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    fn mode(folder: &Path, mode: u32) {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn told(path: &Path) -> String {
+        danger(path).unwrap().unwrap_or_default()
+    }
+
+    #[test]
+    fn folders_above_must_not_be_open_unless_they_are_sticky() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let (open, logs) = (dir.join("open"), dir.join("open/own/logs"));
+        std::fs::create_dir_all(&logs).unwrap();
+        assert_eq!(danger(&logs).unwrap(), None);
+        mode(&open, 0o777);
+        let expected = format!("others may write to the folder {} on the way to it (mode 777)", open.display());
+        assert_eq!(told(&logs), expected);
+        assert_eq!(told(&open.join("new")), expected, "what is to be made there could be moved away as well");
+        assert_eq!(told(&open.join("own/../own/logs")), expected);
+        symlink(&logs, dir.join("link")).unwrap();
+        assert_eq!(told(&dir.join("link")), expected, "where a link leads counts");
+        mode(&open, 0o1777);
+        assert_eq!((danger(&logs).unwrap(), danger(&open.join("new")).unwrap()), (None, None));
+        assert_eq!(told(&open), "others may write to it (mode 1777)", "to the folder itself, sticky or not");
+        symlink("loop", dir.join("loop")).unwrap();
+        assert!(danger(&dir.join("loop")).is_err());
+        assert!(danger(&dir.join("link/../../x")).unwrap().is_none(), "what follows a link counts from its target");
+    }
+
+    #[test]
+    fn folders_and_links_of_others_are_a_danger() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let theirs = dir.join("theirs");
+        std::fs::create_dir_all(theirs.join("logs")).unwrap();
+        if let Err(error) = chown(&theirs, Some(2_000_001), None) {
+            return eprintln!("skipped, because only root may give files away: {error}");
+        }
+        let on_the_way =
+            format!("the folder {} on the way to it belongs to another user (number 2000001)", theirs.display());
+        assert_eq!(told(&theirs.join("logs")), on_the_way);
+        assert_eq!(told(&theirs), "it belongs to another user (number 2000001)");
+        let sticky = dir.join("sticky");
+        std::fs::create_dir(&sticky).unwrap();
+        mode(&sticky, 0o1777);
+        std::fs::create_dir_all(dir.join("own/logs")).unwrap();
+        symlink(dir.join("own"), sticky.join("link")).unwrap();
+        assert_eq!(danger(&sticky.join("link/logs")).unwrap(), None);
+        std::os::unix::fs::lchown(sticky.join("link"), Some(2_000_001), None).unwrap();
+        assert!(told(&sticky.join("link/logs")).ends_with("link on the way to it is a link that another user made"));
+        assert_eq!(told(&sticky.join("link")), "it is a link that another user made");
+    }
+
+    #[test]
+    fn the_users_own_group_is_nobody_else() {
+        let passwd =
+            "root:x:0:0::/:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:1005::/:/bin/sh\nc:x:1002:100::/:\n";
+        let groups = "root:x:0:\nann:x:1000:\nbob:x:1005:bob\nlab:x:1002:ann,bob\nusers:x:100:\n";
+        let private = |group, user| is_private(group, user, passwd, groups);
+        assert!(private(1000, 1000) && private(1005, 1001), "the same number, the same name");
+        assert!(private(5000, 5000), "a user whom a server knows");
+        assert!(!private(1002, 1002), "others are in it");
+        assert!(!private(100, 1002), "a group for all");
+        assert!(!private(1000, 1001) && !private(0, 0) && !private(5001, 5000));
+        let with_guest = format!("{passwd}guest:x:1003:1000::/:\n");
+        assert!(!is_private(1000, 1000, &with_guest, groups), "it is the group of another user as well");
+    }
+}
