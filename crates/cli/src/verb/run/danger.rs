@@ -14,13 +14,19 @@ const MOST_LINKS: usize = 40;
 /// `/tmp` is, may lie above: there nobody can rename what is not theirs. What is not there yet is no danger: the caller
 /// will make it.
 ///
+/// An ordinary user who works in a folder of a colleague or of a group trusts them: above the folder itself only those
+/// count to which everybody may write. The superuser trusts nobody.
+///
 /// # Errors
 /// A folder on the way can't be looked at.
 pub(super) fn danger(path: &Path) -> io::Result<Option<String>> {
     let path = std::path::absolute(path)?;
-    let caller = Caller::look()?;
+    danger_for(&Caller::look()?, &path)
+}
+
+fn danger_for(caller: &Caller, path: &Path) -> io::Result<Option<String>> {
     let mut at = PathBuf::from("/");
-    let mut left = names(&path);
+    let mut left = names(path);
     let mut links = 0;
     let called = |folder: &Path| {
         let is_it = folder == path;
@@ -30,10 +36,11 @@ pub(super) fn danger(path: &Path) -> io::Result<Option<String>> {
         let folder = at.metadata()?;
         // The folder itself has this name, whichever links lead to it.
         let what = if left.is_empty() { "it".to_owned() } else { called(&at) };
-        if !caller.trusts(folder.uid()) {
+        let is_strict = caller.user == 0 || left.is_empty();
+        if is_strict && !caller.trusts(folder.uid()) {
             return Ok(Some(format!("{what} belongs to another user (number {})", folder.uid())));
         }
-        let open = caller.others_may_write(&folder);
+        let open = if is_strict { caller.others_may_write(&folder) } else { folder.mode() & 0o002 != 0 };
         let told = || Ok(Some(format!("others may write to {what} (mode {:o})", folder.mode() & 0o7777)));
         let Some(name) = left.pop() else { return if open { told() } else { Ok(None) } };
         let is_sticky = folder.mode() & 0o1000 != 0;
@@ -48,7 +55,7 @@ pub(super) fn danger(path: &Path) -> io::Result<Option<String>> {
             }
             entry => entry?,
         };
-        if entry.is_symlink() && !caller.trusts(entry.uid()) {
+        if entry.is_symlink() && (is_strict || open) && !caller.trusts(entry.uid()) {
             let what = if at == path { "it".to_owned() } else { format!("{} on the way to it", at.display()) };
             return Ok(Some(format!("{what} is a link that another user made")));
         }
@@ -181,6 +188,29 @@ mod tests {
         std::os::unix::fs::lchown(sticky.join("link"), Some(2_000_001), None).unwrap();
         assert!(told(&sticky.join("link/logs")).ends_with("link on the way to it is a link that another user made"));
         assert_eq!(told(&sticky.join("link")), "it is a link that another user made");
+    }
+
+    /// As in the project folder of a group.
+    #[test]
+    fn ordinary_users_trust_those_in_whose_folders_they_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let (project, logs) = (dir.join("project"), dir.join("project/cosched-logs"));
+        std::fs::create_dir_all(&logs).unwrap();
+        mode(&project, 0o2775);
+        let user = dir.metadata().unwrap().uid();
+        let told = |user: u32, path: &Path| {
+            let caller = Caller { user, ..Caller::look().unwrap() };
+            danger_for(&caller, path).unwrap().unwrap_or_default()
+        };
+        let ordinary = if user == 0 { 2_000_001 } else { user };
+        assert_eq!(told(ordinary, &logs.join("run")), "");
+        assert!(!told(0, &logs.join("run")).is_empty());
+        mode(&project, 0o777);
+        assert!(told(ordinary, &logs.join("run")).contains("others may write to the folder"));
+        mode(&logs, 0o775);
+        mode(&project, 0o755);
+        assert!(!told(ordinary, &logs).is_empty(), "the folder itself is its own");
     }
 
     #[test]
