@@ -15,11 +15,12 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::RawPid;
 use cosched_core::Nanos;
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt as _, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// Why cgroups can't be used; jobs are then frozen by signals.
@@ -152,6 +153,8 @@ pub(crate) struct JobGroup {
     dir: PathBuf,
     /// Kept open as long as descriptors are plentiful, which saves finding it each time.
     freeze: Option<File>,
+    /// The same, from the first time that it is read.
+    stat: OnceCell<File>,
 }
 
 /// CPU time of a group.
@@ -215,7 +218,7 @@ impl RunGroup {
         }
         let freeze = OpenOptions::new().write(true).open(dir.join(FREEZE));
         let freeze = freeze.inspect_err(|_| drop(std::fs::remove_dir(&dir)))?;
-        Ok(JobGroup { dir, freeze: keep.then_some(freeze) })
+        Ok(JobGroup { dir, freeze: keep.then_some(freeze), stat: OnceCell::new() })
     }
 }
 
@@ -249,7 +252,7 @@ impl JobGroup {
     /// The group of a job in a small tree.
     #[cfg(test)]
     pub(crate) fn at(dir: &Path) -> JobGroup {
-        JobGroup { dir: dir.to_owned(), freeze: None }
+        JobGroup { dir: dir.to_owned(), freeze: None, stat: OnceCell::new() }
     }
 
     /// Whether it is there: somebody may have removed it.
@@ -274,7 +277,20 @@ impl JobGroup {
 
     /// CPU time of all processes that ever were in it.
     pub(crate) fn cpu_times(&self) -> Option<CpuTimes> {
-        let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).ok()?;
+        // What is wanted stands in the first lines.
+        let mut bytes = [0; 512];
+        let length = match self.stat.get() {
+            Some(file) => file.read_at(&mut bytes, 0).ok()?,
+            None => {
+                let file = File::open(self.dir.join("cpu.stat")).ok()?;
+                let length = file.read_at(&mut bytes, 0).ok()?;
+                if self.freeze.is_some() {
+                    let _ = self.stat.set(file);
+                }
+                length
+            }
+        };
+        let stat = std::str::from_utf8(&bytes[..length]).ok()?;
         let time = |name: &str| -> Option<Nanos> {
             let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             Some(Nanos(line?.parse::<u64>().ok()? * 1_000))

@@ -231,7 +231,7 @@ impl Lifecycle {
     }
 
     fn join_group(&mut self, task: TaskId, pid: RawPid, spare: usize) -> Option<JobGroup> {
-        let joined = self.group.as_ref()?.job(task.0, spare >= 1).and_then(|group| group.add(pid).map(|()| group));
+        let joined = self.group.as_ref()?.job(task.0, spare >= 2).and_then(|group| group.add(pid).map(|()| group));
         joined
             .map_err(|error| {
                 let job = self.name(task).to_owned();
