@@ -2,10 +2,9 @@
 
 mod common;
 
-use common::{command, cosched, err, json, one_cpu, out, read, until, write};
+use common::{command, cosched, err, json, one_cpu, out, read, write};
 use serde_json::Value;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
@@ -125,42 +124,6 @@ fn the_record_has_every_field_and_absent_ones_say_why() {
     has(&record["overhead"], &["quanta", "decide_us", "observe_us", "apply_us", "cpu_share"]);
     assert_eq!(serde_json::from_str::<Value>(&read(&folder, "r.json")).expect("JSON"), record);
     assert!(read(&folder, "r.series.jsonl").lines().count() > 1);
-}
-
-#[test]
-fn failures_time_outs_and_halt() {
-    let folder = tempdir().expect("a folder");
-    let failed = cosched(&folder, &["run", "echo broken disk >&2; exit 3"]);
-    assert_eq!(failed.status.code(), Some(3));
-    assert!(err(&failed).contains("broken disk") && err(&failed).contains("exit 3"), "{}", err(&failed));
-    let late = cosched(&folder, &["run", "--timeout", "0.2", "sleep", "600"]);
-    assert_eq!(late.status.code(), Some(124), "{}", err(&late));
-    for rule in ["now,fail=1", "soon,fail=1"] {
-        write(&folder, "list", "false\ntouch started\n");
-        let halted = cosched(&folder, &["run", "--jobs", "1", "--halt", rule, "-f", "list"]);
-        assert_eq!(halted.status.code(), Some(1), "{rule}: {}", err(&halted));
-        assert!(!folder.path().join("started").exists(), "{rule}");
-    }
-    let dry = cosched(&folder, &["run", "--dry-run", "touch", "started"]);
-    assert!(dry.status.success() && out(&dry).contains("nothing was started"), "{}", out(&dry));
-    assert!(!folder.path().join("started").exists());
-    let quiet = cosched(&folder, &["run", "-q", "true"]);
-    assert!(quiet.status.success() && out(&quiet).is_empty() && err(&quiet).is_empty(), "{}", err(&quiet));
-}
-
-#[test]
-fn a_job_log_and_resuming_by_it() {
-    let folder = tempdir().expect("a folder");
-    write(&folder, "list", "echo >> good\necho >> good\ntest -e fixed && echo >> late\n");
-    let words = ["run", "--jobs", "1", "--joblog", "log", "--resume", "-f", "list"];
-    assert_eq!(cosched(&folder, &words).status.code(), Some(1));
-    assert!(
-        read(&folder, "log").starts_with("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n")
-    );
-    write(&folder, "fixed", "");
-    write(&folder, "list", "echo >> good\necho >> good\necho >> good\ntest -e fixed && echo >> late\n");
-    assert_eq!(cosched(&folder, &words).status.code(), Some(0));
-    assert_eq!((read(&folder, "good").len(), read(&folder, "late").len()), (3, 1));
 }
 
 #[test]
@@ -327,78 +290,6 @@ fn with_json_the_jobs_output_goes_to_standard_error() {
 }
 
 #[test]
-fn nobody_left_to_read_is_no_failure() {
-    let folder = tempdir().expect("a folder");
-    for words in [
-        &["list", "policies"][..],
-        &["run", "-q", "--output", "live", "seq", "100000"],
-        &["run", "true"],
-        &["run", "--dry-run", "true"],
-    ] {
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        drop(reader);
-        let output = command(folder.path(), words).stdout(writer).stderr(Stdio::piped()).output().expect("it runs");
-        assert!(output.status.success() && !err(&output).contains("panicked"), "{words:?}: {}", err(&output));
-    }
-}
-
-#[test]
-fn a_job_log_has_the_fields_of_gnu_parallel() {
-    let folder = tempdir().expect("a folder");
-    write(&folder, "list", "true\nexit 3\nkill -9 $$\n");
-    cosched(&folder, &["run", "--jobs", "1", "--joblog", "log", "-f", "list"]);
-    let log = read(&folder, "log");
-    let rows: Vec<Vec<&str>> = log.lines().skip(1).map(|line| line.split('\t').collect()).collect();
-    let expected = [["1", "0", "0", "true"], ["2", "3", "0", "exit 3"], ["3", "0", "9", "kill -9 $$"]];
-    assert_eq!(rows.len(), expected.len(), "{log}");
-    for (row, expected) in rows.iter().zip(expected) {
-        assert_eq!(row.len(), 9, "{log}");
-        assert_eq!([row[0], row[6], row[7], row[8]], expected, "{log}");
-        assert_eq!([row[1], row[4], row[5]], [":", "0", "0"], "{log}");
-        for (time, decimals) in [(row[2], 3), (row[3].trim_start(), 3)] {
-            assert!(time.parse::<f64>().is_ok_and(|seconds| seconds >= 0.0), "{log}");
-            assert_eq!(time.split_once('.').map(|(_, part)| part.len()), Some(decimals), "{log}");
-        }
-        assert_eq!(row[3].len(), 10, "{log}");
-    }
-}
-
-#[test]
-fn a_log_folder_that_is_used_again_keeps_the_runs_apart() {
-    let folder = tempdir().expect("a folder");
-    for round in ["one", "two"] {
-        write(&folder, "mix.toml", &format!("[[job]]\nname = \"say\"\ncommand = \"echo {round}\"\n"));
-        let run = cosched(&folder, &["run", "mix.toml", "--logs", "L", "--output", "group"]);
-        assert_eq!(out(&run), format!("{round}\n"), "{}", err(&run));
-    }
-    assert_eq!((read(&folder, "L/say.out"), read(&folder, "L/earlier-1/say.out")), ("two\n".into(), "one\n".into()));
-    assert!(read(&folder, "L/earlier-1/run.json").contains("echo one"));
-}
-
-#[test]
-fn files_that_are_not_ours_are_not_touched() {
-    let folder = tempdir().expect("a folder");
-    write(&folder, "mix.toml", "[[job]]\nname = \"say\"\ncommand = \"echo hi\"\n");
-    std::fs::create_dir(folder.path().join("L")).expect("a folder");
-    write(&folder, "L/say.out", "theirs");
-    let run = cosched(&folder, &["run", "mix.toml", "--logs", "L"]);
-    assert_eq!(run.status.code(), Some(2));
-    assert!(
-        err(&run).contains("there is say.out already") && err(&run).contains("nothing was started"),
-        "{}",
-        err(&run)
-    );
-    assert_eq!(read(&folder, "L/say.out"), "theirs");
-    for option in ["--record", "--joblog", "--events"] {
-        let before = read(&folder, "mix.toml");
-        let run = cosched(&folder, &["run", "mix.toml", option, "./mix.toml"]);
-        assert_eq!(run.status.code(), Some(2));
-        assert!(err(&run).contains("this run reads this file, which would be overwritten"), "{}", err(&run));
-        assert_eq!(read(&folder, "mix.toml"), before);
-    }
-}
-
-#[test]
 fn a_job_that_waits_for_a_pipe_holds_nobody_up() {
     let folder = tempdir().expect("a folder");
     let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status().expect("mkfifo");
@@ -424,89 +315,10 @@ fn a_job_that_waits_for_a_pipe_holds_nobody_up() {
 }
 
 #[test]
-fn a_reader_who_has_gone_changes_no_exit_code() {
-    let folder = tempdir().expect("a folder");
-    for format in ["text", "json"] {
-        let words = ["run", "--format", format, "--logs", format, "sh", "-c", "exit {}", ":::", "1", "2"];
-        let mut run = command(folder.path(), &words).stdout(Stdio::piped()).spawn().expect("it runs");
-        drop(run.stdout.take());
-        assert_eq!(run.wait().expect("it ends").code(), Some(1), "{format}");
-        assert!(folder.path().join(format).join("run.json").exists());
-    }
-}
-
-#[test]
-fn a_record_for_a_pipe_is_the_record_alone() {
-    let folder = tempdir().expect("a folder");
-    let run = cosched(&folder, &["run", "-q", "--no-logs", "--record", "/dev/stdout", "true"]);
-    assert!(run.status.success(), "{}", err(&run));
-    assert_eq!(json(&run)["totals"]["succeeded"], 1);
-}
-
-/// The second run would begin the first one's job log anew.
-#[test]
-fn a_job_log_belongs_to_one_run_at_a_time() {
-    let folder = tempdir().expect("a folder");
-    let words = ["run", "--joblog", "J", "touch began; while [ -e began ]; do sleep 0.01; done"];
-    let mut first = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("it runs");
-    until("the job begins", || folder.path().join("began").exists());
-    let second = cosched(&folder, &["run", "--joblog", "J", "true"]);
-    assert!(
-        second.status.code() == Some(2) && err(&second).contains("still goes on and writes to it"),
-        "{}",
-        err(&second)
-    );
-    std::fs::remove_file(folder.path().join("began")).expect("a file");
-    assert!(first.wait().expect("it ends").success());
-    assert!(read(&folder, "J").contains("touch began"));
-    assert!(cosched(&folder, &["run", "--joblog", "J", "true"]).status.success());
-}
-
-#[test]
-fn no_logs_overrides_the_environment() {
-    let folder = tempdir().expect("a folder");
-    let run = command(folder.path(), &["run", "-q", "--no-logs", "echo", "a"]).env("COSCHED_LOGS", "L").output();
-    let run = run.expect("it runs");
-    assert_eq!((run.status.code(), out(&run).as_str()), (Some(0), "a\n"), "{}", err(&run));
-    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
-    let run = cosched(&folder, &["run", "--no-logs", "--logs", "L", "echo", "a"]);
-    assert!(run.status.code() == Some(2) && err(&run).contains("leave one of them out"), "{}", err(&run));
-}
-
-#[test]
 fn solo_runs_show_no_output_of_their_own() {
     let folder = tempdir().expect("a folder");
     let words = ["run", "-q", "--output", "group", "-k", "--solo", "measure", "echo", ":::", "a", "b"];
     assert_eq!(out(&cosched(&folder, &words)), "a\nb\n");
-}
-
-#[test]
-fn with_one_job_the_exit_code_is_the_job_s() {
-    let folder = tempdir().expect("a folder");
-    write(&folder, "plain", "text");
-    let cases: [(&[&str], i32); 8] = [
-        (&["sh", "-c", "exit 7"], 7),
-        (&["sh", "-c", "kill -9 $$"], 137),
-        (&["true"], 0),
-        (&["no-such-program-anywhere"], 127),
-        (&["./plain"], 126),
-        // Several jobs have no code in common.
-        (&["sh", "-c", "exit {}", ":::", "7", "8"], 1),
-        (&["sh", "-c", "exit {}", ":::", "7"], 7),
-        (&["no-such-program-anywhere", ":::", "a", "b"], 2),
-    ];
-    for (words, code) in cases {
-        let run = cosched(&folder, &[&["run", "-q", "--"], words].concat());
-        assert_eq!(run.status.code(), Some(code), "{words:?}: {}", err(&run));
-    }
-    assert!(err(&cosched(&folder, &["run", "--", "./plain"])).contains("./plain is not executable (chmod +x ./plain)"));
-    let late = cosched(&folder, &["run", "-q", "--timeout", "0.1", "--", "sleep", "60"]);
-    assert_eq!(late.status.code(), Some(124));
-    // The last of several jobs is not the only one.
-    let resumed = ["run", "-q", "--joblog", "J", "--resume", "sh", "-c", "exit {}", ":::", "0", "7", "0"];
-    for _ in 0..2 {
-        assert_eq!(cosched(&folder, &resumed).status.code(), Some(1));
-    }
 }
 
 #[test]
@@ -520,101 +332,6 @@ fn more_jobs_than_run_at_once_are_told() {
         let words = [&["run", "--cpus", &one], words, &["sleep", ":::", "0.01", "0.02", "0.03"]].concat();
         let told = err(&cosched(&folder, &words));
         assert!(!told.contains("at once"), "{told}");
-    }
-}
-
-#[test]
-fn a_working_folder_that_vanishes_is_named() {
-    let folder = tempdir().expect("a folder");
-    std::fs::create_dir(folder.path().join("gone")).expect("a folder");
-    let mix = "[[job]]\nname = \"first\"\ncommand = [\"rmdir\", \"gone\"]\n\
-        [[job]]\nname = \"late\"\ncommand = [\"true\"]\ncwd = \"gone\"\n";
-    write(&folder, "mix.toml", mix);
-    let output = cosched(&folder, &["run", "mix.toml", "--policy", "fifo", "--jobs", "1"]);
-    assert_eq!(output.status.code(), Some(1));
-    let text = err(&output);
-    assert!(text.contains("/gone: No such file or directory") && !text.contains("Broken pipe"), "{text}");
-}
-
-#[test]
-fn a_run_without_logs_shows_its_output_and_leaves_nothing() {
-    let folder = tempdir().expect("a folder");
-    let temporary = folder.path().join("tmp");
-    std::fs::create_dir(&temporary).expect("a folder");
-    let words = ["run", "--no-logs", "echo {}; exit {}", ":::", "0", "3"];
-    let output = command(folder.path(), &words).env("TMPDIR", &temporary).output().expect("the binary runs");
-    assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), "0\n3\n"), "{}", err(&output));
-    let left = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
-    assert_eq!((left(folder.path()), left(&temporary)), (1, 0), "{}", err(&output));
-    for _ in 0..3 {
-        assert!(cosched(&folder, &["run", "-q", "--keep-logs", "2", "--", "true"]).status.success());
-    }
-    assert_eq!(left(&folder.path().join("cosched-logs")), 2);
-}
-
-#[test]
-fn folders_that_others_may_change_hold_no_logs_unless_asked() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempdir().expect("a folder");
-    let open = folder.path().join("open");
-    std::fs::create_dir(&open).expect("a folder");
-    let mode = |mode| std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).expect("the owner may");
-    mode(0o777);
-    let refused = command(&open, &["run", "-q", "--", "true"]).output().expect("the binary runs");
-    let text = err(&refused);
-    assert_eq!(refused.status.code(), Some(2), "{text}");
-    assert!(text.contains("others may write to the folder") && text.contains("--shared-logs"), "{text}");
-    assert!(!open.join("cosched-logs").exists());
-    let allowed = command(&open, &["run", "-q", "--shared-logs", "--", "true"]).output().expect("the binary runs");
-    assert!(allowed.status.success() && open.join("cosched-logs").exists(), "{}", err(&allowed));
-    std::fs::remove_dir_all(open.join("cosched-logs")).expect("its own");
-    // As /tmp is.
-    mode(0o1777);
-    let sticky = command(&open, &["run", "-q", "--", "true"]).output().expect("the binary runs");
-    assert!(sticky.status.success(), "{}", err(&sticky));
-    // What looks like a log folder, with a pipe that nobody writes to.
-    let old = open.join("cosched-logs/20200101-000000-5");
-    std::fs::create_dir(&old).expect("a folder");
-    let made = Command::new("mkfifo").arg(old.join(".cosched-run")).status().expect("mkfifo");
-    assert!(made.success());
-    let next = command(&open, &["run", "-q", "--keep-logs", "1", "--", "true"]).output().expect("the binary runs");
-    assert!(next.status.success() && old.exists(), "{}", err(&next));
-}
-
-#[test]
-fn a_run_that_can_not_be_started_leaves_no_files() {
-    let folder = tempdir().expect("a folder");
-    std::fs::create_dir(folder.path().join("j.runs")).expect("a folder");
-    let words = ["run", "-q", "--record", "r.json", "--events", "e", "--joblog", "j", "--", "true"];
-    let left = |names: &[&str]| {
-        let refused = cosched(&folder, &words);
-        assert_eq!(refused.status.code(), Some(2));
-        assert!(err(&refused).contains("nothing was started"), "{}", err(&refused));
-        let entries = std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry"));
-        let mut found: Vec<String> = entries.map(|entry| entry.file_name().into_string().expect("a name")).collect();
-        found.sort();
-        assert_eq!(found, names);
-    };
-    left(&["j.runs"]);
-    write(&folder, "j", "an earlier one\n");
-    left(&["j", "j.runs"]);
-    assert_eq!(read(&folder, "j"), "an earlier one\n");
-}
-
-#[test]
-fn an_error_of_the_kernel_is_told_once() {
-    let folder = tempdir().expect("a folder");
-    let mut any = false;
-    for (limit, error) in [("-n 12", "(os error 24)"), ("-f 1", "(os error 27)")] {
-        let line = format!("ulimit {limit} && exec \"$0\" run -q --no-logs -- true");
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]).current_dir(folder.path());
-        let text = err(&common::without_settings(&mut shell).output().expect("a shell"));
-        assert!(text.matches(error).count() <= text.lines().count(), "{text}");
-        any |= text.contains(error);
-    }
-    if !any {
-        eprintln!("skipped, because the limits hold nothing up here");
     }
 }
 
@@ -650,62 +367,4 @@ fn words_for_values_that_a_job_lacks_are_left_out() {
     let folder = tempdir().expect("a folder");
     let words = ["run", "--no-logs", "-k", "-n", "2", "printf", "<%s>", "{1}", "{2}", "x{2}", ":::", "1", "2", "3"];
     assert_eq!(out(&cosched(&folder, &words)), "<1><2><x2><3><x>");
-}
-
-#[test]
-fn the_answer_is_shown_even_where_the_record_can_not_be_kept() {
-    let folder = tempdir().expect("a folder");
-    let summary = cosched(&folder, &["run", "--record", "/dev/full", "--", "true"]);
-    assert_eq!(summary.status.code(), Some(1));
-    assert!(out(&summary).contains("1 ended well"), "{}", out(&summary));
-    assert!(err(&summary).contains("can't write /dev/full: No space left on device"), "{}", err(&summary));
-    let record = cosched(&folder, &["run", "--record", "/dev/full", "--format", "json", "--", "true"]);
-    assert_eq!((record.status.code(), json(&record)["jobs"][0]["exit"].as_i64()), (Some(1), Some(0)));
-}
-
-/// Copies, and jobs that differ in their environment or folder, have one command. Their numbers tell which of them is done.
-#[test]
-fn resuming_tells_jobs_with_the_same_command_apart() {
-    let folder = tempdir().expect("a folder");
-    write(&folder, "a/in", "");
-    write(&folder, "b/in", "");
-    let job = "command = 'test -e ../go || [ $SEED = 2 ] && echo $SEED >> ../done'";
-    let mix = format!(
-        "[[job]]\n{job}\ncwd = \"a\"\nenv = {{ SEED = \"1\" }}\n[[job]]\n{job}\ncwd = \"b\"\nenv = {{ SEED = \"2\" }}\n"
-    );
-    write(&folder, "mix.toml", &mix);
-    let words = ["run", "mix.toml", "-q", "--joblog", "J", "--resume"];
-    assert_eq!(cosched(&folder, &words).status.code(), Some(1));
-    write(&folder, "go", "");
-    let run = cosched(&folder, &words);
-    assert_eq!((run.status.code(), read(&folder, "done").as_str()), (Some(0), "2\n1\n"), "{}", err(&run));
-    assert!(out(&cosched(&folder, &[&words[..2], &words[3..], &["--dry-run"]].concat())).contains("2 done before"));
-}
-
-/// A job that saves its state and exits with 0 when it is told to end is to go on later.
-#[test]
-fn a_job_that_was_told_to_end_is_resumed() {
-    let folder = tempdir().expect("a folder");
-    let job = "trap 'echo saved >> state; exit 0' TERM; touch began; until [ -e go ]; do sleep 0.02; done";
-    let words = ["run", "--joblog", "J", "--resume", "--logs", "L", job];
-    let mut run = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("it runs");
-    until("the job begins", || folder.path().join("began").exists());
-    let pid = rustix::process::Pid::from_child(&run);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-    assert_eq!(run.wait().expect("it ends").code(), Some(143));
-    assert_eq!(read(&folder, "state"), "saved\n");
-    let record: Value = serde_json::from_str(&read(&folder, "L/run.json")).expect("a record");
-    assert_eq!((&record["jobs"][0]["exit_text"], &record["totals"]["failed"]), (&"told to end".into(), &1.into()));
-    write(&folder, "go", "");
-    assert_eq!(cosched(&folder, &words).status.code(), Some(0));
-    assert!(err(&cosched(&folder, &words)).contains("all 1 jobs succeeded before"));
-}
-
-#[test]
-fn a_halt_on_successes_is_a_success_whatever_failed_before() {
-    let folder = tempdir().expect("a folder");
-    for (rule, code) in [("soon,success=1", 0), ("now,success=1", 0), ("soon,fail=1", 1)] {
-        let run = cosched(&folder, &["run", "-q", "-j", "1", "--halt", rule, "exit {}", ":::", "3", "0", "5"]);
-        assert_eq!(run.status.code(), Some(code), "{rule}: {}", err(&run));
-    }
 }

@@ -1,0 +1,101 @@
+//! The job log, and resuming by it.
+
+mod common;
+
+use common::{command, cosched, err, out, read, until, write};
+use serde_json::Value;
+use std::process::Stdio;
+use tempfile::tempdir;
+
+#[test]
+fn a_job_log_and_resuming_by_it() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "list", "echo >> good\necho >> good\ntest -e fixed && echo >> late\n");
+    let words = ["run", "--jobs", "1", "--joblog", "log", "--resume", "-f", "list"];
+    assert_eq!(cosched(&folder, &words).status.code(), Some(1));
+    assert!(
+        read(&folder, "log").starts_with("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n")
+    );
+    write(&folder, "fixed", "");
+    write(&folder, "list", "echo >> good\necho >> good\necho >> good\ntest -e fixed && echo >> late\n");
+    assert_eq!(cosched(&folder, &words).status.code(), Some(0));
+    assert_eq!((read(&folder, "good").len(), read(&folder, "late").len()), (3, 1));
+}
+
+#[test]
+fn a_job_log_has_the_fields_of_gnu_parallel() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "list", "true\nexit 3\nkill -9 $$\n");
+    cosched(&folder, &["run", "--jobs", "1", "--joblog", "log", "-f", "list"]);
+    let log = read(&folder, "log");
+    let rows: Vec<Vec<&str>> = log.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    let expected = [["1", "0", "0", "true"], ["2", "3", "0", "exit 3"], ["3", "0", "9", "kill -9 $$"]];
+    assert_eq!(rows.len(), expected.len(), "{log}");
+    for (row, expected) in rows.iter().zip(expected) {
+        assert_eq!(row.len(), 9, "{log}");
+        assert_eq!([row[0], row[6], row[7], row[8]], expected, "{log}");
+        assert_eq!([row[1], row[4], row[5]], [":", "0", "0"], "{log}");
+        for (time, decimals) in [(row[2], 3), (row[3].trim_start(), 3)] {
+            assert!(time.parse::<f64>().is_ok_and(|seconds| seconds >= 0.0), "{log}");
+            assert_eq!(time.split_once('.').map(|(_, part)| part.len()), Some(decimals), "{log}");
+        }
+        assert_eq!(row[3].len(), 10, "{log}");
+    }
+}
+
+/// The second run would begin the first one's job log anew.
+#[test]
+fn a_job_log_belongs_to_one_run_at_a_time() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--joblog", "J", "touch began; while [ -e began ]; do sleep 0.01; done"];
+    let mut first = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("it runs");
+    until("the job begins", || folder.path().join("began").exists());
+    let second = cosched(&folder, &["run", "--joblog", "J", "true"]);
+    assert!(
+        second.status.code() == Some(2) && err(&second).contains("still goes on and writes to it"),
+        "{}",
+        err(&second)
+    );
+    std::fs::remove_file(folder.path().join("began")).expect("a file");
+    assert!(first.wait().expect("it ends").success());
+    assert!(read(&folder, "J").contains("touch began"));
+    assert!(cosched(&folder, &["run", "--joblog", "J", "true"]).status.success());
+}
+
+/// Copies, and jobs that differ in their environment or folder, have one command. Their numbers tell which of them is done.
+#[test]
+fn resuming_tells_jobs_with_the_same_command_apart() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "a/in", "");
+    write(&folder, "b/in", "");
+    let job = "command = 'test -e ../go || [ $SEED = 2 ] && echo $SEED >> ../done'";
+    let mix = format!(
+        "[[job]]\n{job}\ncwd = \"a\"\nenv = {{ SEED = \"1\" }}\n[[job]]\n{job}\ncwd = \"b\"\nenv = {{ SEED = \"2\" }}\n"
+    );
+    write(&folder, "mix.toml", &mix);
+    let words = ["run", "mix.toml", "-q", "--joblog", "J", "--resume"];
+    assert_eq!(cosched(&folder, &words).status.code(), Some(1));
+    write(&folder, "go", "");
+    let run = cosched(&folder, &words);
+    assert_eq!((run.status.code(), read(&folder, "done").as_str()), (Some(0), "2\n1\n"), "{}", err(&run));
+    assert!(out(&cosched(&folder, &[&words[..2], &words[3..], &["--dry-run"]].concat())).contains("2 done before"));
+}
+
+/// A job that saves its state and exits with 0 when it is told to end is to go on later.
+#[test]
+fn a_job_that_was_told_to_end_is_resumed() {
+    let folder = tempdir().expect("a folder");
+    let job = "trap 'echo saved >> state; exit 0' TERM; touch began; until [ -e go ]; do sleep 0.02; done";
+    let words = ["run", "--joblog", "J", "--resume", "--logs", "L", job];
+    let mut run = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("it runs");
+    until("the job begins", || folder.path().join("began").exists());
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    assert_eq!(run.wait().expect("it ends").code(), Some(143));
+    assert_eq!(read(&folder, "state"), "saved\n");
+    let record: Value = serde_json::from_str(&read(&folder, "L/run.json")).expect("a record");
+    assert_eq!((&record["jobs"][0]["exit_text"], &record["totals"]["failed"]), (&"told to end".into(), &1.into()));
+    write(&folder, "go", "");
+    assert_eq!(cosched(&folder, &words).status.code(), Some(0));
+    assert!(err(&cosched(&folder, &words)).contains("all 1 jobs succeeded before"));
+}
