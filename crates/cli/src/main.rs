@@ -6,6 +6,7 @@ mod input;
 mod parallel;
 mod size;
 mod verb;
+mod whole_file;
 mod words;
 mod workload;
 

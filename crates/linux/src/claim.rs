@@ -202,7 +202,7 @@ mod tests {
         (dir, root)
     }
 
-    /// Writes a process of this session, with the mark of a job of a run.
+    /// Writes a process into the tree, with the mark of a job of a run.
     fn write(
         dir: &Path,
         pid: RawPid,

@@ -1,6 +1,6 @@
 //! The warnings of a run: each kind has a code for programs and a sentence for people.
 
-use crate::text::count;
+use crate::text::{count, grouped};
 use cosched_core::{Importance, Shortfall, TaskId, Warning, signal_name};
 
 /// A file that is written while a run goes on.
@@ -118,7 +118,7 @@ pub enum RunWarning {
         /// Number of processes that still run.
         processes: usize,
     },
-    /// The guardian was killed, and there is a new one.
+    /// The guardian was gone (killed, or it could not be started before), and there is a new one.
     GuardianReplaced,
     /// There is no guardian.
     NoGuardian {
@@ -318,10 +318,14 @@ impl RunWarning {
                 format!("job {job} stopped itself; its CPUs go to others until it is continued (kill -CONT)")
             }
             RunWarning::Continued { job } => format!("job {job} had stopped itself for too long and was continued"),
-            RunWarning::Lingers { job, processes } => format!(
-                "job {job}: its own process has ended, but {processes} that it started still run, so the job goes on"
-            ),
-            RunWarning::GuardianReplaced => "the guardian was killed; another has taken its place".to_owned(),
+            RunWarning::Lingers { job, processes } => {
+                let rest = match processes {
+                    1 => "a process that it started still runs".to_owned(),
+                    more => format!("{} processes that it started still run", grouped(*more as u64)),
+                };
+                format!("job {job}: its own process has ended, but {rest}, so the job goes on")
+            }
+            RunWarning::GuardianReplaced => "the guardian was gone; another has taken its place".to_owned(),
             RunWarning::NoGuardian { why } => {
                 format!("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")
             }

@@ -107,25 +107,23 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
 /// What the run of the event could do, as far as this policy needs it.
 fn capabilities(event: &Event, entry: &PolicyEntry, params: &Params) -> Capabilities {
     let needs = (entry.needs)(params).into_iter().map(|need| need.capability);
-    let tasks = &event.snapshot.tasks;
-    let missing = needs.filter_map(|capability| {
-        // Whether jobs were run alone before is seen from what is known of them.
-        let nobody = |has: fn(&cosched_core::TaskView) -> bool, why| (!tasks.iter().any(has)).then_some(why);
-        let why = match capability {
-            Capability::SoloTrace => {
-                let has = |task: &cosched_core::TaskView| {
-                    task.estimates.trace_progress.absence() != Some(Absence::NoSoloTrace)
-                };
-                nobody(has, Absence::NoSoloTrace)
-            }
-            Capability::SoloBandwidth => {
-                nobody(|task| task.estimates.solo_mm_reads.is_value(), Absence::NoSoloEstimate)
-            }
-            capability => event.missing.get(&capability.code()).copied(),
-        };
-        Some((capability, why?))
-    });
-    Capabilities { missing: missing.collect() }
+    Capabilities { missing: needs.filter_map(|capability| Some((capability, lack(event, capability)?))).collect() }
+}
+
+/// Why the run of the event lacked something; `None` if it did not, or if the event does not tell.
+fn lack(event: &Event, capability: Capability) -> Option<Absence> {
+    // Whether jobs were run alone before is seen from what is known of them.
+    let mut estimates = event.snapshot.tasks.iter().map(|task| &task.estimates);
+    match capability {
+        Capability::SoloTrace => {
+            let none = Absence::NoSoloTrace;
+            estimates.all(|task| task.trace_progress.absence() == Some(none)).then_some(none)
+        }
+        Capability::SoloBandwidth => {
+            estimates.all(|task| !task.solo_mm_reads.is_value()).then_some(Absence::NoSoloEstimate)
+        }
+        capability => event.missing.get(&capability.code()).copied(),
+    }
 }
 
 fn plain(value: &serde_json::Value) -> String {

@@ -73,7 +73,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         }
         Format::Text => {
             out.write_all(machine_text(&topology).as_bytes())?;
-            let policy = auto_policy(&capabilities);
+            let policy = auto_policy(&capabilities, false);
             let why = auto_shortfall(&capabilities).map_or_else(String::new, |lack| format!(" ({})", lack.why));
             writeln!(out, "policy: --policy auto takes {}{why}\n", policy.name)?;
             if args.verbose {

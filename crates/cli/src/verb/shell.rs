@@ -2,10 +2,9 @@
 //! documentation that are built in.
 
 use crate::exit::usage;
-use anyhow::Context as _;
+use crate::whole_file::write_whole;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
-use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -124,13 +123,7 @@ fn write_pages(cli: Command, dir: &Path) -> anyhow::Result<()> {
     }
     for (name, page) in pages {
         let path = dir.join(&name);
-        let new = dir.join(format!(".{name}.{}", std::process::id()));
-        let mut file = File::create_new(&new).with_context(|| format!("{}", new.display()))?;
-        let written = file.write_all(&page).and_then(|()| std::fs::rename(&new, &path));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&new);
-        }
-        written.with_context(|| format!("{}", path.display()))?;
+        write_whole(&path, &page)?;
         writeln!(out, "wrote {}", path.display())?;
     }
     Ok(())

@@ -55,7 +55,7 @@ fn killed_guardian_is_replaced() {
             signal(old, Signal::KILL);
             until("another guardian", || run.has_ended() || run.guardian().is_some_and(|new| new != old));
             assert_eq!(run.code(), Some(0), "{}", run.stderr());
-            assert!(run.stderr().contains("the guardian was killed"), "{}", run.stderr());
+            assert!(run.stderr().contains("the guardian was gone"), "{}", run.stderr());
             run.nothing_left();
             run.logs_complete(JOBS, LINES, true);
         }

@@ -127,15 +127,21 @@ fn orphans_are_waited_for() {
     }
 }
 
+/// A killed run whose jobs a second one has adopted.
+fn adopted(freeze: &str) -> Run {
+    let run = killed(freeze, &[]);
+    let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
+    until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
+    go(&run);
+    // It is not known that they succeeded.
+    assert_eq!(resumed.wait().unwrap().code(), Some(1), "{}", run.file("err2"));
+    run
+}
+
 #[test]
 fn orphans_are_adopted_for_good() {
     for freeze in freezers() {
-        let run = killed(freeze, &[]);
-        let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
-        until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
-        go(&run);
-        // It is not known that they succeeded.
-        assert_eq!(resumed.wait().unwrap().code(), Some(1), "{}", run.file("err2"));
+        let run = adopted(freeze);
         assert_eq!((run.file("begun").lines().count(), run.file("ended").lines().count()), (1, 1));
         let record = json(&run.dir.path().join("logs/run.json"));
         assert_eq!(names(&record["jobs"], |_| true), [""; 0]);
@@ -157,11 +163,7 @@ fn orphans_are_adopted_for_good() {
 #[test]
 fn adoption_needs_no_record() {
     for freeze in freezers() {
-        let run = killed(freeze, &[]);
-        let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
-        until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
-        go(&run);
-        assert_eq!(resumed.wait().unwrap().code(), Some(1), "{}", run.file("err2"));
+        let run = adopted(freeze);
         std::fs::remove_dir_all(run.dir.path().join("logs")).unwrap();
         let again = resume(run.dir.path(), freeze, &[]).output().unwrap();
         assert!(text(&again).contains("but for 2 that were adopted"), "{}", text(&again));

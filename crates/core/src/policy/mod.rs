@@ -164,9 +164,14 @@ impl PolicyEntry {
 }
 
 /// The best policy that a machine supports: `perf-fair` where progress and bandwidth can be measured, else `fifo`,
-/// which keeps what it starts on one CPU and pays nothing for switching.
-pub fn auto_policy(capabilities: &Capabilities) -> &'static PolicyEntry {
-    if auto_shortfall(capabilities).is_none() { &perf_fair::ENTRY } else { &fifo::ENTRY }
+/// which keeps what it starts on one CPU and pays nothing for switching. With `crowd`, more jobs are to run at once than
+/// there are CPUs, which `fifo` does not do: then it is `linux`.
+pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyEntry {
+    match auto_shortfall(capabilities) {
+        None => &perf_fair::ENTRY,
+        Some(_) if crowd => &linux::ENTRY,
+        Some(_) => &fifo::ENTRY,
+    }
 }
 
 /// Why [`auto_policy`] does not take `perf-fair`: the first thing that the policy wants and the machine lacks.

@@ -35,21 +35,10 @@ pub struct EarlierJob {
 impl EarlierJob {
     /// The same without what the record of its run tells, which can be long.
     pub fn without_record(&self) -> EarlierJob {
-        let mut absent = self.absent.clone();
-        absent.note_option("job", None::<()>, "the series names the record and does not repeat it");
-        EarlierJob {
-            seq: self.seq,
-            name: self.name.clone(),
-            command: self.command.clone(),
-            started_at: self.started_at.clone(),
-            runtime_s: self.runtime_s,
-            exit: self.exit,
-            adopted: self.adopted,
-            run_id: self.run_id.clone(),
-            record: self.record.clone(),
-            job: None,
-            absent,
-        }
+        let mut all = self.clone();
+        all.job = None;
+        all.absent.note_option("job", None::<()>, "the series names the record and does not repeat it");
+        all
     }
 }
 

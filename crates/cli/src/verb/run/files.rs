@@ -6,10 +6,10 @@ use super::killed::live_writer;
 use super::runs;
 use crate::exit::usage;
 use crate::input::value_files;
+use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_report::{JobLogWriter, Record, append_joblog};
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The files that are written while a run goes on.
@@ -113,9 +113,9 @@ impl Files {
 /// One of them can't be written; the other is tried all the same.
 pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Result<()> {
     let text = record.to_json();
-    let in_logs = write_whole(&logs.join("run.json"), &text);
+    let in_logs = write_whole(&logs.join("run.json"), text.as_bytes());
     if let Some(path) = &args.output.record {
-        write_whole(path, &text)?;
+        write_whole(path, text.as_bytes())?;
         // Nothing can lie beside a pipe or a device.
         if path.is_file() {
             let beside = path.with_extension("series.jsonl");
@@ -124,24 +124,4 @@ pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Resu
         }
     }
     in_logs
-}
-
-/// Writes a file whole or not at all.
-pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
-    let context = || format!("can't write {}", path.display());
-    // A new file can't replace a pipe or a device.
-    if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return std::fs::write(path, text).with_context(context);
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    // A link in its place is not followed, and what an interrupted run left there is replaced.
-    let _ = std::fs::remove_file(&new);
-    let mut file = File::options().write(true).create_new(true).open(&new).with_context(context)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written.with_context(context)
 }

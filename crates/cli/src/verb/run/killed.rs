@@ -1,11 +1,11 @@
 //! The runs before a resumed one: their records, and what is left of those that were killed.
 
 use super::args::{OrphansArg, RunArgs};
-use super::files::write_whole;
 use super::folder::lock;
 use super::runs::{self, IgnoredLine, RunLine};
 use crate::exit::{Exit, Failure, usage};
 use crate::verb::thaw::words;
+use crate::whole_file::write_whole;
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
@@ -197,7 +197,7 @@ fn write_back(before: &mut Before, ix: usize) {
     let Some(_lock) = lock(Path::new(line.logs.as_deref().unwrap_or_default())) else { return };
     let file = folder.join("run.json");
     // The folder can be full, or not writable any more. The record is of use all the same.
-    if write_whole(&file, &record.to_json()).is_ok() {
+    if write_whole(&file, record.to_json().as_bytes()).is_ok() {
         let lost = record.jobs.iter().filter(|job| job.lost).count();
         before.warnings.push(RunWarning::Rebuilt { file: file.display().to_string(), lost });
     }

@@ -156,6 +156,7 @@ impl<P: Platform> Plan<P> {
         solo.capabilities(&mut capabilities);
         let machine = &view.machine;
         let cpus = machine.cpus.len();
+        // `-j 8 sleep` means eight sleepers at once.
         let asked = args.limits.jobs.map(|limit| limit.on(cpus).min(jobs.len()));
         let choice = choose(&args.policy, &capabilities, &view.params, asked.is_some_and(|asked| asked > cpus))?;
         let mut files = view.files.clone();

@@ -64,11 +64,7 @@ pub(crate) fn choose(
     crowd: bool,
 ) -> anyhow::Result<Choice> {
     let entry = match args.policy.as_str() {
-        // `-j 8 sleep` means eight sleepers at once, and fifo gives each job a CPU of its own.
-        "auto" if crowd && auto_policy(capabilities).name == "fifo" => {
-            find_policy("linux").unwrap_or(auto_policy(capabilities))
-        }
-        "auto" => auto_policy(capabilities),
+        "auto" => auto_policy(capabilities, crowd),
         name => find_policy(name).ok_or_else(|| {
             let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
             usage(format!(

@@ -2,10 +2,11 @@
 
 use super::answer::exit_of;
 use super::batch::{Batch, Outcome, Setting};
-use super::files::{Files, write_whole};
+use super::files::Files;
 use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
 use crate::exit::Exit;
+use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_core::{
     Actuation, Capability, Counter, EndedBy, Halt, Nanos, Params, Rate, Restart, RunConfig, SoloProfile, TaskSpec,
@@ -153,9 +154,9 @@ fn measure<P: Platform>(
         screen.warn(disturbed);
     }
     let record = record(&result, &info);
-    write_whole(&plan.logs.join("solo.json"), &record.to_json())?;
+    write_whole(&plan.logs.join("solo.json"), record.to_json().as_bytes())?;
     let profiles = profiles(&record, &series)?;
-    write_whole(&plan.logs.join("solo-profiles.json"), &profiles.to_json())?;
+    write_whole(&plan.logs.join("solo-profiles.json"), profiles.to_json().as_bytes())?;
     if let EndedBy::Signal(_) = result.ended_by {
         return Ok(Some(exit_of(&result, &plan.config.halt, false)));
     }
