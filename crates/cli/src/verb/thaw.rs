@@ -109,7 +109,7 @@ pub(crate) fn words(orphan: &Orphan) -> String {
     let name = if orphan.job.is_empty() { "a job".to_owned() } else { visible(&orphan.job) };
     let processes: Vec<String> = orphan.processes.iter().take(8).map(ToString::to_string).collect();
     let more = if orphan.processes.len() > 8 { " and more" } else { "" };
-    format!("{name} of run {}, processes {}{more}", orphan.run, processes.join(" "))
+    format!("{name} of run {}, processes {}{more}", visible(&orphan.run), processes.join(" "))
 }
 
 fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {

@@ -5,14 +5,13 @@ use super::folder::lock;
 use super::runs::{self, IgnoredLine, RunLine};
 use crate::exit::{Exit, Failure, usage};
 use crate::verb::thaw::words;
-use crate::whole_file::write_whole;
+use crate::whole_file::{open_regular, read_regular, write_whole};
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_report::{OrphansDone, Record, RunWarning, SeriesReader, rebuild};
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -167,7 +166,7 @@ fn places(line: &RunLine) -> Vec<PathBuf> {
 /// The record that a run wrote, or that was written for it.
 fn record_of(line: &RunLine) -> Option<(PathBuf, Record)> {
     places(line).into_iter().map(|folder| folder.join("run.json")).find_map(|file| {
-        let record = Record::from_json(&std::fs::read_to_string(&file).ok()?).ok()?;
+        let record = Record::from_json(&String::from_utf8(read_regular(&file)?).ok()?).ok()?;
         let same = record.run_id.as_ref() == Some(&line.run_id) && record.setting.host == line.host;
         same.then_some((file, record))
     })
@@ -178,7 +177,7 @@ fn write_back(before: &mut Before, ix: usize) {
     let line = &before.runs[ix].line;
     let found = places(line).into_iter().find_map(|folder| {
         let file = folder.join("series.jsonl");
-        let series = SeriesReader::new(BufReader::new(File::open(&file).ok()?), &file.display().to_string()).ok()?;
+        let series = SeriesReader::new(BufReader::new(open_regular(&file)?), &file.display().to_string()).ok()?;
         let header = series.header();
         let same = header.run_id.as_ref() == Some(&line.run_id) && header.setting.host == line.host;
         same.then_some((folder, series))

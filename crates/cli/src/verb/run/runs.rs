@@ -2,6 +2,7 @@
 //! `--resume` finds their records, and their jobs if they were killed. The job log itself has the format of GNU parallel,
 //! and no room for this.
 
+use crate::whole_file::read_regular;
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
 use serde::de::DeserializeOwned;
@@ -172,7 +173,7 @@ pub(crate) fn ignored(joblog: &Path) -> Vec<IgnoredLine> {
 
 /// The lines of one kind.
 fn lines<T: DeserializeOwned>(joblog: &Path) -> Vec<T> {
-    let text = beside(joblog).and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let text = beside(joblog).and_then(|path| read_regular(&path)).unwrap_or_default();
     String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
