@@ -84,7 +84,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             if !orphans.is_empty() {
                 writeln!(
                     out,
-                    "\njobs of killed runs still run (`cosched thaw` frees those that are frozen, `thaw --kill` ends all):"
+                    "\njobs of killed runs are still there (`cosched thaw` frees those that are frozen, `thaw --kill` ends all):"
                 )?;
             }
             for orphan in &orphans {
