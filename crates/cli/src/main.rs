@@ -4,6 +4,7 @@
 mod exit;
 mod input;
 mod parallel;
+mod sha256;
 mod size;
 mod verb;
 mod whole_file;

@@ -81,6 +81,37 @@ fn resuming_tells_jobs_with_the_same_command_apart() {
     assert!(out(&cosched(&folder, &[&words[..2], &words[3..], &["--dry-run"]].concat())).contains("2 done before"));
 }
 
+/// The solver is the same in every folder, and what it is given can change.
+#[test]
+fn resuming_knows_jobs_by_what_they_are_given() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "mix.toml", "-q", "--joblog", "J", "--resume"];
+    let resume = |jobs: &[(&str, u32)]| {
+        let job = |(case, seed): &(&str, u32)| {
+            format!("[[job]]\ncommand = 'echo $S >> ran; test -e ok'\ncwd = '{case}'\nenv = {{ S = '{seed}' }}\n")
+        };
+        write(&folder, "mix.toml", &jobs.iter().map(job).collect::<String>());
+        let run = cosched(&folder, &words);
+        let ran: Vec<String> = ["a", "b", "c"].map(|case| read(&folder, &format!("{case}/ran")).replace('\n', " ")).into();
+        (run.status.code(), ran.join("|"))
+    };
+    for case in ["a", "b", "c"] {
+        write(&folder, &format!("{case}/ran"), "");
+    }
+    write(&folder, "a/ok", "");
+    assert_eq!(resume(&[("a", 1), ("b", 1)]), (Some(1), "1 |1 |".to_owned()));
+    write(&folder, "b/ok", "");
+    write(&folder, "c/ok", "");
+    // In another order, and with another one in front.
+    assert_eq!(resume(&[("c", 1), ("b", 1), ("a", 1)]), (Some(0), "1 |1 1 |1 ".to_owned()));
+    assert_eq!(resume(&[("a", 2), ("b", 1), ("c", 1)]), (Some(0), "1 2 |1 1 |1 ".to_owned()));
+    let record: Value = serde_json::from_str(&read(&folder, "J.runs").lines().last().unwrap()).unwrap();
+    assert_eq!(record["given"]["cwd"], "a");
+    // Without what stands beside it the job log tells no folders, and numbers count.
+    std::fs::remove_file(folder.path().join("J.runs")).expect("a file");
+    assert_eq!(resume(&[("a", 3), ("b", 1)]).0, Some(0));
+}
+
 /// A job that saves its state and exits with 0 when it is told to end is to go on later.
 #[test]
 fn a_job_that_was_told_to_end_is_resumed() {

@@ -45,9 +45,22 @@ pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
     dead.iter().flat_map(|dead| orphans_of(root, &look, dead)).map(|found| found.orphan).collect()
 }
 
-/// Waits until the orphans of the runs that `reach` covers have ended by themselves.
-pub fn await_orphans(root: &Root, reach: &Reach) {
-    while !orphans_within(root, reach).is_empty() {
+/// Waits until the orphans of the runs that `reach` covers have ended by themselves. `left` is told those that have not, at
+/// each look, and at last that there are none.
+///
+/// # Errors
+/// What `left` returns ends the waiting.
+pub fn await_orphans<E>(
+    root: &Root,
+    reach: &Reach,
+    mut left: impl FnMut(&[Orphan]) -> Result<(), E>,
+) -> Result<(), E> {
+    loop {
+        let orphans = orphans_within(root, reach);
+        left(&orphans)?;
+        if orphans.is_empty() {
+            return Ok(());
+        }
         std::thread::sleep(PATIENT_LOOK);
     }
 }

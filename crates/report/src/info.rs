@@ -1,5 +1,6 @@
 //! What is known about a run beside its result: its setup, its jobs, and how it was measured.
 
+use crate::given::Given;
 use crate::machine_load::MachineUse;
 use crate::record::EarlierJob;
 use crate::setting::RunSetting;
@@ -33,6 +34,8 @@ pub struct JobInfo {
     pub program: Option<String>,
     /// Its command as a shell would take it, if it has one. `--resume` identifies jobs by it.
     pub command: Option<String>,
+    /// What else it was given.
+    pub given: Given,
     /// Its values in one line, or its name: what stands before its output with `--tag`.
     pub tag: Option<String>,
     /// Its solo time; if `None`, the time in the task's own solo profile is used.
@@ -53,6 +56,7 @@ impl JobInfo {
             seq: u64::from(spec.id.0) + 1,
             program: None,
             command: None,
+            given: Given::default(),
             tag: None,
             solo: None,
             solo_failed: false,

@@ -126,7 +126,8 @@ impl Entry {
 
 /// Writes a job log, one line as soon as a job has ended.
 ///
-/// A write error ends the writing and is kept for [`JobLogWriter::take_warning`].
+/// Lines that can't be written, because the disk is full for a while, wait and are tried again: what they tell is lost
+/// otherwise, and `--resume` goes by it.
 #[derive(Debug)]
 pub struct JobLogWriter<W> {
     sink: LineSink<W>,
@@ -135,16 +136,16 @@ pub struct JobLogWriter<W> {
 impl<W: Write> JobLogWriter<W> {
     /// Begins a job log with its header, or continues one that has a header.
     pub fn new(out: W, with_header: bool) -> JobLogWriter<W> {
-        let mut sink = LineSink::new(out, RunFile::JobLog);
+        let mut sink = LineSink::lasting(out, RunFile::JobLog);
         if with_header {
             sink.write(format!("{HEADER}\n").as_bytes());
         }
         JobLogWriter { sink }
     }
 
-    /// Whether entries are still written.
-    pub fn is_open(&self) -> bool {
-        self.sink.is_open()
+    /// Tries a last time to write lines that wait.
+    pub fn finish(&mut self) {
+        self.sink.finish();
     }
 
     /// Writes a job's line.
@@ -152,9 +153,17 @@ impl<W: Write> JobLogWriter<W> {
         self.sink.write(entry.to_line().as_bytes());
     }
 
-    /// The warning that the job log is written no further; returned once.
+    /// The warning that lines wait, or that the job log is written no further; each is returned once.
     pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
+    }
+
+    /// The same with its writer in a box.
+    pub fn boxed<'a>(self) -> JobLogWriter<Box<dyn Write + 'a>>
+    where
+        W: 'a,
+    {
+        JobLogWriter { sink: self.sink.boxed() }
     }
 
     /// Returns the writer.

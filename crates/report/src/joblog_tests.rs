@@ -120,7 +120,9 @@ fn a_full_disk_stops_the_log_and_nothing_else() {
     let mut writer = JobLogWriter::new(FullDisk::after(100), true);
     let entry = Entry::of(&result().tasks[0], 1, "a", START);
     writer.ended(&entry);
+    assert!(writer.take_warning().unwrap().text().starts_with("the job log can't be written now"));
     writer.ended(&entry);
+    writer.finish();
     assert!(writer.take_warning().unwrap().text().starts_with("the job log is written no further"));
     assert!(read(&String::from_utf8(writer.into_inner().written).unwrap()).unwrap().cut_off);
 }

@@ -8,6 +8,7 @@
 mod docs_tests;
 mod events;
 mod figures;
+mod given;
 mod info;
 mod joblog;
 mod json;
@@ -30,6 +31,7 @@ mod warning;
 
 pub use events::{EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, read_event};
 pub use figures::{Absences, Figures};
+pub use given::Given;
 pub use info::{JobInfo, RunInfo, Solo};
 pub use joblog::{
     Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, Resume, SIMULATED_HOST, append_joblog,

@@ -22,8 +22,17 @@ pub enum Notice<'a> {
         task: &'a TaskSpec,
         /// The job's command, log files and solo time.
         info: Option<&'a JobInfo>,
+        /// Time since the start of the run.
+        at: Nanos,
         /// How far the run is.
         progress: &'a LiveProgress,
+    },
+    /// A job that had ended was started again.
+    StartedAgain {
+        /// The job's command, log files and solo time.
+        info: Option<&'a JobInfo>,
+        /// Time since the start of the run.
+        at: Nanos,
     },
     /// A job failed, and is started again.
     Retried {
@@ -131,6 +140,9 @@ impl<'a> FileRecorder<'a> {
 
     /// The warnings, for the run record.
     pub fn into_warnings(mut self) -> Vec<RunWarning> {
+        if let Some(joblog) = &mut self.joblog {
+            joblog.finish();
+        }
         self.check_files();
         if self.policy_faults > 1 {
             self.warnings.push(RunWarning::MorePolicyFaults(self.policy_faults - 1));
@@ -181,7 +193,7 @@ impl Recorder for FileRecorder<'_> {
         }
         if let Some(listener) = &mut self.listener {
             let info = self.jobs.get(task.id.0 as usize);
-            listener(Notice::Started { task, info, progress: self.tracker.progress() });
+            listener(Notice::Started { task, info, at: now, progress: self.tracker.progress() });
         }
         self.check_files();
     }
@@ -190,6 +202,9 @@ impl Recorder for FileRecorder<'_> {
         self.tracker.started_again(task.id);
         if let Some(series) = &mut self.series {
             series.started(now, task.id);
+        }
+        if let Some(listener) = &mut self.listener {
+            listener(Notice::StartedAgain { info: self.jobs.get(task.id.0 as usize), at: now });
         }
         self.check_files();
     }
@@ -333,6 +348,7 @@ mod tests {
                 .with_listener(|notice| {
                     told.push(match notice {
                         Notice::Started { task, .. } => format!("started {}", task.name),
+                        Notice::StartedAgain { info, at } => format!("{} again at {}", info.unwrap().name, at.0),
                         Notice::Retried { result, info } => {
                             format!("{} failed in attempt {}", info.unwrap().name, result.runs)
                         }

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct RunSetting {
     /// The words of the command line, each as a shell would take it.
     pub command_line: Option<Vec<String>>,
+    /// The folder in which the run was started, and so its jobs unless they have one of their own.
+    pub cwd: Option<String>,
     /// Where the jobs come from.
     pub input: RunInput,
     /// What else was read: simulated machines and programs, a profile, solo times. What is built in belongs to the version.

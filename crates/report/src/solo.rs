@@ -3,8 +3,9 @@
 //! They are made from the record and the series of a run in which no two jobs overlapped.
 
 use crate::figures::Absences;
+use crate::given::Given;
 use crate::json::{self, JsonError};
-use crate::record::{Record, SoloTimes, solo_times};
+use crate::record::{Means, Record, SoloTimes, solo_times};
 use crate::series::{Row, SeriesError, SeriesReader};
 use cosched_core::{Absence, Counter, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub struct SoloJob {
     pub name: String,
     /// Its command, as a shell would take it.
     pub command: Option<String>,
+    /// What else it was given.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub given: Given,
     /// Time from start to end in seconds.
     pub time_s: f64,
     /// Lines of 64 bytes read from memory, mean rate in transactions per microsecond.
@@ -79,6 +83,7 @@ impl SoloFile {
             Some(SoloJob {
                 name: job.name.clone(),
                 command: absent.note_option("command", command, "not given"),
+                given: job.given.clone(),
                 time_s,
                 mm_reads_per_us: absent.note_option("mm_reads_per_us", reads.map(Rate::per_us), &why),
                 trace: absent.note_option("trace", trace, no_trace),
@@ -133,13 +138,19 @@ impl SoloFile {
         )
     }
 
-    /// The profile of a job, by its command. Its name is used only if the job has no command or the file has none,
-    /// since numbered names mean other work in another run.
-    pub fn profile(&self, name: &str, command: Option<&str>) -> Option<SoloProfile> {
+    /// The profile of a job, by its command and what else it was given. Of several that are alike it is that of the same
+    /// name, else the first. The name alone is used only if the job has no command or the file has none, since numbered
+    /// names mean other work in another run.
+    pub fn profile(&self, name: &str, command: Option<&str>, given: &Given) -> Option<SoloProfile> {
         let by_command = self.jobs.iter().any(|job| job.command.is_some());
+        let named = |job: &&SoloJob| job.name == name;
         let found = match command {
-            Some(command) if by_command => self.jobs.iter().find(|job| job.command.as_deref() == Some(command)),
-            _ => self.jobs.iter().find(|job| job.name == name),
+            Some(command) if by_command => {
+                let alike = |job: &&SoloJob| job.command.as_deref() == Some(command) && job.given == *given;
+                let mut all = self.jobs.iter().filter(alike);
+                all.clone().find(named).or_else(|| all.next())
+            }
+            _ => self.jobs.iter().find(named),
         }?;
         Some(SoloProfile {
             time: Some(Nanos::from_s(found.time_s)),
@@ -148,15 +159,17 @@ impl SoloFile {
         })
     }
 
-    /// The solo times, without the rest of the profiles.
+    /// The solo times, without the rest of the profiles; jobs that are alike get the mean.
     pub fn times(&self) -> SoloTimes {
+        let mut means = Means::default();
         let mut times = SoloTimes { disturbed: self.disturbed, ..SoloTimes::default() };
         for job in &self.jobs {
             times.by_name.insert(job.name.clone(), job.time_s);
             if let Some(command) = &job.command {
-                times.by_command.entry(command.clone()).or_insert(job.time_s);
+                means.add(command, &job.given, job.time_s);
             }
         }
+        times.by_command = means.into_times();
         times
     }
 }
@@ -250,14 +263,14 @@ mod tests {
         let file = file(false);
         // The third failed.
         assert_eq!(file.jobs.len(), 2);
-        let profile = file.profile("whatever", Some("./mcf-1 --input 'a b'")).unwrap();
+        let profile = file.profile("whatever", Some("./mcf-1 --input 'a b'"), &Given::default()).unwrap();
         assert_eq!(profile.time, Some(Nanos::from_s(4.0)));
         let trace = profile.trace.unwrap();
         let points: Vec<(u64, f64)> = trace.points().iter().map(|&point| point.into()).collect();
         assert_eq!(points, [(400_000_000, 2.0 / 3.0), (800_000_000, 2.0 / 3.0)]);
-        assert_eq!(file.times().get("x", Some("./mcf-2 --input 'a b'")), Some(4.0));
-        assert_eq!(file.profile("mcf-1", Some("./other")), None);
-        assert!(file.profile("mcf-1", None).is_some());
+        assert_eq!(file.times().get("x", Some("./mcf-2 --input 'a b'"), &Given::default()), Some(4.0));
+        assert_eq!(file.profile("mcf-1", Some("./other"), &Given::default()), None);
+        assert!(file.profile("mcf-1", None, &Given::default()).is_some());
     }
 
     #[test]

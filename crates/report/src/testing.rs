@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 #[derive(Debug)]
 pub(crate) struct FullDisk {
     pub(crate) written: Vec<u8>,
-    room: usize,
+    pub(crate) room: usize,
 }
 
 impl FullDisk {
@@ -74,6 +74,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::FileStopped { file: RunFile::Series, error: why() },
         RunWarning::FileStopped { file: RunFile::Events, error: why() },
         RunWarning::FileStopped { file: RunFile::JobLog, error: why() },
+        RunWarning::FileLags { file: RunFile::JobLog, error: why() },
         RunWarning::SoloFailed { job: job() },
         RunWarning::SoloMissing { job: job(), simulated: false },
         RunWarning::SoloMissing { job: job(), simulated: true },
@@ -231,6 +232,7 @@ pub(crate) fn setting() -> RunSetting {
     absent.note_option("policy_lacks", None::<()>, "the policy was named");
     RunSetting {
         command_line: Some(["cosched", "run", "'a b.toml'"].map(str::to_owned).to_vec()),
+        cwd: Some("/home/u".to_owned()),
         input: RunInput {
             kind: "mix".to_owned(),
             path: Some("/home/u/a b.toml".to_owned()),

@@ -12,6 +12,8 @@ pub enum RunFile {
     Events,
     /// The job log, written when it is asked for.
     JobLog,
+    /// What stands beside the job log.
+    Runs,
 }
 
 impl RunFile {
@@ -21,6 +23,7 @@ impl RunFile {
             RunFile::Series => "the series",
             RunFile::Events => "the events file",
             RunFile::JobLog => "the job log",
+            RunFile::Runs => "the list of starts beside the job log",
         }
     }
 }
@@ -60,6 +63,13 @@ pub enum RunWarning {
     /// A file could not be written to its end.
     FileStopped {
         /// The file that is incomplete.
+        file: RunFile,
+        /// What the system says.
+        error: String,
+    },
+    /// A file can't be written at present. What is missing is kept, and tried again.
+    FileLags {
+        /// The file that lags behind.
         file: RunFile,
         /// What the system says.
         error: String,
@@ -254,6 +264,7 @@ impl RunWarning {
             RunWarning::MorePolicyFaults(_) => "more-policy-faults",
             RunWarning::Without(_) => "without",
             RunWarning::FileStopped { .. } => "file-stopped",
+            RunWarning::FileLags { .. } => "file-lags",
             RunWarning::SoloFailed { .. } => "solo-failed",
             RunWarning::SoloMissing { .. } => "solo-missing",
             RunWarning::SoloFileDisturbed | RunWarning::Disturbed { alone: true, .. } => SOLO_DISTURBED,
@@ -292,6 +303,9 @@ impl RunWarning {
             }
             RunWarning::Without(shortfall) => format!("without {}", shortfall_text(shortfall)),
             RunWarning::FileStopped { file, error } => format!("{} is written no further: {error}", file.text()),
+            RunWarning::FileLags { file, error } => {
+                format!("{} can't be written now ({error}); cosched keeps what is missing and tries again", file.text())
+            }
             RunWarning::SoloFailed { job } => {
                 format!("job {job} failed when it ran alone, so it has no solo time and no slowdown")
             }
@@ -397,7 +411,7 @@ impl RunWarning {
     pub fn is_lost_file(&self) -> bool {
         match self {
             RunWarning::Repeated { warning, .. } => warning.is_lost_file(),
-            RunWarning::FileStopped { file, .. } => matches!(file, RunFile::Events | RunFile::JobLog),
+            RunWarning::FileStopped { file, .. } => matches!(file, RunFile::Events | RunFile::JobLog | RunFile::Runs),
             RunWarning::OutputLost { .. } => true,
             _ => false,
         }

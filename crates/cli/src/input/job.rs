@@ -1,6 +1,8 @@
 //! One job, as it was given and as it is run.
 
 use super::command::{Command, told};
+use crate::sha256::sha256;
+use cosched_report::Given;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -53,6 +55,17 @@ impl JobInput {
             work_instructions: None,
             place,
             is_only: false,
+        }
+    }
+
+    /// What it was given beside its command.
+    pub(crate) fn given(&self) -> Given {
+        let text = |path: &PathBuf| told(path.as_os_str());
+        let digest = |value: &String| sha256(value.as_bytes())[..16].to_owned();
+        Given {
+            cwd: self.cwd.as_ref().map(text),
+            env: self.env.iter().map(|(name, value)| (name.clone(), digest(value))).collect(),
+            stdin: self.stdin.as_ref().map(text),
         }
     }
 }

@@ -172,6 +172,72 @@ fn adoption_needs_no_record() {
     }
 }
 
+/// Neither does it need the log folder of the killed run.
+#[test]
+fn jobs_of_a_run_without_logs_are_adopted() {
+    for freeze in freezers() {
+        let run = killed(freeze, &[]);
+        std::fs::remove_dir_all(run.dir.path().join("logs")).unwrap();
+        let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
+        until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
+        go(&run);
+        assert_eq!(resumed.wait().unwrap().code(), Some(1), "{}", run.file("err2"));
+        assert_eq!((run.file("begun").lines().count(), run.file("ended").lines().count()), (1, 1));
+        run.nothing_left_to_thaw();
+    }
+}
+
+/// What has ended is noted at once: whoever waits can be killed as well.
+#[test]
+fn interrupted_waiting_forgets_no_adopted_job() {
+    for freeze in freezers() {
+        let run = killed(freeze, &[]);
+        let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
+        until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
+        let more = names_of_orphans(&run).into_iter().find(|(name, _)| name == "more").unwrap().1;
+        more.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+        until("its end is noted", || run.file("J.runs").contains("cosched.adopted/1"));
+        resumed.kill().unwrap();
+        resumed.wait().unwrap();
+        go(&run);
+        let again = resume(run.dir.path(), freeze, &["--orphans", "adopt"]).output().unwrap();
+        assert!(text(&again).contains("adopted"), "{}", text(&again));
+        run.all_ended();
+        // A second `more` would have come to its end.
+        assert_eq!(run.file("more"), "");
+        run.nothing_left_to_thaw();
+    }
+}
+
+/// The jobs of dead runs and their processes.
+fn names_of_orphans(run: &Run) -> Vec<(String, Vec<i32>)> {
+    let output = Command::new(COSCHED).args(["thaw", "--format", "json"]).current_dir(run.dir.path()).output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let job = |orphan: &Value| {
+        let processes = orphan["processes"].as_array().unwrap().iter().map(|pid| pid.as_i64().unwrap() as i32);
+        (orphan["job"].as_str().unwrap().to_owned(), processes.collect())
+    };
+    told["orphans"].as_array().unwrap().iter().filter(|orphan| orphan["run"] == *run.token).map(job).collect()
+}
+
+/// That the record of a killed run was written for it does not mean that its jobs have ended.
+#[test]
+fn orphans_that_were_left_alone_are_seen_later() {
+    for freeze in freezers() {
+        let run = killed(freeze, &[]);
+        let mut resumed = in_background(&run, freeze, &["--orphans", "ignore"]);
+        until("it runs again", || run.file("begun").lines().count() == 2);
+        resumed.kill().unwrap();
+        resumed.wait().unwrap();
+        let refused = resume(run.dir.path(), freeze, &[]).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+        assert_eq!(text(&refused).matches("slow of run ").count(), 2, "{}", text(&refused));
+        go(&run);
+        run.all_ended();
+        run.nothing_left_to_thaw();
+    }
+}
+
 #[test]
 fn orphans_are_ended() {
     for freeze in freezers() {
@@ -227,7 +293,9 @@ fn runs_of_other_hosts_are_not_taken_for_dead() {
     go(&run);
     run.all_ended();
     let runs = run.dir.path().join("J.runs");
-    let mut line: Value = serde_json::from_str(run.file("J.runs").trim()).unwrap();
+    let file = run.file("J.runs");
+    let line = file.lines().find(|line| line.contains("cosched.runs/")).unwrap();
+    let mut line: Value = serde_json::from_str(line).unwrap();
     line["host"] = "elsewhere".into();
     std::fs::write(&runs, format!("{line}\n")).unwrap();
     let refused = resume(run.dir.path(), "signals", &[]).output().unwrap();

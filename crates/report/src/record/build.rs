@@ -168,6 +168,7 @@ fn job(
         name: info.name.clone(),
         program: absent.note_option("program", info.program.clone(), NOT_GIVEN),
         command: absent.note_option("command", info.command.clone(), NOT_GIVEN),
+        given: info.given.clone(),
         cpus: task.spec.cpus,
         width: absent.note("width", task.width),
         width_source: task.spec.width,

@@ -9,6 +9,7 @@ mod solo;
 #[cfg(test)]
 mod tests;
 
+use crate::given::Given;
 use crate::figures::{Absences, Figures};
 use crate::json::{self, JsonError};
 use crate::machine_load::MachineLoad;
@@ -18,6 +19,7 @@ pub use build::{exit_status, record};
 use cosched_core::{ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
+pub(crate) use solo::Means;
 pub use solo::{SoloTimes, solo_times};
 
 /// The format's name and version.
@@ -155,6 +157,9 @@ pub struct Job {
     pub program: Option<String>,
     /// Its command as a shell would take it.
     pub command: Option<String>,
+    /// What else it was given.
+    #[serde(default)]
+    pub given: Given,
     /// Hardware threads that it needs at once.
     pub cpus: u32,
     /// CPUs that it could use: as stated, or as many as its threads were found to want at the same time.

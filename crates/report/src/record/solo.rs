@@ -1,14 +1,15 @@
 //! Solo times from an earlier run's record.
 
 use super::Record;
+use crate::given::Given;
 use crate::warning::{DISTURBED, SOLO_DISTURBED};
 use std::collections::BTreeMap;
 
 /// Solo times in seconds by the jobs' commands, and by their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SoloTimes {
-    /// Solo time by the job's command, as a shell would take it.
-    pub by_command: BTreeMap<String, f64>,
+    /// Solo time by the job's command, as a shell would take it, and by what else the job was given.
+    pub by_command: BTreeMap<(String, Given), f64>,
     /// Solo time by the job's name.
     pub by_name: BTreeMap<String, f64>,
     /// Whether others used the CPUs while they were measured, so that they are not to be trusted.
@@ -16,11 +17,13 @@ pub struct SoloTimes {
 }
 
 impl SoloTimes {
-    /// The solo time of a job, by its command. Its name is used only if the job has no command or the record has none,
-    /// since numbered names mean other work in another run.
-    pub fn get(&self, name: &str, command: Option<&str>) -> Option<f64> {
+    /// The solo time of a job, by its command and what else it was given. Its name is used only if the job has no command
+    /// or the record has none, since numbered names mean other work in another run.
+    pub fn get(&self, name: &str, command: Option<&str>, given: &Given) -> Option<f64> {
         match command {
-            Some(command) if !self.by_command.is_empty() => self.by_command.get(command).copied(),
+            Some(command) if !self.by_command.is_empty() => {
+                self.by_command.get(&(command.to_owned(), given.clone())).copied()
+            }
             _ => self.by_name.get(name).copied(),
         }
     }
@@ -34,11 +37,11 @@ impl SoloTimes {
 /// The solo times in a record.
 ///
 /// A job's `solo_s` is its solo time. If no two jobs of the run overlapped, the solo time of every other job that ended
-/// well is its own time from start to end. Jobs with the same command get the mean. The times are disturbed if the
+/// well is its own time from start to end. Jobs with the same command that were given the same get the mean. The times are disturbed if the
 /// record says so of its solo times, or of the run and some of them are from the run itself.
 pub fn solo_times(record: &Record) -> SoloTimes {
     let one_by_one = one_by_one(record);
-    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    let mut means = Means::default();
     let warned = |code: &str| record.warnings.iter().any(|warning| warning.code == code);
     let disturbed = warned(DISTURBED);
     let mut times = SoloTimes { disturbed: warned(SOLO_DISTURBED), ..SoloTimes::default() };
@@ -51,13 +54,30 @@ pub fn solo_times(record: &Record) -> SoloTimes {
         times.disturbed |= disturbed && job.solo_s.is_none();
         times.by_name.insert(job.name.clone(), solo);
         if let Some(command) = &job.command {
-            let (sum, n) = sums.entry(command).or_default();
-            *sum += solo;
-            *n += 1.0;
+            means.add(command, &job.given, solo);
         }
     }
-    times.by_command = sums.into_iter().map(|(command, (sum, n))| (command.to_owned(), sum / n)).collect();
+    times.by_command = means.into_times();
     times
+}
+
+/// Mean times of jobs that are alike.
+#[derive(Default)]
+pub(crate) struct Means {
+    /// Sum and number.
+    sums: BTreeMap<(String, Given), (f64, f64)>,
+}
+
+impl Means {
+    pub(crate) fn add(&mut self, command: &str, given: &Given, time: f64) {
+        let (sum, n) = self.sums.entry((command.to_owned(), given.clone())).or_default();
+        *sum += time;
+        *n += 1.0;
+    }
+
+    pub(crate) fn into_times(self) -> BTreeMap<(String, Given), f64> {
+        self.sums.into_iter().map(|(job, (sum, n))| (job, sum / n)).collect()
+    }
 }
 
 /// Whether every job ended before the next one started.

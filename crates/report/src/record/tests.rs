@@ -100,10 +100,10 @@ fn jobs_without_information_are_known_by_name() {
 #[test]
 fn solo_times_of_an_earlier_record() {
     let times = solo_times(&Record::from_json(&host().to_json()).unwrap());
-    assert_eq!(times.get("mcf-1", None), Some(10.0));
-    assert_eq!(times.get("another name", Some("./mcf-2 --input 'a b'")), Some(10.0));
-    assert_eq!(times.get("mcf-1", Some("./other")), None);
-    assert_eq!(times.get("check", None), None);
+    assert_eq!(times.get("mcf-1", None, &Given::default()), Some(10.0));
+    assert_eq!(times.get("another name", Some("./mcf-2 --input 'a b'"), &Given::default()), Some(10.0));
+    assert_eq!(times.get("mcf-1", Some("./other"), &Given::default()), None);
+    assert_eq!(times.get("check", None, &Given::default()), None);
     assert!(solo_times(&Record { jobs: vec![], ..host() }).is_empty());
 
     // One after the other: each was alone.
@@ -121,7 +121,7 @@ fn solo_times_of_an_earlier_record() {
     let mut info = info(&result);
     info.jobs.iter_mut().for_each(|job| job.solo = None);
     let times = solo_times(&record(&result, &info));
-    assert_eq!(times.get("x", Some("./sort --input 'a b'")), Some(4.5));
+    assert_eq!(times.get("x", Some("./sort --input 'a b'"), &Given::default()), Some(4.5));
 }
 
 #[test]

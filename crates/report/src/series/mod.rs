@@ -16,6 +16,7 @@ mod row;
 mod tests;
 mod writer;
 
+use crate::given::Given;
 use crate::info::RunInfo;
 use crate::record::EarlierJob;
 use crate::setting::RunSetting;
@@ -86,6 +87,9 @@ pub struct SeriesTask {
     /// Its command as a shell would take it; null if it has none.
     #[serde(default)]
     pub command: Option<String>,
+    /// What else it was given.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub given: Given,
 }
 
 impl SeriesHeader {
@@ -101,6 +105,7 @@ impl SeriesHeader {
             arrival_ns: spec.arrives,
             seq: info.jobs.get(spec.id.0 as usize).map(|job| job.seq),
             command: info.jobs.get(spec.id.0 as usize).and_then(|job| job.command.clone()),
+            given: info.jobs.get(spec.id.0 as usize).map(|job| job.given.clone()).unwrap_or_default(),
         };
         SeriesHeader {
             schema: SERIES_SCHEMA.to_owned(),

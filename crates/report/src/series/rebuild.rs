@@ -4,6 +4,7 @@
 //! and how, which ran, and what was measured of each. What only the run's end would have told is absent.
 
 use super::{EndedRow, Row, SampleRow, SeriesError, SeriesReader, SeriesTask};
+use crate::given::Given;
 use crate::info::{JobInfo, RunInfo};
 use crate::record::{Job, Rebuilt, Record, WarningRecord, record};
 use crate::source::EnergySource;
@@ -71,7 +72,14 @@ pub fn rebuild<R: BufRead>(
         let (log, log_stderr) = log_of(&task.name);
         let spec = TaskSpec::new(task.task, &task.name);
         let seq = task.seq.unwrap_or(u64::from(task.task) + 1);
-        JobInfo { seq, command: task.command.clone(), log, log_stderr, ..JobInfo::of(&spec) }
+        JobInfo {
+            seq,
+            command: task.command.clone(),
+            given: task.given.clone(),
+            log,
+            log_stderr,
+            ..JobInfo::of(&spec)
+        }
     });
     let info = RunInfo {
         run_id: header.run_id.clone(),
@@ -180,6 +188,7 @@ impl Life {
             arrival_ns: self.spec.arrives,
             seq: None,
             command: None,
+            given: Given::default(),
         };
         // The series tells once what can't be measured of a task.
         let lacks = std::mem::take(&mut self.lacks);

@@ -12,12 +12,12 @@ use cosched_core::{
 use cosched_linux::root::Root;
 use cosched_linux::{accounts, own_run};
 use cosched_report::{
-    EarlierJob, EnergySource, EventContext, EventWriter, FileRecorder, JobInfo, JobLogWriter, LiveProgress, MachineUse,
+    EarlierJob, EnergySource, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse,
     Notice, RunInfo, RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What all batches of one command share.
 pub(crate) struct Setting<'a, P> {
@@ -117,12 +117,24 @@ impl<P: Platform> Batch<'_, P> {
             recorder = recorder.with_events(EventWriter::new(Box::new(file), context));
         }
         if let Some(joblog) = files.joblog {
-            recorder = recorder.with_joblog(JobLogWriter::new(Box::new(joblog.into_inner()), false));
+            recorder = recorder.with_joblog(joblog.boxed());
         }
+        let mut journal = files.journal;
+        // What the journal says of itself; the recorder has the warnings of its own files.
+        let mut journal_warnings = Vec::new();
+        let mut note = |info: Option<&JobInfo>, at: Nanos| {
+            let (Some(info), Some(began)) = (info, started_at) else { return };
+            journal.started(info, began + Duration::from_nanos(at.0));
+            if let Some(warning) = journal.take_warning() {
+                screen.say(&format!("cosched: {}", warning.text()));
+                journal_warnings.push(warning);
+            }
+        };
         let began = Instant::now();
         let mark = if view.is_simulated() { "[simulated] " } else { "" };
         let mut recorder = recorder.with_listener(|notice| match notice {
-            Notice::Started { task, info, .. } => {
+            Notice::Started { task, info, at, .. } => {
+                note(info, at);
                 if let Some((out, err)) = &job_files[task.id.0 as usize] {
                     let tag = info.and_then(|info| info.tag.as_ref());
                     let tag = tag.filter(|_| args.output.tag).unwrap_or(&task.name);
@@ -133,6 +145,7 @@ impl<P: Platform> Batch<'_, P> {
                     screen.say(&format!("{mark}started {what}"));
                 }
             }
+            Notice::StartedAgain { info, at } => note(info, at),
             Notice::Retried { result, info } => {
                 let what = info.map_or_else(|| result.spec.name.clone(), JobInfo::what);
                 let exit = result.exit.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -180,6 +193,8 @@ impl<P: Platform> Batch<'_, P> {
             Err(error) => return Err(error.into()),
         };
         info.warnings = warnings;
+        journal.finish();
+        info.warnings.extend(journal_warnings.into_iter().chain(journal.take_warning()));
         // Everything that this process started has ended, and counts as its own.
         if let Some(used) = accounts().zip(accounts_before).and_then(|(now, before)| now.since(&before)) {
             let accounts::CpuUse { total, stolen, foreign } = used;

@@ -50,7 +50,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
     let common = Setting { args, platform, screen: &screen };
-    let mut infos = plan.infos();
+    let mut infos = plan.infos(platform.view().is_simulated());
     if args.output.no_logs {
         infos.iter_mut().for_each(|info| (info.log, info.log_stderr) = (None, None));
     }

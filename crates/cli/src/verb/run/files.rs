@@ -3,7 +3,7 @@
 use super::args::RunArgs;
 use super::folder::Folder;
 use super::killed::live_writer;
-use super::runs;
+use super::runs::{self, Journal};
 use crate::exit::usage;
 use crate::input::value_files;
 use crate::whole_file::write_whole;
@@ -18,6 +18,7 @@ pub(crate) struct Files {
     pub(crate) series: Option<File>,
     pub(crate) events: Option<File>,
     pub(crate) joblog: Option<JobLogWriter<File>>,
+    pub(crate) journal: Journal,
 }
 
 /// What a run writes into its log folder beside the jobs' output.
@@ -103,7 +104,11 @@ impl Files {
                 }
             }
         };
-        Ok(Files { series: Some(series), events, joblog })
+        let journal = match args.output.joblog.as_ref().filter(|_| !args.is_simulated()) {
+            Some(path) => Journal::open(path).map_err(|error| fail("--joblog", path, &error))?,
+            None => Journal::default(),
+        };
+        Ok(Files { series: Some(series), events, joblog, journal })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::{OrphansArg, RunArgs};
 use super::folder::lock;
-use super::runs::{self, IgnoredLine, RunLine};
+use super::runs::{self, AdoptedLine, IgnoredLine, RunLine};
 use crate::exit::{Exit, Failure, usage};
 use crate::verb::thaw::words;
 use crate::whole_file::{open_regular, read_regular, write_whole};
@@ -12,6 +12,7 @@ use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within}
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_report::{OrphansDone, Record, RunWarning, SeriesReader, rebuild};
+use std::convert::Infallible;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,8 +30,8 @@ pub(crate) struct Before {
     pub(crate) runs: Vec<EarlierRun>,
     /// Jobs of killed runs that were found running.
     pub(crate) found: Vec<Orphan>,
-    /// They are not to be started again.
-    pub(crate) adopted: bool,
+    /// Jobs that were waited for just now, and are not to be started again.
+    pub(crate) adopted: Vec<AdoptedLine>,
     pub(crate) warnings: Vec<RunWarning>,
 }
 
@@ -46,7 +47,11 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
     let mut to_ignore = Vec::new();
     let runs = runs::read(joblog).into_iter().map(|line| EarlierRun { record: record_of(&line), line });
     let mut before = Before { runs: runs.collect(), ..Before::default() };
+    // Those without a record, and those whose record a later run wrote: their jobs may still run.
     let mut killed: Vec<usize> = Vec::new();
+    let rebuilt = |(_, record): &(PathBuf, Record)| record.rebuilt.is_some();
+    let had_died = before.runs.iter().filter(|run| run.record.as_ref().is_some_and(rebuilt));
+    let had_died: Vec<RunLine> = had_died.map(|run| run.line.clone()).collect();
     for (ix, run) in before.runs.iter().enumerate().filter(|(_, run)| run.record.is_none()) {
         match fate(&root, &run.line) {
             Fate::Dead => killed.push(ix),
@@ -70,8 +75,9 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
     }
     // An identity holds since the start of the machine only.
     let this_boot = boot(&root);
-    let lines = killed.iter().map(|&ix| &before.runs[ix].line);
-    let ids: Vec<String> = lines.filter(|line| line.boot == this_boot).map(|line| line.run_id.clone()).collect();
+    let here = |line: &&RunLine| line.boot == this_boot && line.host == host_name(&root);
+    let lines = killed.iter().map(|&ix| &before.runs[ix].line).chain(&had_died);
+    let ids: Vec<String> = lines.filter(here).map(|line| line.run_id.clone()).collect();
     if !ids.is_empty() {
         let reach = Reach::Runs(ids);
         if !args.dry_run {
@@ -81,7 +87,7 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
         let orphans = orphans_within(&root, &reach);
         if !orphans.is_empty() {
             before.found = orphans.clone();
-            deal(args, &root, &reach, orphans, &mut before)?;
+            deal(args, joblog, (&root, &reach), orphans, &mut before)?;
         }
     }
     if !args.dry_run {
@@ -96,8 +102,38 @@ fn refused(why: &str) -> anyhow::Error {
     usage(format!("--resume: {why}; nothing was started"))
 }
 
+/// What jobs of killed runs are, by the starts that were noted beside the job log.
+///
+/// # Errors
+/// Of some it is not known.
+fn adoptable(joblog: &Path, orphans: &[Orphan]) -> anyhow::Result<Vec<AdoptedLine>> {
+    let started = runs::started(joblog);
+    let mut jobs: Vec<AdoptedLine> = Vec::new();
+    for orphan in orphans {
+        // An orphan can have several entries, one for each way in which its processes were found.
+        if jobs.iter().any(|job| job.is(&orphan.run, &orphan.job)) {
+            continue;
+        }
+        let Some(job) = started.iter().rev().find(|job| job.run_id == orphan.run && job.job == orphan.job) else {
+            return Err(refused(&format!(
+                "{} can't be adopted: no start of such a job was noted, as when it was measured alone, so it is not known \
+                 which job it is; choose with --orphans: `wait` for it or `kill` it",
+                words(orphan)
+            )));
+        };
+        jobs.push(AdoptedLine::of(job));
+    }
+    Ok(jobs)
+}
+
 /// Does with the jobs of killed runs what the user wants.
-fn deal(args: &RunArgs, root: &Root, reach: &Reach, orphans: Vec<Orphan>, before: &mut Before) -> anyhow::Result<()> {
+fn deal(
+    args: &RunArgs,
+    joblog: &Path,
+    (root, reach): (&Root, &Reach),
+    orphans: Vec<Orphan>,
+    before: &mut Before,
+) -> anyhow::Result<()> {
     let list = || orphans.iter().map(words).collect::<Vec<_>>().join("; ");
     let say = |what: &str| {
         if !args.output.quiet {
@@ -117,10 +153,23 @@ fn deal(args: &RunArgs, root: &Root, reach: &Reach, orphans: Vec<Orphan>, before
                 list()
             )));
         }
-        OrphansArg::Wait | OrphansArg::Adopt => {
+        OrphansArg::Wait => {
             say("waiting for jobs of a killed run");
-            await_orphans(root, reach);
-            if args.orphans == OrphansArg::Adopt { OrphansDone::Adopted } else { OrphansDone::Waited }
+            let Ok(()) = await_orphans(root, reach, |_| Ok::<(), Infallible>(()));
+            OrphansDone::Waited
+        }
+        OrphansArg::Adopt => {
+            before.adopted = adoptable(joblog, &orphans)?;
+            say("waiting for jobs of a killed run");
+            let mut waiting = before.adopted.clone();
+            // Each is noted as soon as it has ended: the waiting can be long, and be interrupted.
+            let noted = await_orphans(root, reach, |left| {
+                let runs = |job: &AdoptedLine| left.iter().any(|orphan| job.is(&orphan.run, &orphan.job));
+                let ended: Vec<AdoptedLine> = waiting.extract_if(.., |job| !runs(job)).collect();
+                runs::adopt(joblog, &ended)
+            });
+            noted.map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", joblog.display())))?;
+            OrphansDone::Adopted
         }
         OrphansArg::Kill => {
             say("ending jobs of a killed run");
@@ -135,7 +184,6 @@ fn deal(args: &RunArgs, root: &Root, reach: &Reach, orphans: Vec<Orphan>, before
         OrphansArg::Ignore => OrphansDone::Ignored,
     };
     before.warnings.push(RunWarning::Orphans { jobs: orphans.len(), done });
-    before.adopted = done == OrphansDone::Adopted;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::exit::{incapable, usage};
 use crate::input::{Command, Job};
 use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
 use cosched_report::{
-    EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile, SoloTimes,
+    EarlierJob, Given, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile, SoloTimes,
     schema_of, solo_times,
 };
 use std::path::{Path, PathBuf};
@@ -215,8 +215,9 @@ impl<P: Platform> Plan<P> {
         })
     }
 
-    /// What is known about the jobs before the run.
-    pub(crate) fn infos(&self) -> Vec<JobInfo> {
+    /// What is known about the jobs before the run. Simulated ones have their profile, and what they are given beside it
+    /// is ignored.
+    pub(crate) fn infos(&self, simulated: bool) -> Vec<JobInfo> {
         let jobs = self.jobs.iter().zip(self.specs.iter().zip(&self.tasks));
         let text = |path: &PathBuf| path.display().to_string();
         let info = |((seq, job), (spec, task)): (&(u64, Job), (&TaskSpec, &P::Job))| {
@@ -225,6 +226,7 @@ impl<P: Platform> Plan<P> {
                 seq: *seq,
                 program: job.input.program.clone(),
                 command: job.input.command.as_ref().map(Command::line),
+                given: if simulated { Given::default() } else { job.input.given() },
                 tag: Some(job.tag()),
                 log: files.as_ref().map(|(out, _)| text(out)),
                 log_stderr: files.as_ref().map(|(_, err)| text(err)),

@@ -2,11 +2,11 @@
 
 use super::args::RunArgs;
 use super::killed::{Before, settle};
-use super::runs::{self, AdoptedLine};
+use super::runs::{self, AdoptedLine, JobLine};
 use crate::exit::usage;
 use crate::input::{Command, Job};
-use cosched_report::{Absences, EarlierJob, Entry, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use cosched_report::{Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -26,8 +26,9 @@ const SAME_START: f64 = 0.003;
 /// Why no record tells more.
 const NO_RECORD: &str = "no record of its run was found";
 
-/// Leaves out jobs whose command succeeded before, or that were adopted. Where several jobs have the same command (copies,
-/// or jobs that differ in their environment or folder) only a success with the job's own number counts for it. Without
+/// Leaves out jobs that succeeded before, or that were adopted. A job is its command and what else it was given. Of several
+/// that are alike, as copies are, only a success with the job's own number counts for it. Of successes in logs of others it
+/// is not known what else was given: they count by the command, and by the number where several jobs have it. Without
 /// `--resume` all are left to run.
 ///
 /// # Errors
@@ -43,26 +44,35 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
     let log = log.map_err(|error| usage(error.to_string()))?;
     let mut before = settle(args, path)?;
     let warnings = std::mem::take(&mut before.warnings);
-    let mut done = Done::new(&log, &before);
+    let started = runs::started(path);
+    let mut done = Done::new(&log, &before, &started);
     let mut adopted = Adopted::new(&before, runs::adopted(path));
-    if !args.dry_run {
-        let told = runs::adopt(path, &std::mem::take(&mut adopted.fresh));
-        told.map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", path.display())))?;
-    }
     let mut resumed = Resumed { left: vec![], earlier: vec![], newly_adopted: false, warnings };
     let with_line = |(seq, job): (u64, Job)| {
         let command = job.input.command.as_ref().map(Command::line);
-        (seq, job, command)
+        let given = job.input.given();
+        (seq, job, command, given)
     };
-    let numbered: Vec<(u64, Job, Option<String>)> = numbered.map(with_line).collect();
-    let mut users: BTreeMap<String, u32> = BTreeMap::new();
-    for command in numbered.iter().filter_map(|(_, _, command)| command.clone()) {
-        *users.entry(command).or_default() += 1;
+    let numbered: Vec<(u64, Job, Option<String>, Given)> = numbered.map(with_line).collect();
+    // How many jobs have a command, and how many were given the same as well.
+    let mut users: BTreeMap<&str, (u32, BTreeMap<&Given, u32>)> = BTreeMap::new();
+    for (_, _, command, given) in &numbered {
+        let Some(command) = command else { continue };
+        let (all, alike) = users.entry(command).or_default();
+        *all += 1;
+        *alike.entry(given).or_default() += 1;
     }
-    for (seq, job, command) in numbered {
-        let known = command.as_ref().and_then(|command| {
-            let is_only = users.get(command) == Some(&1);
-            done.take(seq, command, is_only).or_else(|| adopted.take(&job.name, command, is_only))
+    let kind = |command: &str, given: &Given| match &users[command] {
+        (1, _) => Kind::OnlyOfItsCommand,
+        (_, alike) if alike[given] == 1 => Kind::Only,
+        _ => Kind::OneOfSeveral,
+    };
+    let kinds = numbered.iter().map(|(_, _, command, given)| command.as_ref().map(|command| kind(command, given)));
+    let kinds: Vec<Option<Kind>> = kinds.collect();
+    for ((seq, job, command, given), kind) in numbered.into_iter().zip(kinds) {
+        let known = command.as_ref().zip(kind).and_then(|(command, kind)| {
+            let sought = Sought { seq, name: &job.name, command, given: &given, kind };
+            done.take(&sought).or_else(|| adopted.take(&sought))
         });
         match known {
             Some(known) => {
@@ -77,6 +87,26 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
         resumed.warnings.push(RunWarning::NoneResumed { succeeded });
     }
     Ok(resumed)
+}
+
+/// Whether there are several jobs of one kind in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// No other job has its command.
+    OnlyOfItsCommand,
+    /// Others have its command, and were given something else.
+    Only,
+    /// Others are alike.
+    OneOfSeveral,
+}
+
+/// A job of the batch.
+struct Sought<'a> {
+    seq: u64,
+    name: &'a str,
+    command: &'a str,
+    given: &'a Given,
+    kind: Kind,
 }
 
 /// What is known of a job that was done before.
@@ -126,18 +156,31 @@ struct Recorded<'a> {
     used: bool,
 }
 
+/// A success, and what the job was given beside its command, if that was noted.
+type Success<'a> = (&'a Entry, Option<&'a Given>);
+
 /// The jobs that succeeded before, by their commands.
 struct Done<'a> {
-    successes: BTreeMap<&'a str, VecDeque<&'a Entry>>,
+    successes: BTreeMap<&'a str, VecDeque<Success<'a>>>,
     /// Each command's in the order of their starts.
     recorded: BTreeMap<&'a str, Vec<Recorded<'a>>>,
 }
 
 impl<'a> Done<'a> {
-    fn new(log: &'a JobLog, before: &'a Before) -> Done<'a> {
-        let mut successes: BTreeMap<&str, VecDeque<&Entry>> = BTreeMap::new();
+    fn new(log: &'a JobLog, before: &'a Before, started: &'a [JobLine]) -> Done<'a> {
+        let mut starts: BTreeMap<u64, Vec<(f64, &JobLine)>> = BTreeMap::new();
+        for line in started {
+            starts.entry(line.seq).or_default().extend(seconds(&line.started_at).map(|at| (at, line)));
+        }
+        let given = |entry: &Entry| {
+            let is_it = |(at, line): &&(f64, &JobLine)| {
+                line.command == entry.command && (at - entry.start_s).abs() < SAME_START
+            };
+            starts.get(&entry.seq)?.iter().find(is_it).map(|(_, line)| &line.given)
+        };
+        let mut successes: BTreeMap<&str, VecDeque<Success<'_>>> = BTreeMap::new();
         for entry in log.entries.iter().filter(|entry| entry.ok() && entry.host != SIMULATED_HOST) {
-            successes.entry(&entry.command).or_default().push_back(entry);
+            successes.entry(&entry.command).or_default().push_back((entry, given(entry)));
         }
         let mut recorded: BTreeMap<&str, Vec<Recorded<'_>>> = BTreeMap::new();
         for run in &before.runs {
@@ -155,15 +198,18 @@ impl<'a> Done<'a> {
         Done { successes, recorded }
     }
 
-    /// A success of the job with this number and this command; of any with this command, if the job is the only one.
-    fn take(&mut self, seq: u64, command: &str, is_only: bool) -> Option<Known> {
-        let entries = self.successes.get_mut(command)?;
-        let own = entries.iter().position(|entry| entry.seq == seq);
-        let entry = entries.remove(own.or(is_only.then_some(0))?)?;
-        let found = self.recorded.get_mut(command).and_then(|all| {
+    /// A success of this job.
+    fn take(&mut self, job: &Sought<'_>) -> Option<Known> {
+        let entries = self.successes.get_mut(job.command)?;
+        let position = |holds: &dyn Fn(&Success<'_>) -> bool| entries.iter().position(holds);
+        let at = position(&|(entry, given)| entry.seq == job.seq && given.is_none_or(|given| given == job.given))
+            .or_else(|| position(&|(_, given)| job.kind != Kind::OneOfSeveral && *given == Some(job.given)))
+            .or_else(|| position(&|(_, given)| job.kind == Kind::OnlyOfItsCommand && given.is_none()))?;
+        let (entry, given) = entries.remove(at)?;
+        let found = self.recorded.get_mut(job.command).and_then(|all| {
             let from = all.partition_point(|found| found.started <= entry.start_s - SAME_START);
             let near = all[from..].iter_mut().take_while(|found| found.started < entry.start_s + SAME_START);
-            near.into_iter().find(|found| !found.used)
+            near.into_iter().find(|found| !found.used && given.is_none_or(|given| *given == found.job.given))
         });
         let (run, job) = match found {
             Some(found) => {
@@ -186,63 +232,37 @@ impl<'a> Done<'a> {
 
 /// Jobs that were adopted, by their commands.
 struct Adopted {
-    /// Each with its name.
-    jobs: BTreeMap<String, Vec<(String, Known)>>,
-    /// Those that were adopted just now.
-    fresh: Vec<AdoptedLine>,
+    jobs: BTreeMap<String, Vec<(AdoptedLine, Known)>>,
 }
 
 impl Adopted {
-    fn new(before: &Before, earlier: Vec<AdoptedLine>) -> Adopted {
-        let mut lines = Vec::new();
-        let mut jobs: BTreeMap<String, Vec<(String, Known)>> = BTreeMap::new();
-        let mut known: BTreeSet<(&str, &str)> = BTreeSet::new();
-        // An orphan can have several entries, one for each way in which its processes were found.
-        let found = before.found.iter().filter(|_| before.adopted);
-        let distinct = found.filter(|orphan| known.insert((&orphan.run, &orphan.job)));
-        for orphan in distinct {
-            let run = before.runs.iter().find(|run| run.line.run_id == orphan.run);
-            let Some((file, record)) = run.and_then(|run| run.record.as_ref()) else { continue };
-            // A job that had ended well, and left processes, is done without that.
-            let lost = record.jobs.iter().find(|job| job.name == orphan.job && job.exit != Some(0));
-            let Some((job, command)) = lost.and_then(|job| Some((job, job.command.clone()?))) else { continue };
-            let started = record.started_at.as_deref().and_then(seconds).zip(job.start_s).map(|(run, job)| run + job);
-            lines.push(AdoptedLine::new(&orphan.run, &job.name, &command, started.and_then(instant)));
-            let known = Known {
-                started,
-                runtime_s: None,
-                exit: None,
-                adopted: true,
-                newly_adopted: true,
-                run: Some((orphan.run.clone(), Some(file.display().to_string()))),
-                job: Some(beside(job, file.parent().unwrap_or(Path::new("")))),
-            };
-            jobs.entry(command).or_default().push((job.name.clone(), known));
-        }
-        for line in earlier {
+    fn new(before: &Before, lines: Vec<AdoptedLine>) -> Adopted {
+        let mut jobs: BTreeMap<String, Vec<(AdoptedLine, Known)>> = BTreeMap::new();
+        for line in lines {
             let run = before.runs.iter().find(|run| run.line.run_id == line.run_id).and_then(|run| run.record.as_ref());
             let job = run.and_then(|(_, record)| record.jobs.iter().find(|job| job.name == line.job));
             let folder = run.and_then(|(file, _)| file.parent()).unwrap_or(Path::new(""));
             let known = Known {
-                started: line.started_at.as_deref().and_then(seconds),
+                started: seconds(&line.started_at),
                 runtime_s: None,
                 exit: None,
                 adopted: true,
-                newly_adopted: false,
-                run: Some((line.run_id, run.map(|(file, _)| file.display().to_string()))),
+                newly_adopted: before.adopted.contains(&line),
+                run: Some((line.run_id.clone(), run.map(|(file, _)| file.display().to_string()))),
                 job: job.map(|job| beside(job, folder)),
             };
-            jobs.entry(line.command).or_default().push((line.job, known));
+            jobs.entry(line.command.clone()).or_default().push((line, known));
         }
-        Adopted { jobs, fresh: lines }
+        Adopted { jobs }
     }
 
-    /// The job of this name and this command; any with this command, if the job is the only one.
-    fn take(&mut self, name: &str, command: &str, is_only: bool) -> Option<Known> {
-        let jobs = self.jobs.get_mut(command)?;
-        let own = jobs.iter().position(|(known, _)| known == name);
-        let last = jobs.len().checked_sub(1).filter(|_| is_only);
-        Some(jobs.remove(own.or(last)?).1)
+    /// This job, if it was adopted.
+    fn take(&mut self, job: &Sought<'_>) -> Option<Known> {
+        let jobs = self.jobs.get_mut(job.command)?;
+        let alike = |(line, _): &(AdoptedLine, Known)| line.given == *job.given;
+        let own = jobs.iter().position(|known| alike(known) && known.0.job == job.name);
+        let any = || jobs.iter().rposition(|known| alike(known) && job.kind != Kind::OneOfSeveral);
+        Some(jobs.remove(own.or_else(any)?).1)
     }
 }
 

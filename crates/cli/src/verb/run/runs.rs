@@ -1,13 +1,14 @@
-//! The runs that wrote to a job log, and the jobs that were adopted: a file beside it, with a line for each. By it
-//! `--resume` finds their records, and their jobs if they were killed. The job log itself has the format of GNU parallel,
-//! and no room for this.
+//! The runs that wrote to a job log, and their jobs: a file beside it, with a line for each start. By it `--resume` finds
+//! the records of runs, tells jobs with one command apart, and knows what the jobs of killed runs are. The job log itself
+//! has the format of GNU parallel, and no room for this.
 
 use crate::whole_file::read_regular;
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
+use cosched_report::{Given, JobInfo, LineSink, RunFile, RunWarning};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -31,6 +32,75 @@ pub(crate) struct RunLine {
     pub(crate) logs: Option<String>,
 }
 
+/// The format's name and version for a job that was started.
+const JOB_SCHEMA: &str = "cosched.job/1";
+
+/// A start of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct JobLine {
+    schema: String,
+    /// Its run.
+    pub(crate) run_id: String,
+    /// Its number in the job log.
+    pub(crate) seq: u64,
+    /// Its name in that run.
+    pub(crate) job: String,
+    /// Its command, as in the job log.
+    pub(crate) command: String,
+    /// What else it was given.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub(crate) given: Given,
+    /// When it was started, RFC 3339 in UTC.
+    pub(crate) started_at: String,
+}
+
+/// Writes a line for each job that is started. Without a job log to resume from it writes nothing.
+#[derive(Default)]
+pub(crate) struct Journal {
+    file: Option<(LineSink<File>, String)>,
+}
+
+impl Journal {
+    /// Goes on with the file beside a job log, in which this run has entered itself.
+    ///
+    /// # Errors
+    /// It can't be opened.
+    pub(crate) fn open(joblog: &Path) -> std::io::Result<Journal> {
+        let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&Root::default())) else {
+            return Ok(Journal::default());
+        };
+        let file = OpenOptions::new().append(true).open(&path).map_err(named(&path))?;
+        Ok(Journal { file: Some((LineSink::lasting(file, RunFile::Runs), run_id)) })
+    }
+
+    /// Notes that a job was started.
+    pub(crate) fn started(&mut self, job: &JobInfo, at: SystemTime) {
+        let Some((sink, run_id)) = &mut self.file else { return };
+        let line = JobLine {
+            schema: JOB_SCHEMA.to_owned(),
+            run_id: run_id.clone(),
+            seq: job.seq,
+            job: job.name.clone(),
+            command: job.command_or_name().to_owned(),
+            given: job.given.clone(),
+            started_at: humantime::format_rfc3339_millis(at).to_string(),
+        };
+        sink.write(text(&line).as_bytes());
+    }
+
+    /// The warning that lines wait or are lost; each is returned once.
+    pub(crate) fn take_warning(&mut self) -> Option<RunWarning> {
+        self.file.as_mut()?.0.take_warning()
+    }
+
+    /// Tries a last time to write lines that wait.
+    pub(crate) fn finish(&mut self) {
+        if let Some((sink, _)) = &mut self.file {
+            sink.finish();
+        }
+    }
+}
+
 /// The format's name and version for a job that was adopted.
 const ADOPTED_SCHEMA: &str = "cosched.adopted/1";
 
@@ -45,19 +115,22 @@ pub(crate) struct AdoptedLine {
     pub(crate) job: String,
     /// Its command, as in the job log.
     pub(crate) command: String,
-    /// When it was started, RFC 3339 in UTC; null if that is not known.
-    pub(crate) started_at: Option<String>,
+    /// What else it was given.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub(crate) given: Given,
+    /// When it was started, RFC 3339 in UTC.
+    pub(crate) started_at: String,
 }
 
 impl AdoptedLine {
-    pub(crate) fn new(run_id: &str, job: &str, command: &str, started: Option<SystemTime>) -> AdoptedLine {
-        AdoptedLine {
-            schema: ADOPTED_SCHEMA.to_owned(),
-            run_id: run_id.to_owned(),
-            job: job.to_owned(),
-            command: command.to_owned(),
-            started_at: started.map(|at| humantime::format_rfc3339_millis(at).to_string()),
-        }
+    pub(crate) fn of(job: &JobLine) -> AdoptedLine {
+        let JobLine { run_id, job, command, given, started_at, .. } = job.clone();
+        AdoptedLine { schema: ADOPTED_SCHEMA.to_owned(), run_id, job, command, given, started_at }
+    }
+
+    /// Whether it is that job of that run.
+    pub(crate) fn is(&self, run_id: &str, job: &str) -> bool {
+        (&*self.run_id, &*self.job) == (run_id, job)
     }
 }
 
@@ -139,15 +212,22 @@ fn append<T: Serialize>(joblog: &Path, lines: &[T]) -> std::io::Result<()> {
 
 /// Writes lines to a file, at its end unless it is begun anew.
 fn write<T: Serialize>(path: &Path, lines: &[T], fresh: bool) -> std::io::Result<()> {
-    let mut text = String::new();
-    for line in lines {
-        // Begins with a line end: the line before can have been cut off.
-        text.push_str(&format!("\n{}\n", serde_json::to_string(line)?));
-    }
+    let text: String = lines.iter().map(text).collect();
     let mut options = OpenOptions::new();
     options.create(true).append(!fresh).write(true).truncate(fresh);
-    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)
+    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named(path))
+}
+
+/// A line with its end. It begins with a line end as well: the line before can have been cut off.
+fn text<T: Serialize>(line: &T) -> String {
+    // Plain data with text keys can't fail to serialise.
+    format!("\n{}\n", serde_json::to_string(line).unwrap_or_default())
+}
+
+/// An error with the file's name.
+fn named(path: &Path) -> impl Fn(std::io::Error) -> std::io::Error {
+    let path = path.display().to_string();
+    move |error| std::io::Error::new(error.kind(), format!("{path}: {error}"))
 }
 
 /// The runs that wrote to a job log, the first one first. Lines that are not whole are left out.
@@ -161,6 +241,13 @@ pub(crate) fn read(joblog: &Path) -> Vec<RunLine> {
 pub(crate) fn adopted(joblog: &Path) -> Vec<AdoptedLine> {
     let mut all: Vec<AdoptedLine> = lines(joblog);
     all.retain(|line| line.schema == ADOPTED_SCHEMA);
+    all
+}
+
+/// The jobs that were started.
+pub(crate) fn started(joblog: &Path) -> Vec<JobLine> {
+    let mut all: Vec<JobLine> = lines(joblog);
+    all.retain(|line| line.schema == JOB_SCHEMA);
     all
 }
 
@@ -197,7 +284,14 @@ mod tests {
         std::fs::write(&file, [std::fs::read(&file).unwrap(), b"{\"schema\":\"cosc".to_vec()].concat()).unwrap();
         enter(&joblog, Path::new("/c"), false).unwrap();
         assert_eq!(folders(&joblog), ["/a", "/b", "/c"]);
-        let job = AdoptedLine::new(&own, "a", "sleep 1", Some(SystemTime::UNIX_EPOCH));
+        let mut journal = Journal::open(&joblog).unwrap();
+        let info = JobInfo { command: Some("sleep 1".to_owned()), ..JobInfo::of(&cosched_core::TaskSpec::new(2, "a")) };
+        journal.started(&info, SystemTime::UNIX_EPOCH);
+        let [started] = &started(&joblog)[..] else { panic!() };
+        assert_eq!((&*started.run_id, started.seq, &*started.job, &*started.command), (&*own, 3, "a", "sleep 1"));
+        assert_eq!(started.started_at, "1970-01-01T00:00:00.000Z");
+        let job = AdoptedLine::of(started);
+        assert!(job.is(&own, "a") && !job.is(&own, "b"));
         adopt(&joblog, &[job.clone(), job.clone()]).unwrap();
         assert_eq!((adopted(&joblog), folders(&joblog).len()), (vec![job.clone(), job], 3));
         let run = read(&joblog).remove(0);

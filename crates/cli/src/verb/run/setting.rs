@@ -4,11 +4,11 @@ use super::args::{ActuationArg, FreezeArg, RunArgs};
 use super::platform::View;
 use super::policy::Origin;
 use crate::input::quote;
+use crate::sha256::sha256;
 use cosched_core::{Absence, Params, Restart, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{Absences, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -33,11 +33,6 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
         sha256: absent.note_option("sha256", hash, no_file),
         absent,
     }
-}
-
-/// SHA-256 in hexadecimal digits, as `sha256sum` prints it.
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A file that a run used, by its name as it was given and its content.
@@ -73,6 +68,7 @@ pub(crate) fn setting(
     };
     RunSetting {
         command_line: absent.note_option("command_line", (!simulated).then(words), not_told),
+        cwd: absent.note_option("cwd", real(std::env::current_dir().ok().as_deref().map(shown)), not_told),
         input: from.0.clone(),
         files: from.1.to_vec(),
         host: absent.note_option("host", real(host_name(&root)), not_told),

@@ -46,14 +46,14 @@ pub(crate) fn learn<P: Platform>(
     }
     if let Some(profiles) = &plan.solo.profiles {
         for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
-            if let Some(profile) = profiles.profile(&info.name, info.command.as_deref()) {
+            if let Some(profile) = profiles.profile(&info.name, info.command.as_deref(), &info.given) {
                 spec.solo = profile;
             }
         }
     }
     if let Some(times) = &plan.solo.known {
         for info in infos.iter_mut() {
-            match times.get(&info.name, info.command.as_deref()) {
+            match times.get(&info.name, info.command.as_deref(), &info.given) {
                 Some(s) => info.solo = Some(Solo { time: Nanos::from_s(s), source: SoloSource::Record }),
                 None => setting
                     .screen
