@@ -105,7 +105,7 @@ fn resuming_knows_jobs_by_what_they_are_given() {
     // In another order, and with another one in front.
     assert_eq!(resume(&[("c", 1), ("b", 1), ("a", 1)]), (Some(0), "1 |1 1 |1 ".to_owned()));
     assert_eq!(resume(&[("a", 2), ("b", 1), ("c", 1)]), (Some(0), "1 2 |1 1 |1 ".to_owned()));
-    let record: Value = serde_json::from_str(&read(&folder, "J.runs").lines().last().unwrap()).unwrap();
+    let record: Value = serde_json::from_str(read(&folder, "J.runs").lines().last().unwrap()).unwrap();
     assert_eq!(record["given"]["cwd"], "a");
     // Without what stands beside it the job log tells no folders, and numbers count.
     std::fs::remove_file(folder.path().join("J.runs")).expect("a file");

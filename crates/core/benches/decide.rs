@@ -269,6 +269,9 @@ impl Backend for Instant {
         black_box(changes);
         Ok(())
     }
+    fn began(&self, _: TaskId) -> Option<Nanos> {
+        None
+    }
     fn install(&mut self, plan: &Plan) -> Result<(), Enough> {
         black_box(plan);
         Ok(())

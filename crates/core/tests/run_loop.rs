@@ -37,6 +37,19 @@ fn fifo_runs_each_to_its_end_in_order() {
     assert!(world.acts.iter().all(|(_, act)| matches!(act, Act::Start(_))), "nothing is stopped or moved");
 }
 
+/// What the backend needs to start a task is no time of the task.
+#[test]
+fn a_task_starts_when_it_becomes_its_program() {
+    let mut world = world(2, vec![Work::ms(300), Work::ms(100), Work::ms(100)]);
+    world.start_takes = Nanos::from_ms(10);
+    let result = run_policy(&mut world, "fifo", &[], &RunConfig::default());
+    let started: Vec<u64> = result.tasks.iter().map(|task| task.started.unwrap().0 / 1_000_000).collect();
+    assert_eq!((started, finish_ms(&result)), (vec![10, 20, 130], vec![310, 120, 230]));
+    for task in &result.tasks {
+        assert_eq!(task.ran, task.finished.unwrap() - task.started.unwrap());
+    }
+}
+
 #[test]
 fn round_robin_shares_by_quantum() {
     let mut world = world(1, vec![Work::ms(400), Work::ms(400)]);

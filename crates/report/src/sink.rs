@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_waits_in_the_end_is_lost_and_told() {
-        for line in [b"12345\n".repeat(1), b"12345\n".repeat(MOST_WAITING)] {
+        for line in [b"12345\n".to_vec(), b"12345\n".repeat(MOST_WAITING)] {
             let mut sink = LineSink::lasting(FullDisk::after(3), RunFile::JobLog);
             sink.write(&line);
             sink.finish();

@@ -274,6 +274,22 @@ mod tests {
     }
 
     #[test]
+    fn jobs_with_one_command_are_told_apart_by_what_they_were_given() {
+        let mut file = file(false);
+        let given = |cwd: &str| Given { cwd: Some(cwd.to_owned()), ..Given::default() };
+        for (job, cwd) in file.jobs.iter_mut().zip(["a", "b"]) {
+            (job.command, job.given) = (Some("./solve".to_owned()), given(cwd));
+        }
+        (file.jobs[0].time_s, file.jobs[1].time_s) = (1.0, 2.0);
+        let file = SoloFile::from_json(&file.to_json()).unwrap();
+        for (cwd, time) in [("a", Some(1.0)), ("b", Some(2.0)), ("c", None)] {
+            let profile = file.profile("mcf-1", Some("./solve"), &given(cwd));
+            assert_eq!(profile.and_then(|profile| profile.time), time.map(Nanos::from_s));
+            assert_eq!(file.times().get("mcf-1", Some("./solve"), &given(cwd)), time);
+        }
+    }
+
+    #[test]
     fn that_solo_runs_were_disturbed_goes_on_to_whoever_uses_them() {
         let (mut record, series) = run(false);
         let warning = |code: &str| WarningRecord { code: code.to_owned(), text: String::new() };

@@ -146,6 +146,10 @@ impl Backend for Sim {
         Ok(())
     }
 
+    fn began(&self, _task: TaskId) -> Option<Nanos> {
+        None
+    }
+
     fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
         let generation = plan.generation;
         let refused = match &self.ejected {

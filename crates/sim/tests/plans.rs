@@ -165,6 +165,9 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
         fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
             self.0.apply(changes)
         }
+        fn began(&self, task: TaskId) -> Option<Nanos> {
+            self.0.began(task)
+        }
         fn install(&mut self, _plan: &Plan) -> Result<(), SimError> {
             panic!("a plan, and this backend carries out none")
         }

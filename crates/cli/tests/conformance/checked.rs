@@ -270,6 +270,10 @@ impl<F: Fixture> Backend for Checked<F> {
         Ok(())
     }
 
+    fn began(&self, task: TaskId) -> Option<Nanos> {
+        self.inner.began(task)
+    }
+
     fn install(&mut self, plan: &Plan) -> Result<(), Self::Error> {
         let missing = self.capabilities().why_missing(Capability::Plans);
         assert_eq!(missing, None, "a plan is only installed where plans are carried out");

@@ -112,6 +112,10 @@ pub trait Backend {
     /// Tasks can't be acted upon any longer.
     fn apply(&mut self, changes: &[Change]) -> Result<(), Self::Error>;
 
+    /// When the task that [`apply`](Backend::apply) has just started began, where that is known to be later than the
+    /// decision: starting a program takes time. It is no later than [`now`](Backend::now).
+    fn began(&self, task: TaskId) -> Option<Nanos>;
+
     /// Hands over a plan. The backend carries it out at every event until it adopts the next one, in place of what was
     /// applied or planned before. It starts seated tasks that have not begun. The next `wait` tells whether the plan
     /// was adopted. Called only if the backend has [`Capability::Plans`](crate::Capability::Plans).

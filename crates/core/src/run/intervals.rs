@@ -154,12 +154,13 @@ impl<B: Backend> Loop<'_, B> {
                     if task.running.is_none() {
                         joined_ordinary |= purpose == Purpose::Run;
                         if record.started.is_none() {
-                            record.started = Some(now);
+                            let began = self.backend.began(task.id).unwrap_or(now).max(now);
+                            record.started = Some(began);
                             record.runs += 1;
                             self.last_start = Some(now);
                             match record.first {
-                                None if record.runs == 1 => self.recorder.started(now, &record.spec),
-                                _ => self.recorder.restarted(now, &record.spec, record.runs),
+                                None if record.runs == 1 => self.recorder.started(began, &record.spec),
+                                _ => self.recorder.restarted(began, &record.spec, record.runs),
                             }
                         } else {
                             record.waited_max = record.waited_max.max(now - task.waiting_since);
@@ -181,8 +182,10 @@ impl<B: Backend> Loop<'_, B> {
             let Some(task) = self.snap.task(id) else { continue };
             let Some(running) = &task.running else { continue };
             let planned_end = [running.lease_end, wake].into_iter().flatten().min();
+            // A task that has just been started runs since its start, which takes time.
+            let since = self.records[id.0 as usize].started.map_or(now, |started| started.max(now));
             let fresh = Interval {
-                since: now,
+                since,
                 planned_end,
                 purpose: running.purpose,
                 cpus: running.placement.cpus().clone(),
@@ -199,7 +202,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         for (task, whole_core) in self.snap.tasks.iter().zip(whole) {
             if let Some(interval) = &mut self.records[task.id.0 as usize].interval {
-                if interval.since == now {
+                if interval.since >= now {
                     interval.whole_core = whole_core;
                     if interval.planned_end.is_none() {
                         interval.planned_end = wake;

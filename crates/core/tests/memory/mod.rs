@@ -143,6 +143,10 @@ pub struct Memory {
     pub counters_until: Option<Nanos>,
     /// No room for a further task before this instant.
     pub room_from: Nanos,
+    /// Time that passes before a task that is started becomes its program.
+    pub start_takes: Nanos,
+    /// When tasks became their programs.
+    began: BTreeMap<TaskId, Nanos>,
     pub acts: Vec<(Nanos, Act)>,
     /// The clock of each type of core, as a share of the fastest type's; empty where all are alike.
     pub clocks: Vec<f64>,
@@ -160,6 +164,8 @@ impl Memory {
         Memory {
             moved: vec![(0, 0); machine.memory_domains.len()],
             foreign_per_us: (0, 0),
+            start_takes: Nanos::ZERO,
+            began: BTreeMap::new(),
             traffic_gap: (Nanos::MAX, Nanos::MAX),
             machine: Arc::new(machine),
             capabilities: Capabilities { missing: [(Capability::Plans, Absence::NotOffered)].into() },
@@ -374,6 +380,12 @@ impl Backend for Memory {
                         self.acts.push((self.now, Act::Move(id, placement.cpus().to_string())));
                     }
                     state.placement = Some(placement.clone());
+                    if self.start_takes > Nanos::ZERO && !self.began.contains_key(&TaskId(id)) {
+                        self.tasks[id as usize].placement = None;
+                        self.advance(self.now + self.start_takes);
+                        self.tasks[id as usize].placement = Some(placement.clone());
+                        self.began.insert(TaskId(id), self.now);
+                    }
                 }
             }
         }
@@ -392,6 +404,10 @@ impl Backend for Memory {
             }
         }
         Ok(())
+    }
+
+    fn began(&self, task: TaskId) -> Option<Nanos> {
+        self.began.get(&task).copied()
     }
 
     fn install(&mut self, _: &Plan) -> Result<(), WorldEnd> {

@@ -53,6 +53,8 @@ pub struct Host {
     meter: Meter,
     /// What jobs that have ended had used.
     resources: BTreeMap<TaskId, Resources>,
+    /// When jobs that have not ended became their programs.
+    began: BTreeMap<TaskId, Nanos>,
     room: Room,
     /// Told by the next wait.
     queued: Vec<Event>,
@@ -94,6 +96,7 @@ impl Host {
             actuator: Actuator::new(home, small, notices.clone()),
             meter: Meter::new(&root, count, counters, notices),
             resources: BTreeMap::new(),
+            began: BTreeMap::new(),
             room: Room::new(mem_keep, most_load),
             queued: Vec::new(),
             clock: RunClock::start(),
@@ -112,10 +115,12 @@ impl Host {
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
-        let Host { lifecycle, actuator, meter, .. } = self;
+        let Host { lifecycle, actuator, meter, began, clock, .. } = self;
         let started = lifecycle.start(task, |name, tree, spare| {
             actuator.take(task, tree, cpus);
             meter.attach(task, name, tree.main.pid, spare);
+            // What comes before is our work, and on a busy machine it takes long.
+            began.insert(task, clock.now());
         });
         if let Err(error) = started {
             actuator.forget(task);
@@ -126,10 +131,11 @@ impl Host {
 
     /// Takes in what became of children.
     fn reap(&mut self, events: &mut Vec<Event>) {
-        let Host { lifecycle, actuator, meter, resources, room, clock, .. } = self;
+        let Host { lifecycle, actuator, meter, resources, room, clock, began, .. } = self;
         for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
             meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task));
             actuator.forget(ended.task);
+            began.remove(&ended.task);
             room.ended(&ended.resources);
             resources.insert(ended.task, ended.resources);
             events.push(Event::Ended { task: ended.task, exit: ended.exit });
@@ -254,6 +260,10 @@ impl Backend for Host {
             self.start(task, cpus);
         }
         Ok(())
+    }
+
+    fn began(&self, task: TaskId) -> Option<Nanos> {
+        self.began.get(&task).copied()
     }
 
     fn install(&mut self, _plan: &Plan) -> Result<(), HostError> {

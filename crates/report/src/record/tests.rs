@@ -125,6 +125,23 @@ fn solo_times_of_an_earlier_record() {
 }
 
 #[test]
+fn solo_times_are_those_of_jobs_that_were_given_the_same() {
+    let given = |seconds: &str| Given { env: [("T".to_owned(), seconds.to_owned())].into(), ..Given::default() };
+    let mut record = host();
+    let job = Job { command: Some("sleep $T".to_owned()), ..record.jobs[0].clone() };
+    let alone = |name: &str, seconds: &str, solo: f64| Job {
+        name: name.to_owned(),
+        given: given(seconds),
+        solo_s: Some(solo),
+        ..job.clone()
+    };
+    record.jobs = vec![alone("short", "0.3", 0.3), alone("long", "1.2", 1.2), alone("long-2", "1.2", 1.4)];
+    let times = solo_times(&record);
+    let time = |seconds: &str| times.get("short", Some("sleep $T"), &given(seconds));
+    assert_eq!((time("0.3"), time("1.2"), time("0.6")), (Some(0.3), Some(1.3), None));
+}
+
+#[test]
 fn other_files_are_refused_with_what_was_expected() {
     let check = |text: &str, expected: &str| {
         let error = Record::from_json(text).unwrap_err().to_string();

@@ -328,6 +328,10 @@ impl Backend for Watched {
         self.sim.apply(changes)
     }
 
+    fn began(&self, task: TaskId) -> Option<Nanos> {
+        self.sim.began(task)
+    }
+
     fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
         self.sim.install(plan)
     }

@@ -72,12 +72,13 @@ impl<P: Platform> Batch<'_, P> {
                 log_limit: args.output.log_limit,
             });
         }
-        let started_at = (!view.is_simulated()).then(SystemTime::now);
         let root = Root::default();
         let cpus = view.machine.all_cpus();
         let accounts = || if view.is_simulated() { None } else { accounts::read(&root, &cpus) };
         let accounts_before = accounts();
         let mut backend = platform.backend(args, self.jobs, screen)?;
+        // Times in the record count from the start of the backend's clock.
+        let started_at = (!view.is_simulated()).then(|| SystemTime::now() - Duration::from_nanos(backend.now().0));
         let mut info = RunInfo {
             run_id: if view.is_simulated() { None } else { own_run(&root) },
             setting: self.record_as,

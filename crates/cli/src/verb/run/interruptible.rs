@@ -62,6 +62,10 @@ impl<B: Backend> Backend for Interruptible<B> {
         self.backend.apply(changes)
     }
 
+    fn began(&self, task: TaskId) -> Option<Nanos> {
+        self.backend.began(task)
+    }
+
     fn install(&mut self, plan: &Plan) -> Result<(), B::Error> {
         self.backend.install(plan)
     }
