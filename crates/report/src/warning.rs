@@ -209,6 +209,11 @@ pub enum RunWarning {
         /// Jobs that ran when it was killed.
         lost: usize,
     },
+    /// A job has cut off its own output: what it had written to a log before is gone.
+    LogRewritten {
+        /// The log's name.
+        file: String,
+    },
     /// A job wrote more than `--log-limit` allows.
     LogCut {
         /// The file in the log folder.
@@ -287,6 +292,7 @@ impl RunWarning {
             RunWarning::Orphans { .. } => "orphans",
             RunWarning::Rebuilt { .. } => "rebuilt",
             RunWarning::LogCut { .. } => "log-cut",
+            RunWarning::LogRewritten { .. } => "log-rewritten",
             RunWarning::InputUnread => "input-unread",
             RunWarning::OutputLost { .. } => "output-lost",
             RunWarning::NoneResumed { .. } => "none-resumed",
@@ -387,6 +393,10 @@ impl RunWarning {
                 };
                 format!("an earlier run was killed; its record was written from its series: {file}{lost}")
             }
+            RunWarning::LogRewritten { file } => format!(
+                "the job itself has cut off {file}, and what it had written before is gone: to open /dev/stdout or \
+                 /dev/stderr anew empties the file; `>&2` in place of `> /dev/stderr` does not"
+            ),
             RunWarning::LogCut { file, bytes } => {
                 format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
             }

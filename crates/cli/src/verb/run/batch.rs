@@ -148,6 +148,9 @@ impl<P: Platform> Batch<'_, P> {
             }
             Notice::StartedAgain { info, at } => note(info, at),
             Notice::Retried { result, info } => {
+                if let Some((out, err)) = &job_files[result.spec.id.0 as usize] {
+                    screen.started_again(result.spec.id.0, [out, err]);
+                }
                 let what = info.map_or_else(|| result.spec.name.clone(), JobInfo::what);
                 let exit = result.exit.as_ref().map(ToString::to_string).unwrap_or_default();
                 screen.say(&format!("{mark}{what}: {exit} in attempt {}; it is started again", result.runs));
@@ -183,6 +186,10 @@ impl<P: Platform> Batch<'_, P> {
             let job = specs[cut.job as usize].name.clone();
             let file = if cut.file == 0 { "out" } else { "err" };
             screen.warn(RunWarning::LogCut { file: format!("{job}.{file}"), bytes: cut.bytes });
+        }
+        for (job, file) in shown.rewritten {
+            let file = if file == 0 { "out" } else { "err" };
+            screen.warn(RunWarning::LogRewritten { file: format!("{}.{file}", specs[job as usize].name) });
         }
         if let Some(why) = shown.lost {
             let folder = job_folder.map(|folder| folder.display().to_string()).unwrap_or_default();

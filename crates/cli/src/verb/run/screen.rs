@@ -149,6 +149,13 @@ impl Screen {
         }
     }
 
+    /// A job that failed is started again: where whole jobs are shown, its next attempt is.
+    pub(crate) fn started_again(&self, job: u32, files: [&Path; 2]) {
+        if let To::Console(console) = &mut self.inner.borrow_mut().to {
+            console.started_again(job, files);
+        }
+    }
+
     /// A job has ended: the rest of its output is shown.
     pub(crate) fn ended(&self, job: u32, failed: bool) {
         if let To::Console(console) = &mut self.inner.borrow_mut().to {

@@ -18,6 +18,8 @@ pub(super) enum Order {
     Folder(FileName),
     /// A job has started and writes to these files in the folder.
     Started { job: u32, tag: String, files: [FileName; 2] },
+    /// A job that failed is started again, when its files have these lengths.
+    Again { job: u32, lengths: [u64; 2] },
     /// A job has ended: show what is left of its output. If it failed, its last error may be asked for.
     Ended { job: u32, failed: bool },
     /// Show the last line that a failed job wrote to its error output.
@@ -29,6 +31,8 @@ pub(super) enum Order {
 pub(super) enum Report {
     /// So many bytes of a job's output were cut off, because the file reached its limit.
     Cut { job: u32, file: usize, bytes: u64 },
+    /// A job has cut off a file of its output: what it had written there is gone.
+    Rewritten { job: u32, file: usize },
     /// Everything has been carried out. If the jobs' output could not be shown completely, why.
     Done { lost: Option<String> },
 }

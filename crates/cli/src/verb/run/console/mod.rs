@@ -15,7 +15,7 @@ pub(crate) use process::{ConsoleArgs, main};
 
 use super::args::Show;
 use message::{FileName, Order, Report, line};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -53,6 +53,8 @@ pub(crate) struct Cut {
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     pub(crate) cuts: Vec<Cut>,
+    /// Files of output that their jobs have cut off, by job and number.
+    pub(crate) rewritten: BTreeSet<(u32, usize)>,
     /// Why the jobs' output was not shown completely, if it was not.
     pub(crate) lost: Option<String>,
 }
@@ -74,6 +76,8 @@ pub(crate) struct Console {
     is_gone: bool,
     shows_output: bool,
     heard: Vec<u8>,
+    /// What the console has said of files that their jobs have cut off.
+    rewritten: BTreeSet<(u32, usize)>,
     /// It has carried out everything, and says why output could not be shown, if it could not.
     done: Option<Option<String>>,
 }
@@ -117,6 +121,7 @@ impl Console {
             is_gone: false,
             shows_output: false,
             heard: Vec::new(),
+            rewritten: BTreeSet::new(),
             done: None,
         }
     }
@@ -152,6 +157,12 @@ impl Console {
             _ => FileName::of(file.as_os_str()),
         };
         self.must_send(&Order::Started { job, tag: tag.to_owned(), files: files.map(name) });
+    }
+
+    /// A job that failed is started again.
+    pub(crate) fn started_again(&mut self, job: u32, files: [&Path; 2]) {
+        let length = |file: &Path| file.metadata().map_or(0, |meta| meta.len());
+        self.must_send(&Order::Again { job, lengths: files.map(length) });
     }
 
     /// A job has ended.
@@ -224,6 +235,7 @@ impl Console {
         for report in reports {
             match report {
                 Report::Cut { job, file, bytes } => cuts.push(Cut { job, file, bytes }),
+                Report::Rewritten { job, file } => drop(self.rewritten.insert((job, file))),
                 Report::Done { lost } => self.done = Some(lost),
             }
         }
@@ -250,7 +262,7 @@ impl Console {
             Some(lost) => lost,
             None => Some("the process that shows it has died".to_owned()),
         };
-        Finished { cuts, lost: lost.filter(|_| self.shows_output) }
+        Finished { cuts, rewritten: self.rewritten, lost: lost.filter(|_| self.shows_output) }
     }
 }
 

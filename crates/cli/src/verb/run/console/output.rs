@@ -7,12 +7,16 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
-/// Bytes that are read at once. A longer line is shown in several.
+/// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
 
 /// Pieces of one file that are shown before others have their turn.
 const TURN: usize = 16;
+
+/// So many bytes of what was shown last are compared with the file.
+const TAIL: usize = 64;
 
 /// Where the jobs' output is shown.
 pub(super) struct Target<'a> {
@@ -35,6 +39,8 @@ pub(super) struct Output {
     next: u32,
     /// Jobs that ended without having started.
     never_started: BTreeSet<u32>,
+    /// Files whose jobs have cut them off since that was asked for, by job and number.
+    rewritten: BTreeSet<(u32, usize)>,
     piece: Vec<u8>,
 }
 
@@ -50,6 +56,14 @@ struct FollowedFile {
     file: Option<File>,
     position: u64,
     limit: u64,
+    /// No line ends between the position and this.
+    searched: u64,
+    /// What was shown last is the beginning of a line.
+    in_line: bool,
+    /// When the file was changed last, when it was looked at last.
+    changed: Option<SystemTime>,
+    /// The last bytes before the position.
+    tail: Vec<u8>,
 }
 
 impl Output {
@@ -61,15 +75,41 @@ impl Output {
             jobs: BTreeMap::new(),
             next: 0,
             never_started: BTreeSet::new(),
+            rewritten: BTreeSet::new(),
             piece: vec![0; PIECE],
         }
     }
 
     /// A job was started: from now on its output is shown.
     pub(super) fn started(&mut self, job: u32, tag: String, files: [PathBuf; 2]) {
-        let file = |path| FollowedFile { path, file: None, position: 0, limit: self.limit };
+        let file = |path| FollowedFile {
+            path,
+            file: None,
+            position: 0,
+            limit: self.limit,
+            searched: 0,
+            in_line: false,
+            changed: None,
+            tail: Vec::new(),
+        };
         let files = files.map(file);
         self.jobs.insert(job, Followed { tag, files, ended: false });
+    }
+
+    /// A job is started once more: where whole jobs are shown, only its last attempt is, from these lengths of its files.
+    pub(super) fn started_again(&mut self, job: u32, lengths: [u64; 2]) {
+        if self.shows_whole_jobs()
+            && let Some(followed) = self.jobs.get_mut(&job)
+        {
+            for (file, length) in followed.files.iter_mut().zip(lengths) {
+                file.position = length.min(file.limit);
+            }
+        }
+    }
+
+    /// The files that their jobs have cut off since the last call, by job and number: what they had written is gone.
+    pub(super) fn rewritten(&mut self) -> impl Iterator<Item = (u32, usize)> {
+        std::mem::take(&mut self.rewritten).into_iter()
     }
 
     /// Whether there are jobs whose lines are shown as they come.
@@ -85,7 +125,8 @@ impl Output {
         if self.shows_whole_jobs() {
             return Ok(());
         }
-        for job in self.jobs.values_mut() {
+        for (&number, job) in &mut self.jobs {
+            self.rewritten.extend(job.rewritten().map(|file| (number, file)));
             job.show(self.how, TURN, &mut self.piece, to)?;
         }
         Ok(())
@@ -131,12 +172,21 @@ impl Output {
     }
 
     fn finish(&mut self, job: u32, to: &mut Target<'_>) -> io::Result<()> {
+        let whole = self.shows_whole_jobs();
         let Some(mut followed) = self.jobs.remove(&job) else { return Ok(()) };
+        if !whole {
+            self.rewritten.extend(followed.rewritten().map(|file| (job, file)));
+        }
         followed.show(self.how, usize::MAX, &mut self.piece, to)
     }
 }
 
 impl Followed {
+    /// The numbers of the files that the job has cut off since they were shown.
+    fn rewritten(&mut self) -> impl Iterator<Item = usize> {
+        self.files.iter_mut().enumerate().filter_map(|(number, file)| file.is_rewritten().then_some(number))
+    }
+
     /// Shows at most so many pieces of each file.
     fn show(&mut self, how: Show, pieces: usize, piece: &mut [u8], to: &mut Target<'_>) -> io::Result<()> {
         for (number, file) in self.files.iter_mut().enumerate() {
@@ -152,48 +202,104 @@ impl Followed {
 }
 
 impl FollowedFile {
-    /// Shows the next piece; returns whether there may be more.
-    fn show(&mut self, how: Show, all: bool, tag: &str, piece: &mut [u8], to: &mut dyn Write) -> io::Result<bool> {
+    fn open(&mut self) -> Option<&File> {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
-        let Some(file) = &self.file else { return Ok(false) };
-        let left = usize::try_from(self.limit - self.position).unwrap_or(usize::MAX);
-        let most = piece.len().min(left);
-        let piece = &mut piece[..most];
-        // A file that can't be read is shown as far as it could be.
-        let Ok(got) = file.read_at(piece, self.position) else { return Ok(false) };
-        let bytes = &piece[..got];
-        let shown = match bytes.iter().rposition(|&byte| byte == b'\n') {
-            _ if how == Show::Group || got == piece.len() && !bytes.contains(&b'\n') => got,
-            Some(last) => last + 1,
-            // An unfinished line waits for its end, or the end of the job.
-            None if !all => 0,
-            None => got,
-        };
-        self.position += shown as u64;
-        let bytes = &bytes[..shown];
-        if bytes.is_empty() {
-            return Ok(false);
-        }
-        match how {
-            Show::Group | Show::Live => to.write_all(bytes)?,
-            Show::Tag => self.tagged(tag, bytes, to)?,
-        }
-        to.flush()?;
-        Ok(got == piece.len() || all)
+        self.file.as_ref()
     }
 
-    /// Writes each line with the job's tag before it. A part of a line gets a line end.
+    /// Whether the job has cut the file off since it was shown, as `> /dev/stderr` does: it opens the file anew. Then it is
+    /// shown from its beginning.
+    fn is_rewritten(&mut self) -> bool {
+        let Some(meta) = self.open().and_then(|file| file.metadata().ok()) else { return false };
+        let changed = meta.modified().ok();
+        let before = std::mem::replace(&mut self.changed, changed);
+        // What is beyond the limit is cut off by us.
+        if before.is_none() || before == changed || self.position >= self.limit {
+            return false;
+        }
+        let mut tail = [0; TAIL];
+        let tail = &mut tail[..self.tail.len()];
+        let got = self.read(tail, self.position - tail.len() as u64);
+        // Whoever only adds to a file leaves what was there.
+        let rewritten = self.position > 0 && (meta.len() < self.position || tail[..got] != self.tail);
+        if rewritten {
+            (self.position, self.searched, self.in_line) = (0, 0, false);
+            self.tail.clear();
+        }
+        rewritten
+    }
+
+    /// Shows the next piece, or a whole line where that is longer; returns whether there may be more.
+    fn show(&mut self, how: Show, all: bool, tag: &str, piece: &mut [u8], to: &mut dyn Write) -> io::Result<bool> {
+        loop {
+            let got = self.read(piece, self.position);
+            let bytes = &piece[..got];
+            let is_full = got > 0 && got == piece.len();
+            let shown = match bytes.iter().rposition(|&byte| byte == b'\n') {
+                _ if how == Show::Group => got,
+                Some(last) => last + 1,
+                None if is_full => if all || self.line_ends() { got } else { 0 },
+                // An unfinished line waits for its end, or the end of the job.
+                None => if all { got } else { 0 },
+            };
+            let bytes = &bytes[..shown];
+            self.position += shown as u64;
+            if bytes.is_empty() {
+                if all && how == Show::Tag && std::mem::take(&mut self.in_line) {
+                    to.write_all(b"\n")?;
+                    to.flush()?;
+                }
+                return Ok(false);
+            }
+            match how {
+                Show::Group | Show::Live => to.write_all(bytes)?,
+                Show::Tag => self.tagged(tag, bytes, to)?,
+            }
+            self.in_line = !bytes.ends_with(b"\n");
+            self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);
+            self.tail.drain(..self.tail.len().saturating_sub(TAIL));
+            to.flush()?;
+            // No other job's output comes between the parts of a line.
+            if !self.in_line || how == Show::Group {
+                return Ok(is_full || all);
+            }
+        }
+    }
+
+    /// Reads what is at a position, up to the limit. A file that can't be read is shown as far as it could be.
+    fn read(&mut self, piece: &mut [u8], position: u64) -> usize {
+        let left = usize::try_from(self.limit.saturating_sub(position)).unwrap_or(usize::MAX);
+        let most = piece.len().min(left);
+        self.open().and_then(|file| file.read_at(&mut piece[..most], position).ok()).unwrap_or(0)
+    }
+
+    /// Whether the line at the position has an end. Nothing of it is kept in memory, however long it is.
+    fn line_ends(&mut self) -> bool {
+        let mut piece = [0; 16 << 10];
+        self.searched = self.searched.max(self.position);
+        loop {
+            let got = self.read(&mut piece, self.searched);
+            if got == 0 {
+                return self.searched >= self.limit;
+            }
+            if piece[..got].contains(&b'\n') {
+                return true;
+            }
+            self.searched += got as u64;
+        }
+    }
+
+    /// Writes each line with the job's tag before it.
     fn tagged(&self, tag: &str, bytes: &[u8], to: &mut dyn Write) -> io::Result<()> {
         let mut text = Vec::with_capacity(bytes.len() + 64);
-        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-            text.extend_from_slice(tag.as_bytes());
-            text.push(b'\t');
-            text.extend_from_slice(line);
-            if !line.ends_with(b"\n") {
-                text.push(b'\n');
+        for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            if number > 0 || !self.in_line {
+                text.extend_from_slice(tag.as_bytes());
+                text.push(b'\t');
             }
+            text.extend_from_slice(line);
         }
         to.write_all(&text)
     }
@@ -267,18 +373,69 @@ mod tests {
     }
 
     #[test]
-    fn a_line_longer_than_a_piece_is_shown_in_parts_and_nothing_is_lost() {
+    fn a_line_longer_than_a_piece_stays_one_line() {
+        for how in [Show::Live, Show::Group, Show::Tag] {
+            let mut shown = Shown::new(how, false);
+            (1..=2).for_each(|job| shown.start(job));
+            let long = vec![b'a'; (TURN + 3) * PIECE + 10];
+            shown.write("1.out", &long);
+            let mut all = shown.shows(Output::follow)[0].clone();
+            assert_eq!(all, "", "the line has no end yet");
+            shown.write("1.out", b"b\nc\n");
+            shown.write("2.out", b"other\n");
+            all += &shown.shows(Output::follow)[0];
+            all += &shown.shows(|output, to| output.ended(1, to))[0];
+            all += &shown.shows(|output, to| output.ended(2, to))[0];
+            let lines: Vec<&str> = all.lines().map(|line| line.rsplit('\t').next().unwrap()).collect();
+            let first = lines.iter().position(|line| line.len() == long.len() + 1).expect("the long line");
+            assert!(lines[first].ends_with("ab") && lines.contains(&"other"), "{how:?}");
+            assert!(all.contains('c') && all.len() <= long.len() + 10 + 3 * 5, "{how:?}: {}", all.len() - long.len());
+        }
+    }
+
+    #[test]
+    fn a_long_line_without_an_end_is_shown_when_the_job_ends() {
         for how in [Show::Live, Show::Group, Show::Tag] {
             let mut shown = Shown::new(how, false);
             shown.start(1);
-            let long = vec![b'a'; 2 * PIECE + 10];
-            shown.write("1.out", &long);
-            let mut all = shown.shows(Output::follow)[0].clone();
-            shown.write("1.out", b"b\nc");
-            all += &shown.shows(|output, to| output.ended(1, to))[0];
-            let letters: String = all.replace("job1\t", "").replace('\n', "");
-            assert_eq!(letters.len(), long.len() + 2, "{how:?}");
-            assert!(letters.ends_with("abc"), "{how:?}");
+            shown.write("1.out", &vec![b'a'; 2 * PIECE]);
+            assert_eq!(shown.shows(Output::follow)[0], "");
+            let all = shown.shows(|output, to| output.ended(1, to))[0].clone();
+            let text = if how == Show::Tag { format!("job1\t{}\n", "a".repeat(2 * PIECE)) } else { "a".repeat(2 * PIECE) };
+            assert!(all == text, "{how:?}");
+        }
+    }
+
+    /// `> /dev/stderr` opens the file anew.
+    #[test]
+    fn what_cuts_its_file_off_is_shown_from_the_beginning() {
+        let mut shown = Shown::new(Show::Live, false);
+        shown.start(1);
+        let mut all = String::new();
+        for text in ["first\n", "second\n", "third\n", "3\n"] {
+            // Times of files have the grain of the kernel's clock.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::fs::write(shown.dir.path().join("1.err"), text).unwrap();
+            all += &shown.shows(Output::follow)[1];
+        }
+        assert_eq!(all, "first\nsecond\nthird\n3\n");
+        assert_eq!(shown.output.rewritten().collect::<Vec<_>>(), [(1, 1)]);
+        assert_eq!(shown.output.rewritten().count(), 0);
+        shown.write("1.err", b"more\n");
+        assert_eq!(shown.shows(Output::follow)[1], "more\n");
+        assert_eq!(shown.shows(|output, to| output.ended(1, to))[1], "");
+        assert_eq!(shown.output.rewritten().count(), 0);
+    }
+
+    #[test]
+    fn of_several_attempts_the_last_is_shown_where_whole_jobs_are() {
+        for (how, all) in [(Show::Group, "good\n"), (Show::Live, "bad\ngood\n")] {
+            let mut shown = Shown::new(how, false);
+            shown.start(1);
+            shown.write("1.out", b"bad\n");
+            shown.output.started_again(1, [4, 0]);
+            shown.write("1.out", b"good\n");
+            assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], all);
         }
     }
 

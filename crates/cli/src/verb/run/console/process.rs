@@ -73,9 +73,11 @@ pub(crate) fn main(args: ConsoleArgs) -> anyhow::Result<ExitCode> {
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             console.show(|output, to| output.follow(to));
+            console.tell_rewritten(&mut answers);
         }
     }
     console.show(Output::finish_all);
+    console.tell_rewritten(&mut answers);
     console.terminal.borrow_mut().clear();
     let _ = answers.write_all(&line(&Report::Done { lost: console.lost }));
     Ok(ExitCode::SUCCESS)
@@ -130,6 +132,11 @@ impl Console {
                     output.started(job, tag, files);
                 }
             }
+            Order::Again { job, lengths } => {
+                if let Some(output) = &mut self.output {
+                    output.started_again(job, lengths);
+                }
+            }
             Order::Ended { job, failed } => {
                 if let Some(limiter) = &self.limiter {
                     limiter.ended(job, answers);
@@ -145,6 +152,13 @@ impl Console {
                     self.terminal.get_mut().say(&format!("    {}", visible(&line)));
                 }
             }
+        }
+    }
+
+    fn tell_rewritten(&mut self, answers: &mut UnixStream) {
+        for (job, file) in self.output.as_mut().into_iter().flat_map(Output::rewritten) {
+            // A run that has ended does not listen any more.
+            let _ = answers.write_all(&line(&Report::Rewritten { job, file }));
         }
     }
 
