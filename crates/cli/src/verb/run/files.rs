@@ -115,7 +115,12 @@ pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Resu
     let text = record.to_json();
     let in_logs = write_whole(&logs.join("run.json"), text.as_bytes());
     if let Some(path) = &args.output.record {
-        write_whole(path, text.as_bytes())?;
+        // A new file can't replace a pipe or a device that the user names.
+        if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            std::fs::write(path, &text).with_context(|| format!("can't write {}", path.display()))?;
+        } else {
+            write_whole(path, text.as_bytes())?;
+        }
         // Nothing can lie beside a pipe or a device.
         if path.is_file() {
             let beside = path.with_extension("series.jsonl");
