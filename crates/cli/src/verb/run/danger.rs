@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 /// More links than these lead nowhere, as for the kernel.
-const MOST_LINKS: usize = 40;
+pub(super) const MOST_LINKS: usize = 40;
 
 /// Why somebody else could put links or files into a folder, or another folder in its place; `None` if nobody can. Each
 /// folder on the way must belong to the caller or the superuser, and nobody else may write to it. A sticky folder, as
