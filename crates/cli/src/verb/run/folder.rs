@@ -3,6 +3,7 @@
 
 use super::danger::{MOST_LINKS, danger};
 use crate::exit::usage;
+use crate::whole_file::write_whole_in;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::fs::{fchmod, flock, fstat, mkdirat, openat, readlinkat, renameat, statat, unlinkat};
 use std::collections::HashSet;
@@ -123,7 +124,37 @@ pub(crate) fn lock(path: &Path) -> Option<Unused> {
     Unused::take(open_folder(CWD, path.as_os_str(), OFlags::empty()).ok()?)
 }
 
+/// As [`lock`], if the folder and the list in it are the caller's alone, and nobody else can put another in its place.
+///
+/// # Errors
+/// A run uses the folder.
+pub(crate) fn lock_safe(path: &Path) -> Result<Option<Unused>, InUse> {
+    let is_safe = || danger(path).is_ok_and(|why| why.is_none());
+    let open = || open_folder(CWD, path.as_os_str(), OFlags::empty()).ok().filter(is_private);
+    let Some(dir) = is_safe().then(open).flatten() else { return Ok(None) };
+    let unused = Unused::take(dir).ok_or(InUse)?;
+    Ok(is_private(&unused.manifest).then_some(unused))
+}
+
+/// A run uses the folder.
+pub(crate) struct InUse;
+
 impl Unused {
+    /// Writes a file whole into a folder below it, or into itself if the path is empty. No link is followed.
+    ///
+    /// # Errors
+    /// An error of the system, or the folder below is not the caller's alone.
+    pub(crate) fn write(&self, below: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
+        if below.as_os_str().is_empty() {
+            return write_whole_in(&self.dir, Path::new(name), content);
+        }
+        let dir = open_folder(&self.dir, below.as_os_str(), OFlags::NOFOLLOW)?;
+        if !is_private(&dir) {
+            return Err(rustix::io::Errno::PERM.into());
+        }
+        write_whole_in(dir, Path::new(name), content)
+    }
+
     fn take(dir: OwnedFd) -> Option<Unused> {
         let manifest = open_manifest(&dir, OFlags::RDONLY).ok()?;
         flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Unused { dir, manifest })

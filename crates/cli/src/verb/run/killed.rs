@@ -1,11 +1,11 @@
 //! The runs before a resumed one: their records, and what is left of those that were killed.
 
 use super::args::{OrphansArg, RunArgs};
-use super::folder::lock;
+use super::folder::lock_safe;
 use super::runs::{self, IgnoredLine, RunLine};
 use crate::exit::{Exit, Failure, usage};
 use crate::verb::thaw::words;
-use crate::whole_file::{open_regular, read_regular, write_whole};
+use crate::whole_file::{open_regular, read_regular};
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
@@ -72,8 +72,10 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
     let this_boot = boot(&root);
     let lines = killed.iter().map(|&ix| &before.runs[ix].line);
     let ids: Vec<String> = lines.filter(|line| line.boot == this_boot).map(|line| line.run_id.clone()).collect();
-    if !ids.is_empty() {
-        let reach = Reach::Runs(ids);
+    // All lines are from one file, whoever may have written into it.
+    let told_by = before.runs.iter().find_map(|run| run.line.told_by);
+    if let Some(user) = told_by.filter(|_| !ids.is_empty()) {
+        let reach = Reach::RunsOf(ids, user);
         if !args.dry_run {
             // Whatever becomes of them, none stays frozen.
             mend(&root, &reach);
@@ -192,11 +194,14 @@ fn write_back(before: &mut Before, ix: usize) {
     };
     let ran = |name: &str| before.found.iter().any(|orphan| orphan.run == line.run_id && orphan.job == name);
     let Ok(record) = rebuild(series, log_of, ran) else { return };
+    let logs = Path::new(line.logs.as_deref().unwrap_or_default());
     // A run that has begun to use the folder puts aside what it finds there.
-    let Some(_lock) = lock(Path::new(line.logs.as_deref().unwrap_or_default())) else { return };
+    let Ok(own) = lock_safe(logs) else { return };
     let file = folder.join("run.json");
-    // The folder can be full, or not writable any more. The record is of use all the same.
-    if write_whole(&file, record.to_json().as_bytes()).is_ok() {
+    // Whoever wrote the list of runs named the folder. So nothing is written into one of others. It can also be full, or not
+    // writable any more. The record is of use all the same.
+    let below = folder.strip_prefix(logs).unwrap_or(Path::new(""));
+    if own.is_some_and(|own| own.write(below, "run.json", record.to_json().as_bytes()).is_ok()) {
         let lost = record.jobs.iter().filter(|job| job.lost).count();
         before.warnings.push(RunWarning::Rebuilt { file: file.display().to_string(), lost });
     }

@@ -2,13 +2,14 @@
 //! `--resume` finds their records, and their jobs if they were killed. The job log itself has the format of GNU parallel,
 //! and no room for this.
 
-use crate::whole_file::read_regular;
+use crate::whole_file::open_regular;
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -29,6 +30,9 @@ pub(crate) struct RunLine {
     pub(crate) started_at: String,
     /// Its log folder, absolute; null if the name is no UTF-8.
     pub(crate) logs: Option<String>,
+    /// The user whose file the line was read from. It says nothing about the processes of others.
+    #[serde(skip)]
+    pub(crate) told_by: Option<u32>,
 }
 
 /// The format's name and version for a job that was adopted.
@@ -110,6 +114,7 @@ pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<
         boot: boot(&root),
         started_at: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
         logs: logs.to_str().map(str::to_owned),
+        told_by: None,
     };
     write(&path, &[line], fresh)
 }
@@ -152,8 +157,9 @@ fn write<T: Serialize>(path: &Path, lines: &[T], fresh: bool) -> std::io::Result
 
 /// The runs that wrote to a job log, the first one first. Lines that are not whole are left out.
 pub(crate) fn read(joblog: &Path) -> Vec<RunLine> {
-    let mut all: Vec<RunLine> = lines(joblog);
+    let (owner, mut all) = lines_of::<RunLine>(joblog);
     all.retain(|line| line.schema == RUNS_SCHEMA);
+    all.iter_mut().for_each(|line| line.told_by = owner);
     all
 }
 
@@ -173,8 +179,18 @@ pub(crate) fn ignored(joblog: &Path) -> Vec<IgnoredLine> {
 
 /// The lines of one kind.
 fn lines<T: DeserializeOwned>(joblog: &Path) -> Vec<T> {
-    let text = beside(joblog).and_then(|path| read_regular(&path)).unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    lines_of(joblog).1
+}
+
+/// The user who owns the file, and its lines of one kind.
+fn lines_of<T: DeserializeOwned>(joblog: &Path) -> (Option<u32>, Vec<T>) {
+    let Some(mut file) = beside(joblog).and_then(|path| open_regular(&path)) else { return (None, Vec::new()) };
+    let owner = file.metadata().ok().map(|meta| meta.uid());
+    let mut text = Vec::new();
+    if file.read_to_end(&mut text).is_err() {
+        return (owner, Vec::new());
+    }
+    (owner, String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
 #[cfg(test)]
@@ -191,7 +207,8 @@ mod tests {
         let folders = |joblog: &Path| read(joblog).into_iter().map(|run| run.logs.unwrap()).collect::<Vec<_>>();
         assert_eq!(folders(&joblog), ["/a", "/b"]);
         let own = cosched_linux::own_run(&Root::default()).unwrap();
-        assert!(read(&joblog).iter().all(|run| run.run_id == own && run.host.is_some()));
+        let user = rustix::process::geteuid().as_raw();
+        assert!(read(&joblog).iter().all(|run| run.run_id == own && run.host.is_some() && run.told_by == Some(user)));
         // A run that was killed while it entered itself.
         let file = dir.path().join("log.runs");
         std::fs::write(&file, [std::fs::read(&file).unwrap(), b"{\"schema\":\"cosc".to_vec()].concat()).unwrap();
