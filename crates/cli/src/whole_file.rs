@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd;
@@ -21,6 +22,21 @@ pub(crate) fn read_regular(path: &Path) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     open_regular(path)?.read_to_end(&mut content).ok()?;
     Some(content)
+}
+
+/// Opens a file for writing whose name the user did not type, and makes it if it is not there. Nobody is waited for, and no
+/// link is followed.
+///
+/// # Errors
+/// An error of the system, or something else than a regular file has the name.
+pub(crate) fn write_regular(path: &Path, how: OFlags) -> std::io::Result<File> {
+    let odd = || std::io::Error::other("it is not a regular file, so nothing is written to it");
+    let flags = how | OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(CWD, path, flags, Mode::from_raw_mode(0o666)) {
+        Err(Errno::LOOP | Errno::NXIO) => return Err(odd()),
+        opened => File::from(opened?),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(odd()) }
 }
 
 /// Writes a file whole or not at all. Whatever has its name is replaced: no link is followed, and no pipe or device is

@@ -6,7 +6,7 @@ use super::policy::{Choice, choose};
 use super::resume::Resumed;
 use super::setting;
 use crate::exit::{incapable, usage};
-use crate::input::{Command, Job};
+use crate::input::{Command, Job, told};
 use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile, SoloTimes,
@@ -167,7 +167,7 @@ impl<P: Platform> Plan<P> {
         let started_at = SystemTime::now();
         let logs = match &args.output.logs {
             Some(logs) => logs.clone(),
-            None if args.output.no_logs => std::env::temp_dir().join(format!("cosched-{}", stamp(started_at))),
+            None if args.output.no_logs => temporary()?.join(format!("cosched-{}", stamp(started_at))),
             None => Path::new(DEFAULT_LOGS).join(stamp(started_at)),
         };
         let logs = std::path::absolute(&logs).unwrap_or(logs);
@@ -237,6 +237,18 @@ impl<P: Platform> Plan<P> {
 
 /// The folder for the log folders of runs that were given none.
 pub(crate) const DEFAULT_LOGS: &str = "cosched-logs";
+
+/// The temporary directory, which is nobody's to make.
+fn temporary() -> anyhow::Result<PathBuf> {
+    let folder = std::env::temp_dir();
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(usage(format!(
+        "--no-logs: the temporary directory {} is not there; nothing was started; make it, or set TMPDIR to one that is",
+        told(&folder)
+    )))
+}
 
 /// Tells a run from all others by the time and its process.
 fn stamp(now: SystemTime) -> String {

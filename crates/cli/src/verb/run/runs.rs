@@ -2,12 +2,14 @@
 //! `--resume` finds their records, and their jobs if they were killed. The job log itself has the format of GNU parallel,
 //! and no room for this.
 
-use crate::whole_file::open_regular;
+use super::danger::danger_of_file;
+use crate::input::told;
+use crate::whole_file::{open_regular, write_regular};
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
+use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -89,9 +91,10 @@ impl IgnoredLine {
     }
 }
 
-/// The file for a job log; `None` if the job log is a pipe or a device, which nobody resumes.
+/// The file for a job log; `None` if the job log is a pipe, a device or a descriptor (`/dev/stdout`), which nobody resumes.
 pub(super) fn beside(joblog: &Path) -> Option<PathBuf> {
-    if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) {
+    let is_descriptor = || danger_of_file(joblog).is_ok_and(|place| place.is_ok_and(|place| place.follows));
+    if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) || is_descriptor() {
         return None;
     }
     let mut name = joblog.file_name()?.to_owned();
@@ -149,10 +152,14 @@ fn write<T: Serialize>(path: &Path, lines: &[T], fresh: bool) -> std::io::Result
         // Begins with a line end: the line before can have been cut off.
         text.push_str(&format!("\n{}\n", serde_json::to_string(line)?));
     }
-    let mut options = OpenOptions::new();
-    options.create(true).append(!fresh).write(true).truncate(fresh);
-    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)
+    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", told(path)));
+    let written = write_regular(path, OFlags::APPEND).and_then(|mut file| {
+        if fresh {
+            file.set_len(0)?;
+        }
+        file.write_all(text.as_bytes())
+    });
+    written.map_err(named)
 }
 
 /// The runs that wrote to a job log, the first one first. Lines that are not whole are left out.
