@@ -1,5 +1,6 @@
 //! Files that are there as a whole, or not at all.
 
+use crate::input::told;
 use anyhow::Context as _;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -45,7 +46,7 @@ pub(crate) fn write_regular(path: &Path, how: OFlags) -> std::io::Result<File> {
 /// # Errors
 /// An error of the system, with the file's name.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    write_whole_in(CWD, path, content).with_context(|| format!("can't write {}", path.display()))
+    write_whole_in(CWD, path, content).with_context(|| format!("can't write {}", told(path)))
 }
 
 /// As [`write_whole`], with a path that counts from a folder.

@@ -106,6 +106,48 @@ fn folders_that_others_may_change_hold_no_logs_unless_asked() {
     assert!(next.status.success() && old.exists(), "{}", err(&next));
 }
 
+/// A name that holds a line of its own would look like a message.
+#[test]
+fn names_of_files_and_folders_do_not_forge_messages() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempdir().expect("a folder");
+    let name = "n\ncosched: FAKE\u{1b}[2J";
+    let open = folder.path().join(name);
+    std::fs::create_dir(&open).expect("a folder");
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).expect("its own");
+    let below = |file: &str| format!("{name}/{file}");
+    let (inside, none) = (below("x"), below("none/x"));
+    write(&folder, &below("bad"), "no job log, no record, no list\n");
+    write(&folder, "mix.toml", "[[job]]\nname = \"j\"\ncommand = \"true\"\nprogram = \"./none\"\n");
+    let bad = below("bad");
+    let toml = below("mix.toml");
+    write(&folder, &toml, "[[job]]\nname = \"j\"\nprogram = \"./none.toml\"\n");
+    let calls: [&[&str]; 15] = [
+        &["run", "--logs", name, "true"],
+        &["run", "--logs", &inside, "true"],
+        &["run", "--shared-logs", "--logs", &below("bad/x"), "true"],
+        &["run", "--joblog", &inside, "true"],
+        &["run", "--shared-logs", "--joblog", &none, "true"],
+        &["run", "--shared-logs", "--record", &none, "true"],
+        &["run", "--shared-logs", "--events", &none, "true"],
+        &["run", "--shared-logs", "--joblog", &bad, "--resume", "true"],
+        &["run", "--solo", &bad, "true"],
+        &["run", "--profile", &bad, "true"],
+        &["run", &toml, "--on", "xeon-e5645"],
+        &["run", "mix.toml", "--on", &toml],
+        &["run", "-f", &none],
+        &["decide", &bad],
+        &["man", "--dir", &none],
+    ];
+    for words in calls {
+        let run = cosched(&folder, words);
+        let text = err(&run);
+        assert!(!run.status.success(), "{words:?}");
+        assert!(!text.lines().any(|line| line.starts_with("cosched: FAKE")), "{words:?}: {text}");
+        assert!(text.contains(r"n\ncosched: FAKE\x1b[2J"), "{words:?}: {text}");
+    }
+}
+
 /// Makes a pipe.
 fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());

@@ -1,6 +1,6 @@
 //! The warnings of a run: each kind has a code for programs and a sentence for people.
 
-use crate::text::{count, grouped};
+use crate::text::{count, grouped, visible};
 use cosched_core::{Importance, Shortfall, TaskId, Warning, signal_name};
 
 /// A file that is written while a run goes on.
@@ -304,7 +304,10 @@ impl RunWarning {
                     .to_owned()
             }
             RunWarning::SoloOtherMachine { there, here } => {
-                format!("the solo times of the --solo file are of another machine: {there}; this run is on {here}")
+                format!(
+                    "the solo times of the --solo file are of another machine: {}; this run is on {here}",
+                    visible(there)
+                )
             }
             RunWarning::SoloTraceOdd { job, retired, alone } => {
                 format!("job {job} retired {retired} instructions, but {alone} alone: its solo trace is of other work")
@@ -371,10 +374,10 @@ impl RunWarning {
                     0 => String::new(),
                     lost => format!("; {} ran then: how they ended is not known", count(*lost as u64, "job")),
                 };
-                format!("an earlier run was killed; its record was written from its series: {file}{lost}")
+                format!("an earlier run was killed; its record was written from its series: {}{lost}", visible(file))
             }
             RunWarning::LogCut { file, bytes } => {
-                format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
+                format!("{} reached --log-limit: {bytes} bytes were cut off its end", visible(file))
             }
             RunWarning::InputUnread => {
                 "standard input was not read, since the command has no {}; for a job with each line write {} \
@@ -382,7 +385,7 @@ impl RunWarning {
                     .to_owned()
             }
             RunWarning::OutputLost { why, folder } => {
-                format!("the jobs' output was not shown completely: {why}; all of it is in {folder}")
+                format!("the jobs' output was not shown completely: {why}; all of it is in {}", visible(folder))
             }
             RunWarning::NoneResumed { succeeded } => format!(
                 "--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; jobs are \

@@ -3,6 +3,7 @@
 
 use super::danger::{MOST_LINKS, danger};
 use crate::exit::usage;
+use crate::input::told;
 use crate::whole_file::write_whole_in;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::fs::{fchmod, flock, fstat, mkdirat, openat, readlinkat, renameat, statat, unlinkat};
@@ -42,7 +43,7 @@ impl Folder {
     /// The folder can't be written, others may write to it, another run uses it, or a file that is not ours has one of
     /// the names. Nothing is changed then.
     pub(crate) fn claim(path: &Path, names: &[String], shared: bool) -> anyhow::Result<Folder> {
-        let fail = |why: String| usage(format!("--logs {}: {why}; nothing was started", path.display()));
+        let fail = |why: String| usage(format!("--logs {}: {why}; nothing was started", told(path)));
         let system = |error: std::io::Error| fail(format!("{error}; choose another folder, as in --logs /tmp/run1"));
         let errno = |error: rustix::io::Errno| system(error.into());
         // Others must not be able to put links where this run will write.

@@ -11,7 +11,7 @@ use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
-use cosched_report::{OrphansDone, Record, RunWarning, SeriesReader, rebuild};
+use cosched_report::{OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,15 +52,15 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
             Fate::Dead => killed.push(ix),
             Fate::Alive => {
                 let why = "still goes on and writes to this job log; wait for its end, or end it, and then resume";
-                return Err(refused(&format!("run {} {why}", run.line.run_id)));
+                return Err(refused(&format!("run {} {why}", visible(&run.line.run_id))));
             }
             Fate::Unknown if ignored.iter().any(|line| line.is(&run.line)) => {}
             Fate::Unknown if args.orphans == OrphansArg::Ignore => to_ignore.push(IgnoredLine::of(&run.line)),
             Fate::Unknown => {
-                let host = run.line.host.as_deref().unwrap_or("another host");
+                let host = visible(run.line.host.as_deref().unwrap_or("another host"));
                 let why = "left no record and can't be seen from here, so its jobs may still run; look there with \
                            `cosched thaw`, or go on all the same with --orphans ignore";
-                return Err(refused(&format!("run {} on {host} {why}", run.line.run_id)));
+                return Err(refused(&format!("run {} on {host} {why}", visible(&run.line.run_id))));
             }
         }
     }

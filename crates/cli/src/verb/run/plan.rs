@@ -63,7 +63,7 @@ impl SoloWish {
             return Ok(SoloWish { alone, known: None, profiles: None, file: None, warnings: Vec::new() });
         };
         let text = crate::input::read_text(Path::new(name))?;
-        let fail = |problem: String| usage(format!("--solo {name}: {problem}"));
+        let fail = |problem: String| usage(format!("--solo {}: {problem}", told(name)));
         let expected = format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
         let schema = schema_of(&text).map_err(|error| fail(format!("{error}; {expected}")))?;
         let (times, profiles, there) = match schema.as_deref() {
