@@ -1,4 +1,4 @@
-//! Whether somebody else could redirect what a run writes into a folder: by a right to write to the folder or to one above
+//! Whether somebody else could redirect what a run writes into a folder or a file: by a right to write to the folder or to one above
 //! it, by owning one of them, or by a link on the way.
 
 use crate::input::told;

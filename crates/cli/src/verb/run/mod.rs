@@ -11,7 +11,8 @@
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`danger`], [`folder`], [`runs`],
-//!   [`named`] and [`files`]: what is written; [`killed`] and [`resume`]: the runs before this one; [`plan`]: what is going to be done; [`explain`]: the plan in words;
+//!   [`named`] and [`files`]: what is written; [`killed`] and [`resume`]: the runs before this one; [`plan`]: what is
+//!   going to be done; [`explain`]: the plan in words;
 //! - [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 

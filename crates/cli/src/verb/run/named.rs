@@ -195,3 +195,36 @@ impl Waiting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    #[test]
+    fn what_appears_after_the_look_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (out, precious) = (dir.path().join("out"), dir.path().join("precious"));
+        std::fs::write(&precious, "kept").unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+        let waiting = Waiting::new(true).unwrap();
+        let named = Named::check("--joblog", &out, false).unwrap();
+        symlink(&precious, &out).unwrap();
+        assert!(named.open(false, &waiting).is_err() && named.open(true, &waiting).is_err());
+        std::fs::remove_file(&out).unwrap();
+        let record = Named::check("--record", &out, false).unwrap();
+        symlink(&precious, record.series()).unwrap();
+        assert!(record.open_series().is_err());
+        std::fs::remove_file(record.series()).unwrap();
+        named.open(false, &waiting).unwrap();
+        record.open_series().unwrap();
+        if chown(&out, Some(2_000_001), None).is_err() {
+            return eprintln!("skipped in part, because only root may give files away");
+        }
+        let told = named.open(false, &waiting).unwrap_err().to_string();
+        assert!(told.contains("another user made it just now"), "{told}");
+        chown(record.series(), Some(2_000_001), None).unwrap();
+        assert!(record.open_series().is_err());
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+    }
+}
