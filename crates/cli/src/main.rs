@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     let mut cli = Cli::command();
     let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if let Some(advice) = words::foreign_option(&cli, &words) {
-        eprintln!("cosched: {advice}");
+        eprintln!("cosched: {}", cosched_report::visible_lines(&advice));
         return Exit::Usage.into();
     }
     let words = words::mark_command(&cli, words);

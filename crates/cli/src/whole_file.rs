@@ -1,16 +1,19 @@
 //! Files that are there as a whole, or not at all.
 
+use crate::input::told;
 use anyhow::Context as _;
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Opens a file that was written before, whoever has put something else in its place since: opening a pipe would wait for
-/// its writer.
+/// its writer, and a link could lead to anybody's file.
 pub(crate) fn open_regular(path: &Path) -> Option<File> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).ok()?;
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).ok()?;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     file.metadata().is_ok_and(|meta| meta.is_file()).then_some(file)
 }
@@ -22,27 +25,47 @@ pub(crate) fn read_regular(path: &Path) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Writes a file whole or not at all. A link in its place is replaced, not followed.
+/// Opens a file for writing whose name the user did not type, and makes it if it is not there. Nobody is waited for, and no
+/// link is followed.
+///
+/// # Errors
+/// An error of the system, or something else than a regular file has the name.
+pub(crate) fn write_regular(path: &Path, how: OFlags) -> std::io::Result<File> {
+    let odd = || std::io::Error::other("it is not a regular file, so nothing is written to it");
+    let flags = how | OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(CWD, path, flags, Mode::from_raw_mode(0o666)) {
+        Err(Errno::LOOP | Errno::NXIO) => return Err(odd()),
+        opened => File::from(opened?),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(odd()) }
+}
+
+/// Writes a file whole or not at all. Whatever has its name is replaced: no link is followed, and no pipe or device is
+/// written to.
 ///
 /// # Errors
 /// An error of the system, with the file's name.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    let context = || format!("can't write {}", path.display());
-    // A new file can't replace a pipe or a device.
-    if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return std::fs::write(path, content).with_context(context);
-    }
+    write_whole_in(CWD, path, content).with_context(|| format!("can't write {}", told(path)))
+}
+
+/// As [`write_whole`], with a path that counts from a folder.
+///
+/// # Errors
+/// An error of the system.
+pub(crate) fn write_whole_in(folder: impl AsFd, path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
-    // A link in its place is not followed, and what an interrupted run left there is replaced.
-    let _ = std::fs::remove_file(&new);
-    let mut file = File::options().write(true).create_new(true).open(&new).with_context(context)?;
-    let written = file.write_all(content).and_then(|()| std::fs::rename(&new, path));
+    // What an interrupted run left there is replaced.
+    let _ = unlinkat(&folder, &new, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(&folder, &new, flags, Mode::from_raw_mode(0o666))?);
+    let written = file.write_all(content).and_then(|()| Ok(renameat(&folder, &new, &folder, path)?));
     if written.is_err() {
-        let _ = std::fs::remove_file(&new);
+        let _ = unlinkat(&folder, &new, AtFlags::empty());
     }
-    written.with_context(context)
+    written
 }
 
 #[cfg(test)]
@@ -61,5 +84,28 @@ mod tests {
         assert_eq!(read_regular(&pipe), None);
         assert_eq!(read_regular(Path::new("/dev/zero")), None);
         assert_eq!(read_regular(&dir.path().join("nothing")), None);
+    }
+    #[test]
+    fn what_has_the_name_of_a_file_is_replaced_and_never_written_to() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let (file, precious) = (dir.path().join("file"), dir.path().join("precious"));
+        std::fs::write(&precious, "kept").unwrap();
+        let is_text = || file.symlink_metadata().unwrap().is_file() && std::fs::read(&file).unwrap() == b"text";
+        for target in [precious.as_path(), Path::new("/dev/null")] {
+            let _ = std::fs::remove_file(&file);
+            symlink(target, &file).unwrap();
+            symlink(&precious, dir.path().join("file.new")).unwrap();
+            assert_eq!(read_regular(&file), None, "a link is not followed");
+            write_whole(&file, b"text").unwrap();
+            assert!(is_text(), "{}", target.display());
+        }
+        std::fs::remove_file(&file).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &file, mode).unwrap();
+        write_whole(&file, b"text").unwrap();
+        assert!(is_text(), "nobody waits for the reader of a pipe");
+        assert_eq!(std::fs::read(&precious).unwrap(), b"kept");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing else is left");
     }
 }

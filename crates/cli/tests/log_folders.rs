@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{command, cosched, err, json, out, read, write};
+use common::{command, cosched, err, json, out, read, until, write};
 use std::path::Path;
 use std::process::Command;
 use tempfile::tempdir;
@@ -104,4 +104,235 @@ fn folders_that_others_may_change_hold_no_logs_unless_asked() {
     assert!(made.success());
     let next = command(&open, &["run", "-q", "--keep-logs", "1", "--", "true"]).output().expect("the binary runs");
     assert!(next.status.success() && old.exists(), "{}", err(&next));
+}
+
+/// A name that holds a line of its own would look like a message.
+#[test]
+fn names_of_files_and_folders_do_not_forge_messages() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempdir().expect("a folder");
+    let name = "n\ncosched: FAKE\u{1b}[2J";
+    let open = folder.path().join(name);
+    std::fs::create_dir(&open).expect("a folder");
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).expect("its own");
+    let below = |file: &str| format!("{name}/{file}");
+    let (inside, none) = (below("x"), below("none/x"));
+    write(&folder, &below("bad"), "no job log, no record, no list\n");
+    write(&folder, "mix.toml", "[[job]]\nname = \"j\"\ncommand = \"true\"\nprogram = \"./none\"\n");
+    let bad = below("bad");
+    let toml = below("mix.toml");
+    write(&folder, &toml, "[[job]]\nname = \"j\"\nprogram = \"./none.toml\"\n");
+    let calls: [&[&str]; 15] = [
+        &["run", "--logs", name, "true"],
+        &["run", "--logs", &inside, "true"],
+        &["run", "--shared-logs", "--logs", &below("bad/x"), "true"],
+        &["run", "--joblog", &inside, "true"],
+        &["run", "--shared-logs", "--joblog", &none, "true"],
+        &["run", "--shared-logs", "--record", &none, "true"],
+        &["run", "--shared-logs", "--events", &none, "true"],
+        &["run", "--shared-logs", "--joblog", &bad, "--resume", "true"],
+        &["run", "--solo", &bad, "true"],
+        &["run", "--profile", &bad, "true"],
+        &["run", &toml, "--on", "xeon-e5645"],
+        &["run", "mix.toml", "--on", &toml],
+        &["run", "-f", &none],
+        &["decide", &bad],
+        &["man", "--dir", &none],
+    ];
+    for words in calls {
+        let run = cosched(&folder, words);
+        let text = err(&run);
+        assert!(!run.status.success(), "{words:?}");
+        assert!(!text.lines().any(|line| line.starts_with("cosched: FAKE")), "{words:?}: {text}");
+        assert!(text.contains(r"n\ncosched: FAKE\x1b[2J"), "{words:?}: {text}");
+    }
+}
+
+/// Makes a pipe.
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+}
+
+#[test]
+fn files_beside_named_ones_are_never_reached_through_links() {
+    use std::os::unix::fs::symlink;
+    let folder = tempdir().expect("a folder");
+    write(&folder, "precious", "kept");
+    let words = ["run", "-q", "--logs", "L", "--joblog", "out", "--record", "r.json", "--", "touch", "ran"];
+    for beside in ["out.runs", "r.series.jsonl"] {
+        let beside = folder.path().join(beside);
+        for shared in [false, true] {
+            let words: Vec<&str> = words
+                .into_iter()
+                .flat_map(|word| if word == "-q" && shared { vec!["-q", "--shared-logs"] } else { vec![word] })
+                .collect();
+            symlink("precious", &beside).expect("a link");
+            let run = cosched(&folder, &words);
+            assert_eq!(run.status.code(), Some(2));
+            assert!(
+                err(&run).contains("is not a regular file") && err(&run).contains("nothing was started"),
+                "{}",
+                err(&run)
+            );
+            std::fs::remove_file(&beside).expect("a link");
+            pipe(&beside);
+            let run = cosched(&folder, &words);
+            assert!(run.status.code() == Some(2) && err(&run).contains("is not a regular file"), "{}", err(&run));
+            std::fs::remove_file(&beside).expect("a pipe");
+        }
+    }
+    assert_eq!((read(&folder, "precious").as_str(), folder.path().join("ran").exists()), ("kept", false));
+    assert!(!folder.path().join("L").exists() && !folder.path().join("out").exists(), "nothing is left");
+    // One that is put there while the run goes on.
+    let late = "ln -s precious r.series.jsonl";
+    let run = cosched(&folder, &["run", "-q", "--logs", "L", "--record", "r.json", late]);
+    assert!(
+        run.status.code() == Some(1) && err(&run).contains("r.series.jsonl: it is not a regular file"),
+        "{}",
+        err(&run)
+    );
+    assert_eq!(read(&folder, "precious"), "kept");
+    std::fs::remove_file(folder.path().join("r.series.jsonl")).expect("a link");
+    assert!(cosched(&folder, &words).status.success());
+    assert!(read(&folder, "r.series.jsonl").contains("cosched.series"));
+}
+
+/// As root in a folder that a user has prepared.
+#[test]
+fn named_files_in_folders_of_others_are_refused_unless_asked() {
+    use std::os::unix::fs::{chown, lchown, symlink};
+    let folder = tempdir().expect("a folder");
+    let theirs = folder.path().join("theirs");
+    std::fs::create_dir(&theirs).expect("a folder");
+    if chown(&theirs, Some(2_000_001), None).is_err() {
+        return eprintln!("skipped, because only root may give folders away");
+    }
+    let logs = folder.path().join("L");
+    let logs = logs.to_str().expect("UTF-8");
+    let mix = "[[job]]\nname = \"j\"\ncommand = \"true\"\nprogram = \"workload-compute\"\n";
+    write(&folder, "mix.toml", mix);
+    for option in ["--joblog", "--record", "--events"] {
+        let words = ["run", "-q", "--logs", logs, option, "out", "--", "true"];
+        let run = command(&theirs, &words).output().expect("it runs");
+        let text = err(&run);
+        assert_eq!(run.status.code(), Some(2), "{text}");
+        assert!(text.contains(&format!("{option} out: the folder {}", theirs.display())), "{text}");
+        assert!(text.contains("belongs to another user (number 2000001)") && text.contains("--shared-logs"), "{text}");
+        assert!(!theirs.join("out").exists() && !folder.path().join("L").exists());
+        let shared = ["run", "-q", "--logs", logs, "--shared-logs", option, "out", "--", "true"];
+        let run = command(&theirs, &shared).output().expect("it runs");
+        assert!(run.status.success() && theirs.join("out").exists(), "{}", err(&run));
+        std::fs::remove_file(theirs.join("out")).expect("a file");
+        std::fs::remove_dir_all(logs).expect("a folder");
+        let mix = folder.path().join("mix.toml");
+        let mix = mix.to_str().expect("UTF-8");
+        let simulated = ["run", mix, "--on", "xeon-e5645", "-q", "--logs", logs, option, "out"];
+        let run = command(&theirs, &simulated).output().expect("it runs");
+        assert!(run.status.code() == Some(2) && err(&run).contains("belongs to another user"), "{}", err(&run));
+        assert!(!theirs.join("out").exists());
+    }
+    // In a folder where anybody may make files, as in /tmp.
+    use std::os::unix::fs::PermissionsExt as _;
+    let sticky = folder.path().join("sticky");
+    std::fs::create_dir(&sticky).expect("a folder");
+    std::fs::set_permissions(&sticky, std::fs::Permissions::from_mode(0o1777)).expect("its own");
+    write(&folder, "precious", "kept");
+    for option in ["--joblog", "--record", "--events"] {
+        let refused = |what: &str| {
+            let run = command(&sticky, &["run", "-q", "--logs", logs, option, "out", "--", "true"]).output();
+            let run = run.expect("it runs");
+            assert!(run.status.code() == Some(2) && err(&run).contains(what), "{}", err(&run));
+            std::fs::remove_file(sticky.join("out")).expect("it is there");
+        };
+        symlink("../precious", sticky.join("out")).expect("a link");
+        lchown(sticky.join("out"), Some(2_000_001), None).expect("root may");
+        refused("it is a link that another user made");
+        write(&folder, "sticky/out", "");
+        chown(sticky.join("out"), Some(2_000_001), None).expect("root may");
+        refused("it belongs to another user (number 2000001)");
+        pipe(&sticky.join("out"));
+        chown(sticky.join("out"), Some(2_000_001), None).expect("root may");
+        refused("it belongs to another user (number 2000001)");
+        // One's own link is followed.
+        symlink("../new", sticky.join("out")).expect("a link");
+        let words = ["run", "-q", "--logs", logs, option, "out", "--", "true"];
+        let run = command(&sticky, &words).output().expect("it runs");
+        assert!(run.status.success() && !read(&folder, "new").is_empty(), "{}", err(&run));
+        std::fs::remove_file(sticky.join("out")).expect("a link");
+        std::fs::remove_file(folder.path().join("new")).expect("a file");
+    }
+    assert_eq!(read(&folder, "precious"), "kept");
+    // What lies beside the job log, and whose it is.
+    write(&folder, "sticky/out.runs", "");
+    chown(sticky.join("out.runs"), Some(2_000_001), None).expect("root may");
+    let words = ["run", "-q", "--logs", logs, "--joblog", "out", "--resume", "--", "true"];
+    let run = command(&sticky, &words).output().expect("it runs");
+    assert!(
+        run.status.code() == Some(2) && err(&run).contains("out.runs: it belongs to another user"),
+        "{}",
+        err(&run)
+    );
+}
+
+#[test]
+fn pipes_and_descriptors_are_written_to() {
+    let folder = tempdir().expect("a folder");
+    for option in ["--joblog", "--record", "--events"] {
+        let run = cosched(&folder, &["run", "-q", "--no-logs", option, "/dev/null", "--", "true"]);
+        assert!(run.status.success() && err(&run).is_empty(), "{option}: {}", err(&run));
+        let run = cosched(&folder, &["run", "-q", "--no-logs", option, "/dev/stdout", "--", "true"]);
+        assert!(run.status.success() && !run.stdout.is_empty(), "{option}: {}", err(&run));
+        // The descriptor leads to a file.
+        let out = std::fs::File::create(folder.path().join("file")).expect("a file");
+        let words = ["run", "-q", "--no-logs", option, "/dev/fd/1", "--", "true"];
+        let run = command(folder.path(), &words).stdout(out).output().expect("it runs");
+        assert!(run.status.success() && !read(&folder, "file").is_empty(), "{option}: {}", err(&run));
+        let fifo = folder.path().join("fifo");
+        pipe(&fifo);
+        let words = ["run", "-q", "--no-logs", option, "fifo", "--", "true"];
+        let mut run = command(folder.path(), &words).spawn().expect("it runs");
+        // It is read once, from its start to its end.
+        assert!(!std::fs::read(&fifo).expect("a pipe").is_empty(), "{option}");
+        assert!(run.wait().expect("it ends").success());
+        std::fs::remove_file(&fifo).expect("a pipe");
+    }
+    assert!(Path::new("/dev/stdout").symlink_metadata().is_ok_and(|meta| meta.is_symlink()), "it is still the link");
+    assert!(!Path::new("/dev/fd/1.runs").exists() && std::fs::read_dir(folder.path()).expect("a folder").count() == 1);
+}
+
+#[test]
+fn a_signal_while_a_pipe_has_no_reader_leaves_nothing() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for option in ["--joblog", "--record", "--events"] {
+        for signal in [Signal::TERM, Signal::INT] {
+            let folder = tempdir().expect("a folder");
+            let temporary = folder.path().join("tmp");
+            std::fs::create_dir(&temporary).expect("a folder");
+            pipe(&folder.path().join("fifo"));
+            // The other one can be opened at once, and goes again.
+            let other = if option == "--events" { "--record" } else { "--events" };
+            let words = ["run", "--no-logs", option, "fifo", other, "other", "--", "touch", "ran"];
+            let mut run = command(folder.path(), &words);
+            let run = run.env("TMPDIR", &temporary).stderr(std::process::Stdio::piped()).spawn().expect("it runs");
+            let entries = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
+            until("its folder is there", || entries(&temporary) == 1);
+            let pid = Pid::from_child(&run);
+            kill_process(pid, signal).expect("it waits");
+            let ended = run.wait_with_output().expect("it ends");
+            assert_eq!(ended.status.code(), Some(128 + signal.as_raw()), "{}", err(&ended));
+            assert!(err(&ended).contains("before anything was started"), "{}", err(&ended));
+            assert_eq!((entries(&temporary), entries(folder.path())), (0, 2), "{option}");
+        }
+    }
+}
+
+#[test]
+fn a_temporary_directory_that_is_not_there_is_not_made() {
+    let folder = tempdir().expect("a folder");
+    let temporary = folder.path().join("no/such");
+    let run = command(folder.path(), &["run", "-q", "--no-logs", "true"]).env("TMPDIR", &temporary).output();
+    let run = run.expect("it runs");
+    assert_eq!(run.status.code(), Some(2));
+    assert!(err(&run).contains("TMPDIR") && err(&run).contains("nothing was started"), "{}", err(&run));
+    assert!(!folder.path().join("no").exists());
 }

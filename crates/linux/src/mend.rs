@@ -13,7 +13,7 @@ use crate::sys::RawPid;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What was freed, and what could not be.
@@ -46,14 +46,21 @@ pub enum Reach {
     Everywhere,
     /// The whole hierarchy, and only what is left of these runs, as in the variable `COSCHED_RUN`.
     Runs(Vec<String>),
+    /// As `Runs`, and of them only what is this user's: who names a run may have nothing to say about it. The superuser may
+    /// name anybody's.
+    RunsOf(Vec<String>, u32),
 }
 
 impl Reach {
     fn covers(&self, run: &RunId) -> bool {
         match self {
             Reach::Near | Reach::Everywhere => true,
-            Reach::Runs(runs) => runs.contains(&run.to_string()),
+            Reach::Runs(runs) | Reach::RunsOf(runs, _) => runs.contains(&run.to_string()),
         }
+    }
+
+    fn covers_user(&self, owner: u32) -> bool {
+        !matches!(self, Reach::RunsOf(_, user) if ![0, owner].contains(user))
     }
 }
 
@@ -86,7 +93,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.groups.sort();
     let mut look = Look::new(root);
     let mut dead = dead_runs(root, &look, &stale);
-    dead.retain(|dead| reach.covers(&dead.run));
+    dead.retain(|dead| reach.covers(&dead.run) && reach.covers_user(dead.owner));
     for _ in 0..LOOKS {
         let now: Vec<RawPid> = dead.iter().flat_map(|dead| dead.go_on(root, &look)).collect();
         if now.is_empty() {
@@ -115,10 +122,10 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
 fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {
     let dir = match reach {
         Reach::Near => cgroup::own_directory(root).ok(),
-        Reach::Everywhere | Reach::Runs(_) => cgroup::top_directory(root),
+        Reach::Everywhere | Reach::Runs(_) | Reach::RunsOf(..) => cgroup::top_directory(root),
     };
     let mut stale = dir.map(|dir| cgroup::stale(&Fates::new(root), &dir, *reach != Reach::Near)).unwrap_or_default();
-    stale.retain(|group| reach.covers(&group.run));
+    stale.retain(|group| reach.covers(&group.run) && owner_of(&group.dir).is_some_and(|user| reach.covers_user(user)));
     stale
 }
 
@@ -159,11 +166,13 @@ fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadR
     for Found { record, owner } in ledger::found(root, |run| look.fates.of(run) == Fate::Dead) {
         let run = record.head.run;
         let group = record.head.group.clone().filter(|group| cgroup::is_group_of(root, group, &run));
+        // All that is in a group is ended with it, so it must be theirs as well.
+        let group = group.filter(|group| owner == 0 || owner_of(group) == Some(owner));
         runs.insert((run, owner), DeadRun { group, record: Some(record), ..dead(run, owner) });
     }
     for group in stale.iter().filter(|group| group.dead) {
         // It has gone if nobody owns it.
-        let Ok(owner) = std::fs::metadata(&group.dir).map(|dir| dir.uid()) else { continue };
+        let Some(owner) = owner_of(&group.dir) else { continue };
         let entry = runs.entry((group.run, owner)).or_insert_with(|| dead(group.run, owner));
         entry.group.get_or_insert_with(|| group.dir.clone());
     }
@@ -182,8 +191,13 @@ fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadR
 /// All dead runs that can be found from here, for those who look for orphans.
 pub(crate) fn all_dead_runs(root: &Root, look: &Look<'_>, reach: &Reach) -> Vec<DeadRun> {
     let mut all = dead_runs(root, look, &stale_groups(root, reach));
-    all.retain(|dead| reach.covers(&dead.run));
+    all.retain(|dead| reach.covers(&dead.run) && reach.covers_user(dead.owner));
     all
+}
+
+/// Whose a group is; `None` if it has gone.
+fn owner_of(group: &Path) -> Option<u32> {
+    std::fs::metadata(group).ok().map(|dir| dir.uid())
 }
 
 #[cfg(test)]
@@ -191,7 +205,6 @@ mod tests {
     use super::*;
     use crate::run_id::tests::{link_namespace, write_stat};
     use std::os::unix::fs::{PermissionsExt, chown};
-    use std::path::Path;
 
     const RUN: &str = "10-78-500";
 
@@ -263,6 +276,33 @@ mod tests {
         assert_eq!(found(&root), [(one, false, 1)], "the mark still tells of the run");
         write_list(dir.path(), two, none);
         assert_eq!(found(&root), [(one, false, 1), (two, true, 0)], "a list of another user does not hide it");
+    }
+
+    /// As in a list of runs that anybody could have written.
+    #[test]
+    fn a_run_that_a_user_names_counts_for_what_is_that_users() {
+        let (dir, root) = tree();
+        let (one, two) = (2_000_001, 2_000_002);
+        write_process(dir.path(), 2_000_000_000, one);
+        let group = dir.path().join(format!("groups/cosched-{RUN}"));
+        std::fs::create_dir_all(group.join("job0")).unwrap();
+        std::fs::write(group.join("cgroup.events"), "populated 1\nfrozen 1\n").unwrap();
+        let found = |reach: &Reach| all_dead_runs(&root, &Look::new(&root), reach).len();
+        let of = |user| Reach::RunsOf(vec![RUN.to_owned()], user);
+        if chown(&group, Some(one), None).is_err() {
+            std::fs::remove_dir_all(&group).unwrap();
+            eprintln!("skipped in part, because only root may give groups away");
+        }
+        assert_eq!((found(&of(two)), found(&of(one)), found(&of(0))), (0, 1, 1));
+        assert_eq!(found(&Reach::RunsOf(vec!["11-78-500".to_owned()], one)), 0, "it is another run");
+        if group.exists() {
+            assert_eq!(stale_groups(&root, &of(two)).len(), 0, "so it is not thawed");
+            assert_eq!(stale_groups(&root, &of(one)).len(), 1);
+            // A list of another user that names this group as its own.
+            write_list(dir.path(), two, &group).unwrap();
+            let all = all_dead_runs(&root, &Look::new(&root), &of(two));
+            assert_eq!((all.len(), all[0].group.as_ref()), (1, None));
+        }
     }
 
     #[test]

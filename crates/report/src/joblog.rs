@@ -10,9 +10,8 @@ use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{Exit, TaskResult};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::Path;
 use std::time::Duration;
 
 /// The first line, without its end.
@@ -275,14 +274,13 @@ impl Resume {
     }
 }
 
-/// Opens a job log to continue it, and creates it if there is none.
+/// Continues a job log, which is open for reading and writing; a pipe need not be open for reading.
 ///
 /// A cut-off last line is removed first; otherwise the next line would be appended to it.
 ///
 /// # Errors
-/// The file can't be opened, read or shortened.
-pub fn append_joblog(path: &Path) -> io::Result<JobLogWriter<File>> {
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+/// The file can't be read or shortened.
+pub fn append_joblog(mut file: File) -> io::Result<JobLogWriter<File>> {
     if !file.metadata()?.is_file() {
         // A device or a pipe holds no earlier log, and reading it may never end.
         return Ok(JobLogWriter::new(file, true));

@@ -101,17 +101,20 @@ fn errors_name_file_and_line() {
 fn going_on_takes_a_cut_off_line_away() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("jobs.log");
+    let mut options = std::fs::File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    let open = || options.open(&path).unwrap();
     let entry = |seq| Entry::of(&result().tasks[0], seq, &format!("job {seq}"), START);
-    append_joblog(&path).unwrap().ended(&entry(1));
+    append_joblog(open()).unwrap().ended(&entry(1));
     let whole = std::fs::read_to_string(&path).unwrap();
     assert!(whole.starts_with(HEADER));
     std::fs::write(&path, format!("{whole}2\t:\t17000")).unwrap();
-    append_joblog(&path).unwrap().ended(&entry(3));
+    append_joblog(open()).unwrap().ended(&entry(3));
     let log = read(&std::fs::read_to_string(&path).unwrap()).unwrap();
     assert_eq!(log.entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 3]);
     // Not even the header was whole.
     std::fs::write(&path, "Seq\tHo").unwrap();
-    append_joblog(&path).unwrap().ended(&entry(1));
+    append_joblog(open()).unwrap().ended(&entry(1));
     assert_eq!(read(&std::fs::read_to_string(&path).unwrap()).unwrap().entries.len(), 1);
 }
 

@@ -1,6 +1,6 @@
 //! The warnings of a run: each kind has a code for programs and a sentence for people.
 
-use crate::text::{count, grouped};
+use crate::text::{count, grouped, visible};
 use cosched_core::{Importance, Shortfall, TaskId, Warning, signal_name};
 
 /// A file that is written while a run goes on.
@@ -324,7 +324,10 @@ impl RunWarning {
                     .to_owned()
             }
             RunWarning::SoloOtherMachine { there, here } => {
-                format!("the solo times of the --solo file are of another machine: {there}; this run is on {here}")
+                format!(
+                    "the solo times of the --solo file are of another machine: {}; this run is on {here}",
+                    visible(there)
+                )
             }
             RunWarning::SoloTraceOdd { job, retired, alone } => {
                 format!("job {job} retired {retired} instructions, but {alone} alone: its solo trace is of other work")
@@ -391,14 +394,14 @@ impl RunWarning {
                     0 => String::new(),
                     lost => format!("; {} ran then: how they ended is not known", count(*lost as u64, "job")),
                 };
-                format!("an earlier run was killed; its record was written from its series: {file}{lost}")
+                format!("an earlier run was killed; its record was written from its series: {}{lost}", visible(file))
             }
             RunWarning::LogRewritten { file } => format!(
                 "the job itself has cut off {file}, and what it had written before is gone: to open /dev/stdout or \
                  /dev/stderr anew empties the file; `>&2` in place of `> /dev/stderr` does not"
             ),
             RunWarning::LogCut { file, bytes } => {
-                format!("{file} reached --log-limit: {bytes} bytes were cut off its end")
+                format!("{} reached --log-limit: {bytes} bytes were cut off its end", visible(file))
             }
             RunWarning::InputUnread => {
                 "standard input was not read, since the command has no {}; for a job with each line write {} \
@@ -406,7 +409,7 @@ impl RunWarning {
                     .to_owned()
             }
             RunWarning::OutputLost { why, folder } => {
-                format!("the jobs' output was not shown completely: {why}; all of it is in {folder}")
+                format!("the jobs' output was not shown completely: {why}; all of it is in {}", visible(folder))
             }
             RunWarning::NoneResumed { succeeded } => format!(
                 "--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; jobs are \

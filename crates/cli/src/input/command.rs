@@ -131,8 +131,8 @@ pub(crate) fn os(bytes: &[u8]) -> OsString {
 }
 
 /// The text of a word for messages: control characters and bytes that are no UTF-8 are made visible.
-pub(crate) fn told(word: &OsStr) -> String {
-    cosched_report::visible_bytes(word.as_bytes())
+pub(crate) fn told(word: impl AsRef<OsStr>) -> String {
+    cosched_report::visible_bytes(word.as_ref().as_bytes())
 }
 
 #[cfg(test)]

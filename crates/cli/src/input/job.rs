@@ -85,7 +85,7 @@ impl Job {
         if self.input.values.is_empty() {
             return self.name.clone();
         }
-        self.input.values.iter().map(|value| told(value)).collect::<Vec<_>>().join(" ")
+        self.input.values.iter().map(told).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -1,5 +1,6 @@
 //! Simulated machines and programs: by the name of one that is built in, or from a file.
 
+use super::command::told;
 use super::near::did_you_mean;
 use super::read::read_spec;
 use crate::exit::usage;
@@ -46,7 +47,7 @@ pub(crate) fn machine_with_core_types() -> Option<&'static str> {
 pub(crate) fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
     if is_path(name) {
         let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
-        let spec = parse_machine(&text, name).map_err(|error| usage(error.to_string()))?;
+        let spec = parse_machine(&text, &told(name)).map_err(|error| usage(error.to_string()))?;
         return Ok(Described { spec, text: Some(text) });
     }
     builtin_machine(name).map(Described::built_in).ok_or_else(|| {
@@ -69,7 +70,7 @@ pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<
     if is_path(name) {
         let path = folder.join(name.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(name));
         let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
-        let spec = parse_program(&text, &path.display().to_string()).map_err(|error| usage(error.to_string()))?;
+        let spec = parse_program(&text, &told(&path)).map_err(|error| usage(error.to_string()))?;
         return Ok(Described { spec, text: Some(text) });
     }
     builtin_program(name).map(Described::built_in).ok_or_else(|| {

@@ -28,7 +28,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
         return Err(usage(format!(
             "there is no command before `{}`; as in `cosched run gzip -k {{}} ::: a.txt b.txt`; for values that are whole \
              commands give a list of them, as in `cosched run -f commands.txt`",
-            words.first().map_or_else(|| ":::".to_owned(), |word| told(word))
+            words.first().map_or_else(|| ":::".to_owned(), told)
         )));
     }
     let has_lists = command.len() < words.len() || !reading.files.is_empty();
@@ -211,7 +211,7 @@ impl Template {
             argv.push(present);
         }
         if argv.is_empty() {
-            let values: Vec<String> = row.values.iter().map(|value| told(value)).collect();
+            let values: Vec<String> = row.values.iter().map(told).collect();
             return Err(usage(format!(
                 "with the values `{}` nothing is left of the command, not even its program; give each job its program's name",
                 values.join(" ")

@@ -2,6 +2,7 @@
 
 use super::run::{Format, name_value, unmet};
 use crate::exit::usage;
+use crate::input::told;
 use clap::Args;
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Decision, Importance, POLICIES, Params, PolicyEntry, Rng, Snapshot,
@@ -45,7 +46,7 @@ pub(crate) struct DecideArgs {
 }
 
 pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
-    let file = args.snapshot.display().to_string();
+    let file = told(&args.snapshot);
     let input: Box<dyn BufRead> = if file == "-" {
         Box::new(std::io::stdin().lock())
     } else {

@@ -2,6 +2,7 @@
 //! documentation that are built in.
 
 use crate::exit::usage;
+use crate::input::told;
 use crate::whole_file::write_whole;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
@@ -100,15 +101,15 @@ pub(crate) fn man(args: ManArgs, cli: Command) -> anyhow::Result<ExitCode> {
 fn write_pages(cli: Command, dir: &Path) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     match std::fs::create_dir(dir) {
-        Ok(()) => writeln!(out, "made {}", dir.display())?,
+        Ok(()) => writeln!(out, "made {}", told(dir))?,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let dir = dir.display();
+            let dir = told(dir);
             return Err(usage(format!(
                 "--dir {dir}: the folder above it is not there; make it, as in `mkdir -p {dir}`"
             )));
         }
-        Err(error) => return Err(usage(format!("--dir {}: {error}", dir.display()))),
+        Err(error) => return Err(usage(format!("--dir {}: {error}", told(dir)))),
     }
     let mut cli = cli.disable_help_subcommand(true);
     cli.build();
@@ -117,14 +118,14 @@ fn write_pages(cli: Command, dir: &Path) -> anyhow::Result<()> {
     for (name, _) in &pages {
         let path = dir.join(name);
         if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
-            let path = path.display();
+            let path = told(&path);
             return Err(usage(format!("--dir: {path} is not a regular file, so it is not replaced; remove it first")));
         }
     }
     for (name, page) in pages {
         let path = dir.join(&name);
         write_whole(&path, &page)?;
-        writeln!(out, "wrote {}", path.display())?;
+        writeln!(out, "wrote {}", told(&path))?;
     }
     Ok(())
 }

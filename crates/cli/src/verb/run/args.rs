@@ -247,7 +247,7 @@ pub(crate) struct OutputArgs {
     /// Keep no log folder, as GNU parallel does
     ///
     /// Each job's output is shown when it ends, unless --output says otherwise. There is no record but that of --record.
-    #[arg(long, conflicts_with = "shared_logs", hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_logs: bool,
 
     /// Keep the last N log folders in cosched-logs
@@ -257,7 +257,7 @@ pub(crate) struct OutputArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep_logs: Option<u32>,
 
-    /// Use the log folder even if others may write to it or above it, who could then change what is written
+    /// Use the log folder and named files even if others may write there, who could then change what is written
     #[arg(long, hide_short_help = true)]
     pub(crate) shared_logs: bool,
 

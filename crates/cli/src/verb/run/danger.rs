@@ -1,13 +1,18 @@
-//! Whether somebody else could redirect what a run writes into a folder: by a right to write to the folder or to one above
+//! Whether somebody else could redirect what a run writes into a folder or a file: by a right to write to the folder or to one above
 //! it, by owning one of them, or by a link on the way.
 
+use crate::input::told;
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
 /// More links than these lead nowhere, as for the kernel.
-const MOST_LINKS: usize = 40;
+pub(super) const MOST_LINKS: usize = 40;
+
+/// What `statfs` says of `/proc`.
+const PROC_SUPER_MAGIC: rustix::fs::FsWord = 0x9fa0;
 
 /// Why somebody else could put links or files into a folder, or another folder in its place; `None` if nobody can. Each
 /// folder on the way must belong to the caller or the superuser, and nobody else may write to it. A sticky folder, as
@@ -21,49 +26,82 @@ const MOST_LINKS: usize = 40;
 /// A folder on the way can't be looked at.
 pub(super) fn danger(path: &Path) -> io::Result<Option<String>> {
     let path = std::path::absolute(path)?;
-    danger_for(&Caller::look()?, &path)
+    Ok(walk(&Caller::look()?, &path, false)?.err())
 }
 
-fn danger_for(caller: &Caller, path: &Path) -> io::Result<Option<String>> {
+/// Where a file is, after all links that lead to it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    /// It is a descriptor of a process, as `/dev/stdout` is. Only by following it can it be opened.
+    pub(super) follows: bool,
+}
+
+/// As [`danger`], for a file that is to be written. Of the file itself it counts who made it, not who may write to it. A
+/// device may belong to anybody: only the superuser makes them.
+///
+/// # Errors
+/// As [`danger`].
+pub(super) fn danger_of_file(path: &Path) -> io::Result<Result<Place, String>> {
+    let path = std::path::absolute(path)?;
+    walk(&Caller::look()?, &path, true)
+}
+
+/// Whether files of this user are none of somebody else.
+pub(super) fn trusts(owner: u32) -> bool {
+    Caller::look().is_ok_and(|caller| caller.trusts(owner))
+}
+
+fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place, String>> {
     let mut at = PathBuf::from("/");
     let mut left = names(path);
     let mut links = 0;
     let called = |folder: &Path| {
         let is_it = folder == path;
-        if is_it { "it".to_owned() } else { format!("the folder {} on the way to it", folder.display()) }
+        if is_it { "it".to_owned() } else { format!("the folder {} on the way to it", told(folder)) }
     };
+    let safe = |path: PathBuf| Ok(Ok(Place { path, follows: false }));
     loop {
         let folder = at.metadata()?;
         // The folder itself has this name, whichever links lead to it.
         let what = if left.is_empty() { "it".to_owned() } else { called(&at) };
         let is_strict = caller.user == 0 || left.is_empty();
         if is_strict && !caller.trusts(folder.uid()) {
-            return Ok(Some(format!("{what} belongs to another user (number {})", folder.uid())));
+            return Ok(Err(format!("{what} belongs to another user (number {})", folder.uid())));
         }
         let open = if is_strict { caller.others_may_write(&folder) } else { folder.mode() & 0o002 != 0 };
-        let told = || Ok(Some(format!("others may write to {what} (mode {:o})", folder.mode() & 0o7777)));
-        let Some(name) = left.pop() else { return if open { told() } else { Ok(None) } };
+        let open = || open.then(|| format!("others may write to {what} (mode {:o})", folder.mode() & 0o7777));
+        let Some(name) = left.pop() else { return open().map_or_else(|| safe(at), |why| Ok(Err(why))) };
         let is_sticky = folder.mode() & 0o1000 != 0;
         if name == ".." {
             at.pop();
             continue;
         }
+        let is_in_proc = is_file && rustix::fs::statfs(&at).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC);
         at.push(name);
         let entry = match at.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return if open && !is_sticky { told() } else { Ok(None) };
+                let why = open().filter(|_| !is_sticky);
+                at.extend(left.into_iter().rev());
+                return why.map_or_else(|| safe(at), |why| Ok(Err(why)));
             }
             entry => entry?,
         };
-        if entry.is_symlink() && (is_strict || open) && !caller.trusts(entry.uid()) {
-            let what = if at == path { "it".to_owned() } else { format!("{} on the way to it", at.display()) };
-            return Ok(Some(format!("{what} is a link that another user made")));
+        let is_file = is_file && left.is_empty();
+        if entry.is_symlink() && (is_strict || is_file || open().is_some()) && !caller.trusts(entry.uid()) {
+            let what = if at == path { "it".to_owned() } else { format!("{} on the way to it", told(&at)) };
+            return Ok(Err(format!("{what} is a link that another user made")));
         }
-        if open && !is_sticky {
-            return told();
+        if let Some(why) = open() {
+            if !is_sticky {
+                return Ok(Err(why));
+            }
+            if !caller.trusts(entry.uid()) && !is_device(&entry) {
+                return Ok(Err(format!("{} belongs to another user (number {})", called(&at), entry.uid())));
+            }
         }
-        if open && !caller.trusts(entry.uid()) {
-            return Ok(Some(format!("{} belongs to another user (number {})", called(&at), entry.uid())));
+        if entry.is_symlink() && is_file && is_in_proc {
+            return Ok(Ok(Place { path: at, follows: true }));
         }
         if entry.is_symlink() {
             links += 1;
@@ -76,8 +114,16 @@ fn danger_for(caller: &Caller, path: &Path) -> io::Result<Option<String>> {
                 at = PathBuf::from("/");
             }
             left.extend(names(&target));
+        } else if is_file {
+            let theirs = !caller.trusts(entry.uid()) && !is_device(&entry);
+            let why = || format!("it belongs to another user (number {})", entry.uid());
+            return if theirs { Ok(Err(why())) } else { safe(at) };
         }
     }
+}
+
+fn is_device(entry: &Metadata) -> bool {
+    entry.file_type().is_char_device() || entry.file_type().is_block_device()
 }
 
 /// The names in a path, the first one last.
@@ -107,7 +153,7 @@ impl Caller {
     }
 
     /// Whether the mode of a folder lets others write to it. The caller's own group is nobody else.
-    fn others_may_write(&self, folder: &std::fs::Metadata) -> bool {
+    fn others_may_write(&self, folder: &Metadata) -> bool {
         let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
         folder.mode() & 0o002 != 0
             || folder.mode() & 0o020 != 0
@@ -140,7 +186,7 @@ mod tests {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn told(path: &Path) -> String {
+    fn why(path: &Path) -> String {
         danger(path).unwrap().unwrap_or_default()
     }
 
@@ -153,14 +199,14 @@ mod tests {
         assert_eq!(danger(&logs).unwrap(), None);
         mode(&open, 0o777);
         let expected = format!("others may write to the folder {} on the way to it (mode 777)", open.display());
-        assert_eq!(told(&logs), expected);
-        assert_eq!(told(&open.join("new")), expected, "what is to be made there could be moved away as well");
-        assert_eq!(told(&open.join("own/../own/logs")), expected);
+        assert_eq!(why(&logs), expected);
+        assert_eq!(why(&open.join("new")), expected, "what is to be made there could be moved away as well");
+        assert_eq!(why(&open.join("own/../own/logs")), expected);
         symlink(&logs, dir.join("link")).unwrap();
-        assert_eq!(told(&dir.join("link")), expected, "where a link leads counts");
+        assert_eq!(why(&dir.join("link")), expected, "where a link leads counts");
         mode(&open, 0o1777);
         assert_eq!((danger(&logs).unwrap(), danger(&open.join("new")).unwrap()), (None, None));
-        assert_eq!(told(&open), "others may write to it (mode 1777)", "to the folder itself, sticky or not");
+        assert_eq!(why(&open), "others may write to it (mode 1777)", "to the folder itself, sticky or not");
         symlink("loop", dir.join("loop")).unwrap();
         assert!(danger(&dir.join("loop")).is_err());
         assert!(danger(&dir.join("link/../../x")).unwrap().is_none(), "what follows a link counts from its target");
@@ -177,8 +223,8 @@ mod tests {
         }
         let on_the_way =
             format!("the folder {} on the way to it belongs to another user (number 2000001)", theirs.display());
-        assert_eq!(told(&theirs.join("logs")), on_the_way);
-        assert_eq!(told(&theirs), "it belongs to another user (number 2000001)");
+        assert_eq!(why(&theirs.join("logs")), on_the_way);
+        assert_eq!(why(&theirs), "it belongs to another user (number 2000001)");
         let sticky = dir.join("sticky");
         std::fs::create_dir(&sticky).unwrap();
         mode(&sticky, 0o1777);
@@ -186,8 +232,8 @@ mod tests {
         symlink(dir.join("own"), sticky.join("link")).unwrap();
         assert_eq!(danger(&sticky.join("link/logs")).unwrap(), None);
         std::os::unix::fs::lchown(sticky.join("link"), Some(2_000_001), None).unwrap();
-        assert!(told(&sticky.join("link/logs")).ends_with("link on the way to it is a link that another user made"));
-        assert_eq!(told(&sticky.join("link")), "it is a link that another user made");
+        assert!(why(&sticky.join("link/logs")).ends_with("link on the way to it is a link that another user made"));
+        assert_eq!(why(&sticky.join("link")), "it is a link that another user made");
     }
 
     /// As in the project folder of a group.
@@ -199,18 +245,18 @@ mod tests {
         std::fs::create_dir_all(&logs).unwrap();
         mode(&project, 0o2775);
         let user = dir.metadata().unwrap().uid();
-        let told = |user: u32, path: &Path| {
+        let why = |user: u32, path: &Path| {
             let caller = Caller { user, ..Caller::look().unwrap() };
-            danger_for(&caller, path).unwrap().unwrap_or_default()
+            walk(&caller, path, false).unwrap().err().unwrap_or_default()
         };
         let ordinary = if user == 0 { 2_000_001 } else { user };
-        assert_eq!(told(ordinary, &logs.join("run")), "");
-        assert!(!told(0, &logs.join("run")).is_empty());
+        assert_eq!(why(ordinary, &logs.join("run")), "");
+        assert!(!why(0, &logs.join("run")).is_empty());
         mode(&project, 0o777);
-        assert!(told(ordinary, &logs.join("run")).contains("others may write to the folder"));
+        assert!(why(ordinary, &logs.join("run")).contains("others may write to the folder"));
         mode(&logs, 0o775);
         mode(&project, 0o755);
-        assert!(!told(ordinary, &logs).is_empty(), "the folder itself is its own");
+        assert!(!why(ordinary, &logs).is_empty(), "the folder itself is its own");
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     // A file that can't be written is an error before anything is started.
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
-    let (folder, files) = Files::open(args, &plan.logs, names)?;
+    let (folder, mut files) = Files::open(args, &plan.logs, names)?;
+    let record_to = files.record.take();
     let aside = folder.aside.clone();
     let mut folder = Passing::new(folder, &plan.logs, !args.output.no_logs);
     let screen = Screen::new(args.output.quiet);
@@ -93,7 +94,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         folder.keep();
     }
     let record = record(&result, &info);
-    let kept = keep(args, &plan.logs, &record);
+    let kept = keep(record_to, &plan.logs, &record);
     screen.clear();
     // What the run found out is shown even where it can't be kept, and a reader who has gone does not change it.
     match print(args, &record) {

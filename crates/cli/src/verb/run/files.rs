@@ -3,13 +3,15 @@
 use super::args::RunArgs;
 use super::folder::Folder;
 use super::killed::live_writer;
+use super::named::{AllNamed, Named, Waiting};
 use super::runs::{self, Journal};
 use crate::exit::usage;
-use crate::input::value_files;
+use crate::input::{told, value_files};
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_report::{JobLogWriter, Record, append_joblog};
 use std::fs::File;
+use std::io::{Error, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The files that are written while a run goes on.
@@ -19,6 +21,7 @@ pub(crate) struct Files {
     pub(crate) events: Option<File>,
     pub(crate) joblog: Option<JobLogWriter<File>>,
     pub(crate) journal: Journal,
+    pub(crate) record: Option<RecordFile>,
 }
 
 /// What a run writes into its log folder beside the jobs' output.
@@ -29,12 +32,17 @@ impl Files {
     /// Claims the log folder for these files of jobs, and opens the files that are asked for. The folder is the run's own
     /// until it is dropped.
     pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: Vec<String>) -> anyhow::Result<(Folder, Files)> {
+        let named = AllNamed::check(args)?;
+        // What is made here goes again if a signal comes.
+        let waiting = Waiting::new(args.output.quiet).context("taking signals")?;
         let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(jobs).collect();
         let folder = Folder::claim(logs, &names, args.output.shared_logs)?;
-        let named = [&args.output.record, &args.output.events, &args.output.joblog].into_iter().flatten().cloned();
-        let mut new: Vec<PathBuf> = named.chain(args.output.joblog.as_deref().and_then(runs::beside)).collect();
+        let places = [&named.record, &named.events, &named.joblog].into_iter().flatten().map(Named::place);
+        let runs = args.output.joblog.as_deref().and_then(runs::beside);
+        let mut new: Vec<PathBuf> = places.map(Path::to_owned).chain(runs).collect();
         new.retain(|path| path.symlink_metadata().is_err());
-        match Files::open_in(args, logs, &folder) {
+        let opened = Files::open_in(args, named, logs, &folder, &waiting);
+        match opened.and_then(|files| waiting.look().map(|()| files)) {
             Ok(files) => Ok((folder, files)),
             Err(error) => {
                 folder.abandon(&["series.jsonl"]);
@@ -44,11 +52,13 @@ impl Files {
         }
     }
 
-    fn open_in(args: &RunArgs, logs: &Path, folder: &Folder) -> anyhow::Result<Files> {
-        let fail = |option: &str, path: &Path, why: &dyn std::fmt::Display| {
-            usage(format!("{option} {}: {why}; nothing was started", path.display()))
-        };
-        let create = |option: &str, path: &Path| File::create(path).map_err(|error| fail(option, path, &error));
+    fn open_in(
+        args: &RunArgs,
+        named: AllNamed,
+        logs: &Path,
+        folder: &Folder,
+        waiting: &Waiting,
+    ) -> anyhow::Result<Files> {
         let given = args
             .mix
             .iter()
@@ -58,57 +68,83 @@ impl Files {
             .chain(value_files(&args.command));
         let known = args.solo.as_deref().map(Path::new).into_iter().chain(args.policy.profile.as_deref());
         let inputs: Vec<PathBuf> = given.chain(known).filter_map(|path| path.canonicalize().ok()).collect();
-        let written =
-            [("--record", &args.output.record), ("--events", &args.output.events), ("--joblog", &args.output.joblog)];
-        for (option, path) in written {
-            if let Some(path) = path
-                && path.canonicalize().is_ok_and(|path| inputs.contains(&path))
-            {
-                return Err(fail(option, path, &"this run reads this file, which would be overwritten"));
+        for named in [&named.record, &named.events, &named.joblog].into_iter().flatten() {
+            if named.path.canonicalize().is_ok_and(|path| inputs.contains(&path)) {
+                return Err(named.fail(&Error::other("this run reads this file, which would be overwritten")));
             }
         }
-        if let Some(path) = &args.output.record {
-            // Not truncated: an earlier record stays until there is a new one. An empty file is none.
-            let is_new = !path.exists();
-            let file = File::options().create(true).append(true).open(path);
-            file.map_err(|error| fail("--record", path, &error))?;
-            if is_new {
-                let _ = std::fs::remove_file(path);
-            }
-        }
-        let events = args.output.events.as_ref().map(|path| create("--events", path)).transpose()?;
-        let series =
-            folder.create("series.jsonl").map_err(|error| fail("--logs", Path::new("series.jsonl"), &error))?;
+        let AllNamed { record, events, joblog } = named;
+        let record = record.map(|named| RecordFile::open(named, waiting)).transpose()?;
+        let empty = |named: &Named, file: &File| match file.metadata().is_ok_and(|meta| meta.is_file()) {
+            true => file.set_len(0).map_err(|error| named.fail(&error)),
+            false => Ok(()),
+        };
+        let open_empty = |named: Named| {
+            let file = named.open(false, waiting)?;
+            empty(&named, &file).map(|()| file)
+        };
+        let events = events.map(open_empty).transpose()?;
+        let series = folder.create("series.jsonl");
+        let series = series.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))?;
         // The job log comes last: without --resume its old content is lost, so everything else must be writable first.
-        let joblog = match &args.output.joblog {
-            None => None,
-            Some(path) => {
-                let fail = |error| usage(format!("--joblog {}: {error}; nothing was started", path.display()));
+        let (joblog, journal) = match joblog {
+            None => (None, Journal::default()),
+            Some(named) => {
+                let path = &named.path;
+                let fail = |error: Error| named.fail(&error);
                 // With --resume that has been looked at before.
                 if let Some(run) = live_writer(path).filter(|_| !args.resume && !args.is_simulated()) {
-                    return Err(fail(std::io::Error::other(format!(
+                    return Err(fail(Error::other(format!(
                         "run {run} still goes on and writes to it; wait for its end, or choose another file"
                     ))));
                 }
-                let log = append_joblog(path).map_err(fail)?;
+                let file = named.open(true, waiting)?;
                 // Before the old content goes: whoever resumes must find this run.
                 if !args.is_simulated() {
                     runs::enter(path, logs, !args.resume).map_err(fail)?;
                 }
-                if args.resume {
-                    Some(log)
-                } else {
-                    drop(log);
-                    create("--joblog", path)?;
-                    Some(append_joblog(path).map_err(fail)?)
+                if !args.resume {
+                    empty(&named, &file)?;
                 }
+                let journal = if args.is_simulated() { Journal::default() } else { Journal::open(path).map_err(fail)? };
+                (Some(append_joblog(file).map_err(fail)?), journal)
             }
         };
-        let journal = match args.output.joblog.as_ref().filter(|_| !args.is_simulated()) {
-            Some(path) => Journal::open(path).map_err(|error| fail("--joblog", path, &error))?,
-            None => Journal::default(),
-        };
-        Ok(Files { series: Some(series), events, joblog, journal })
+        Ok(Files { series: Some(series), events, joblog, journal, record })
+    }
+}
+
+/// Where `--record` goes.
+pub(crate) struct RecordFile {
+    named: Named,
+    /// A pipe or a device, which is open from the start: its reader waits for the record.
+    open: Option<File>,
+}
+
+impl RecordFile {
+    /// Opens it. An earlier record stays until there is a new one.
+    fn open(named: Named, waiting: &Waiting) -> anyhow::Result<RecordFile> {
+        let is_new = named.place().symlink_metadata().is_err();
+        let file = named.open(false, waiting)?;
+        // An empty file is no record.
+        if is_new {
+            let _ = std::fs::remove_file(named.place());
+        }
+        let open = named.is_special().then_some(file);
+        Ok(RecordFile { named, open })
+    }
+
+    /// Writes the record, and the series beside it, which is in the log folder.
+    fn write(self, logs: &Path, text: &str) -> anyhow::Result<()> {
+        let RecordFile { named, open } = self;
+        if let Some(mut file) = open {
+            return file.write_all(text.as_bytes()).with_context(|| format!("can't write {}", told(&named.path)));
+        }
+        write_whole(named.place(), text.as_bytes())?;
+        let copied = File::open(logs.join("series.jsonl"))
+            .and_then(|mut from| std::io::copy(&mut from, &mut named.open_series()?));
+        copied.with_context(|| told(named.series()))?;
+        Ok(())
     }
 }
 
@@ -116,17 +152,11 @@ impl Files {
 ///
 /// # Errors
 /// One of them can't be written; the other is tried all the same.
-pub(crate) fn keep(args: &RunArgs, logs: &Path, record: &Record) -> anyhow::Result<()> {
+pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> anyhow::Result<()> {
     let text = record.to_json();
     let in_logs = write_whole(&logs.join("run.json"), text.as_bytes());
-    if let Some(path) = &args.output.record {
-        write_whole(path, text.as_bytes())?;
-        // Nothing can lie beside a pipe or a device.
-        if path.is_file() {
-            let beside = path.with_extension("series.jsonl");
-            let from = logs.join("series.jsonl");
-            std::fs::copy(&from, &beside).with_context(|| format!("{}", beside.display()))?;
-        }
+    if let Some(to) = to {
+        to.write(logs, &text)?;
     }
     in_logs
 }

@@ -1,10 +1,12 @@
 //! The log folder of a run. What is in it belongs to one run: what an earlier one left there is put aside, a run that still
 //! goes on there is not disturbed, and files that are not ours are not touched.
 
-use super::danger::danger;
+use super::danger::{MOST_LINKS, danger};
 use crate::exit::usage;
+use crate::input::told;
+use crate::whole_file::write_whole_in;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
-use rustix::fs::{flock, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{fchmod, flock, fstat, mkdirat, openat, readlinkat, renameat, statat, unlinkat};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -16,6 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// Holds the names of the run's files and folders, a line each. A run that goes on has it locked.
 const MANIFEST: &str = ".cosched-run";
+
+/// Whoever may read a file may lock it, and would keep runs out of the folder.
+const MANIFEST_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Folders for what earlier runs left: this and a number.
 const EARLIER: &str = "earlier-";
@@ -38,7 +43,7 @@ impl Folder {
     /// The folder can't be written, others may write to it, another run uses it, or a file that is not ours has one of
     /// the names. Nothing is changed then.
     pub(crate) fn claim(path: &Path, names: &[String], shared: bool) -> anyhow::Result<Folder> {
-        let fail = |why: String| usage(format!("--logs {}: {why}; nothing was started", path.display()));
+        let fail = |why: String| usage(format!("--logs {}: {why}; nothing was started", told(path)));
         let system = |error: std::io::Error| fail(format!("{error}; choose another folder, as in --logs /tmp/run1"));
         let errno = |error: rustix::io::Errno| system(error.into());
         // Others must not be able to put links where this run will write.
@@ -120,7 +125,37 @@ pub(crate) fn lock(path: &Path) -> Option<Unused> {
     Unused::take(open_folder(CWD, path.as_os_str(), OFlags::empty()).ok()?)
 }
 
+/// As [`lock`], if the folder and the list in it are the caller's alone, and nobody else can put another in its place.
+///
+/// # Errors
+/// A run uses the folder.
+pub(crate) fn lock_safe(path: &Path) -> Result<Option<Unused>, InUse> {
+    let is_safe = || danger(path).is_ok_and(|why| why.is_none());
+    let open = || open_folder(CWD, path.as_os_str(), OFlags::empty()).ok().filter(is_private);
+    let Some(dir) = is_safe().then(open).flatten() else { return Ok(None) };
+    let unused = Unused::take(dir).ok_or(InUse)?;
+    Ok(is_private(&unused.manifest).then_some(unused))
+}
+
+/// A run uses the folder.
+pub(crate) struct InUse;
+
 impl Unused {
+    /// Writes a file whole into a folder below it, or into itself if the path is empty. No link is followed.
+    ///
+    /// # Errors
+    /// An error of the system, or the folder below is not the caller's alone.
+    pub(crate) fn write(&self, below: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
+        if below.as_os_str().is_empty() {
+            return write_whole_in(&self.dir, Path::new(name), content);
+        }
+        let dir = open_folder(&self.dir, below.as_os_str(), OFlags::NOFOLLOW)?;
+        if !is_private(&dir) {
+            return Err(rustix::io::Errno::PERM.into());
+        }
+        write_whole_in(dir, Path::new(name), content)
+    }
+
     fn take(dir: OwnedFd) -> Option<Unused> {
         let manifest = open_manifest(&dir, OFlags::RDONLY).ok()?;
         flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Unused { dir, manifest })
@@ -170,12 +205,37 @@ pub(crate) fn open_folder(parent: impl AsFd, name: &OsStr, more: OFlags) -> rust
     openat(parent, name, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | more, Mode::empty())
 }
 
+/// Opens a folder by its name. If that is a link, the caller or root must have made it: whoever else did chose the folder.
+pub(crate) fn open_through_own_links(path: &Path) -> Option<OwnedFd> {
+    let mut at = path.to_owned();
+    for _ in 0..=MOST_LINKS {
+        if let Ok(dir) = open_folder(CWD, at.as_os_str(), OFlags::NOFOLLOW) {
+            return Some(dir);
+        }
+        // By its descriptor: another link can have its name by now.
+        let link = openat(CWD, &at, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let made_by = fstat(&link).ok()?.st_uid;
+        if made_by != 0 && made_by != rustix::process::geteuid().as_raw() {
+            return None;
+        }
+        let target = readlinkat(&link, "", Vec::new()).ok()?;
+        at.pop();
+        at.push(OsStr::from_bytes(target.to_bytes()));
+    }
+    None
+}
+
 fn open_manifest(dir: &OwnedFd, how: OFlags) -> std::io::Result<File> {
     // Without waiting: it might be a pipe.
     let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = openat(dir, MANIFEST, flags, Mode::from_raw_mode(0o644))?;
-    if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::RegularFile {
+    let fd = openat(dir, MANIFEST, flags, MANIFEST_MODE)?;
+    let stat = fstat(&fd)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(std::io::Error::other(format!("{MANIFEST} in it is not a regular file")));
+    }
+    // Older ones could be read by all.
+    if stat.st_mode & 0o077 != 0 && stat.st_uid == rustix::process::geteuid().as_raw() {
+        let _ = fchmod(&fd, MANIFEST_MODE);
     }
     Ok(fd.into())
 }
@@ -313,6 +373,19 @@ mod tests {
         assert!(lock(dir.path()).is_none());
         let told = why(dir.path(), &["x.out"]);
         assert!(told.contains(".cosched-run in it is not a regular file"), "{told}");
+    }
+
+    #[test]
+    fn nobody_else_may_lock_the_list_of_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode = || dir.path().join(MANIFEST).metadata().unwrap().permissions().mode() & 0o777;
+        drop(Folder::claim(dir.path(), &names(&["x.out"]), false).unwrap());
+        assert_eq!(mode(), 0o600);
+        for look in [|path: &Path| drop(lock(path)), |path: &Path| drop(Folder::claim(path, &[], false).unwrap())] {
+            std::fs::set_permissions(dir.path().join(MANIFEST), std::fs::Permissions::from_mode(0o644)).unwrap();
+            look(dir.path());
+            assert_eq!(mode(), 0o600, "one of an older run");
+        }
     }
 
     #[test]

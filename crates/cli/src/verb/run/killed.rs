@@ -1,17 +1,18 @@
 //! The runs before a resumed one: their records, and what is left of those that were killed.
 
 use super::args::{OrphansArg, RunArgs};
-use super::folder::lock;
+use super::folder::lock_safe;
 use super::runs::{self, AdoptedLine, IgnoredLine, RunLine};
 use crate::exit::{Exit, Failure, usage};
+use crate::input::told;
 use crate::verb::thaw::words;
-use crate::whole_file::{open_regular, read_regular, write_whole};
+use crate::whole_file::{open_regular, read_regular};
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
-use cosched_report::{OrphansDone, Record, RunWarning, SeriesReader, rebuild};
+use cosched_report::{OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
 use std::convert::Infallible;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -57,15 +58,15 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
             Fate::Dead => killed.push(ix),
             Fate::Alive => {
                 let why = "still goes on and writes to this job log; wait for its end, or end it, and then resume";
-                return Err(refused(&format!("run {} {why}", run.line.run_id)));
+                return Err(refused(&format!("run {} {why}", visible(&run.line.run_id))));
             }
             Fate::Unknown if ignored.iter().any(|line| line.is(&run.line)) => {}
             Fate::Unknown if args.orphans == OrphansArg::Ignore => to_ignore.push(IgnoredLine::of(&run.line)),
             Fate::Unknown => {
-                let host = run.line.host.as_deref().unwrap_or("another host");
+                let host = visible(run.line.host.as_deref().unwrap_or("another host"));
                 let why = "left no record and can't be seen from here, so its jobs may still run; look there with \
                            `cosched thaw`, or go on all the same with --orphans ignore";
-                return Err(refused(&format!("run {} on {host} {why}", run.line.run_id)));
+                return Err(refused(&format!("run {} on {host} {why}", visible(&run.line.run_id))));
             }
         }
     }
@@ -78,8 +79,10 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
     let here = |line: &&RunLine| line.boot == this_boot && line.host == host_name(&root);
     let lines = killed.iter().map(|&ix| &before.runs[ix].line).chain(&had_died);
     let ids: Vec<String> = lines.filter(here).map(|line| line.run_id.clone()).collect();
-    if !ids.is_empty() {
-        let reach = Reach::Runs(ids);
+    // All lines are from one file, whoever may have written into it.
+    let told_by = before.runs.iter().find_map(|run| run.line.told_by);
+    if let Some(user) = told_by.filter(|_| !ids.is_empty()) {
+        let reach = Reach::RunsOf(ids, user);
         if !args.dry_run {
             // Whatever becomes of them, none stays frozen.
             mend(&root, &reach);
@@ -168,7 +171,7 @@ fn deal(
                 let ended: Vec<AdoptedLine> = waiting.extract_if(.., |job| !runs(job)).collect();
                 runs::adopt(joblog, &ended)
             });
-            noted.map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", joblog.display())))?;
+            noted.map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", told(joblog))))?;
             OrphansDone::Adopted
         }
         OrphansArg::Kill => {
@@ -240,11 +243,14 @@ fn write_back(before: &mut Before, ix: usize) {
     };
     let ran = |name: &str| before.found.iter().any(|orphan| orphan.run == line.run_id && orphan.job == name);
     let Ok(record) = rebuild(series, log_of, ran) else { return };
+    let logs = Path::new(line.logs.as_deref().unwrap_or_default());
     // A run that has begun to use the folder puts aside what it finds there.
-    let Some(_lock) = lock(Path::new(line.logs.as_deref().unwrap_or_default())) else { return };
+    let Ok(own) = lock_safe(logs) else { return };
     let file = folder.join("run.json");
-    // The folder can be full, or not writable any more. The record is of use all the same.
-    if write_whole(&file, record.to_json().as_bytes()).is_ok() {
+    // Whoever wrote the list of runs named the folder. So nothing is written into one of others. It can also be full, or not
+    // writable any more. The record is of use all the same.
+    let below = folder.strip_prefix(logs).unwrap_or(Path::new(""));
+    if own.is_some_and(|own| own.write(below, "run.json", record.to_json().as_bytes()).is_ok()) {
         let lost = record.jobs.iter().filter(|job| job.lost).count();
         before.warnings.push(RunWarning::Rebuilt { file: file.display().to_string(), lost });
     }

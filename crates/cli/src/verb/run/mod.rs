@@ -10,8 +10,9 @@
 //!   is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
-//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`danger`], [`folder`], [`runs`] and [`files`]: what is
-//!   written; [`killed`] and [`resume`]: the runs before this one; [`plan`]: what is going to be done; [`explain`]: the plan in words;
+//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`danger`], [`folder`], [`runs`],
+//!   [`named`] and [`files`]: what is written; [`killed`] and [`resume`]: the runs before this one; [`plan`]: what is
+//!   going to be done; [`explain`]: the plan in words;
 //! - [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 
@@ -29,6 +30,7 @@ mod host;
 mod interruptible;
 mod killed;
 mod limits;
+mod named;
 mod old_logs;
 mod plan;
 mod platform;
@@ -84,6 +86,10 @@ fn go<P: platform::Platform>(
     input: RunInput,
 ) -> anyhow::Result<ExitCode> {
     require(args, platform)?;
+    if !args.dry_run {
+        // Resuming writes beside the job log.
+        named::AllNamed::check(args)?;
+    }
     let resumed = resume::resume(args, jobs)?;
     let mut plan = plan::Plan::new(args, platform, resumed, input)?;
     plan.config.restart = restart;

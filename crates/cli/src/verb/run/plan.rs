@@ -6,7 +6,7 @@ use super::policy::{Choice, choose};
 use super::resume::Resumed;
 use super::setting;
 use crate::exit::{incapable, usage};
-use crate::input::{Command, Job};
+use crate::input::{Command, Job, told};
 use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
 use cosched_report::{
     EarlierJob, Given, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile, SoloTimes,
@@ -63,7 +63,7 @@ impl SoloWish {
             return Ok(SoloWish { alone, known: None, profiles: None, file: None, warnings: Vec::new() });
         };
         let text = crate::input::read_text(Path::new(name))?;
-        let fail = |problem: String| usage(format!("--solo {name}: {problem}"));
+        let fail = |problem: String| usage(format!("--solo {}: {problem}", told(name)));
         let expected = format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
         let schema = schema_of(&text).map_err(|error| fail(format!("{error}; {expected}")))?;
         let (times, profiles, there) = match schema.as_deref() {
@@ -167,7 +167,7 @@ impl<P: Platform> Plan<P> {
         let started_at = SystemTime::now();
         let logs = match &args.output.logs {
             Some(logs) => logs.clone(),
-            None if args.output.no_logs => std::env::temp_dir().join(format!("cosched-{}", stamp(started_at))),
+            None if args.output.no_logs => temporary()?.join(format!("cosched-{}", stamp(started_at))),
             None => Path::new(DEFAULT_LOGS).join(stamp(started_at)),
         };
         let logs = std::path::absolute(&logs).unwrap_or(logs);
@@ -239,6 +239,18 @@ impl<P: Platform> Plan<P> {
 
 /// The folder for the log folders of runs that were given none.
 pub(crate) const DEFAULT_LOGS: &str = "cosched-logs";
+
+/// The temporary directory, which is nobody's to make.
+fn temporary() -> anyhow::Result<PathBuf> {
+    let folder = std::env::temp_dir();
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(usage(format!(
+        "--no-logs: the temporary directory {} is not there; nothing was started; make it, or set TMPDIR to one that is",
+        told(&folder)
+    )))
+}
 
 /// Tells a run from all others by the time and its process.
 fn stamp(now: SystemTime) -> String {

@@ -3,7 +3,7 @@
 use super::args::PolicyArgs;
 use crate::exit::{incapable, usage};
 use crate::input::near::did_you_mean;
-use crate::input::spec;
+use crate::input::{spec, told};
 use cosched_core::{
     Capabilities, Capability, Importance, POLICIES, ParamKind, Params, PolicyEntry, Shortfall, auto_policy, find_policy,
 };
@@ -132,7 +132,7 @@ fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> anyhow::Result<Vec<(
         #[serde(default)]
         params: BTreeMap<String, toml::Spanned<toml::Value>>,
     }
-    let file = path.display();
+    let file = told(path);
     let line = |span: std::ops::Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
     let example = "a profile looks like this: [params] with light_mm_trans_per_us = 3.5 below it";
     let parsed: Profile = toml::from_str(text).map_err(|error| {

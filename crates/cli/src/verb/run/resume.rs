@@ -4,7 +4,7 @@ use super::args::RunArgs;
 use super::killed::{Before, settle};
 use super::runs::{self, AdoptedLine, JobLine};
 use crate::exit::usage;
-use crate::input::{Command, Job};
+use crate::input::{Command, Job, told};
 use cosched_report::{Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -39,8 +39,8 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
     let Some(path) = log else {
         return Ok(Resumed { left: numbered.collect(), earlier: vec![], newly_adopted: false, warnings: vec![] });
     };
-    let file = std::fs::File::open(path).map_err(|error| usage(format!("{}: {error}", path.display())))?;
-    let log = read_joblog(std::io::BufReader::new(file), &path.display().to_string());
+    let file = std::fs::File::open(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
+    let log = read_joblog(std::io::BufReader::new(file), &told(path));
     let log = log.map_err(|error| usage(error.to_string()))?;
     let mut before = settle(args, path)?;
     let warnings = std::mem::take(&mut before.warnings);

@@ -2,14 +2,18 @@
 //! the records of runs, tells jobs with one command apart, and knows what the jobs of killed runs are. The job log itself
 //! has the format of GNU parallel, and no room for this.
 
-use crate::whole_file::read_regular;
+use super::danger::danger_of_file;
+use crate::input::told;
+use crate::whole_file::{open_regular, write_regular};
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
 use cosched_report::{Given, JobInfo, LineSink, RunFile, RunWarning};
+use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -30,6 +34,9 @@ pub(crate) struct RunLine {
     pub(crate) started_at: String,
     /// Its log folder, absolute; null if the name is no UTF-8.
     pub(crate) logs: Option<String>,
+    /// The user whose file the line was read from. It says nothing about the processes of others.
+    #[serde(skip)]
+    pub(crate) told_by: Option<u32>,
 }
 
 /// The format's name and version for a job that was started.
@@ -69,7 +76,7 @@ impl Journal {
         let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&Root::default())) else {
             return Ok(Journal::default());
         };
-        let file = OpenOptions::new().append(true).open(&path).map_err(named(&path))?;
+        let file = write_regular(&path, OFlags::APPEND).map_err(named(&path))?;
         Ok(Journal { file: Some((LineSink::lasting(file, RunFile::Runs), run_id)) })
     }
 
@@ -158,9 +165,10 @@ impl IgnoredLine {
     }
 }
 
-/// The file for a job log; `None` if the job log is a pipe or a device, which nobody resumes.
+/// The file for a job log; `None` if the job log is a pipe, a device or a descriptor (`/dev/stdout`), which nobody resumes.
 pub(super) fn beside(joblog: &Path) -> Option<PathBuf> {
-    if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) {
+    let is_descriptor = || danger_of_file(joblog).is_ok_and(|place| place.is_ok_and(|place| place.follows));
+    if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) || is_descriptor() {
         return None;
     }
     let mut name = joblog.file_name()?.to_owned();
@@ -183,6 +191,7 @@ pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<
         boot: boot(&root),
         started_at: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
         logs: logs.to_str().map(str::to_owned),
+        told_by: None,
     };
     write(&path, &[line], fresh)
 }
@@ -213,9 +222,13 @@ fn append<T: Serialize>(joblog: &Path, lines: &[T]) -> std::io::Result<()> {
 /// Writes lines to a file, at its end unless it is begun anew.
 fn write<T: Serialize>(path: &Path, lines: &[T], fresh: bool) -> std::io::Result<()> {
     let text: String = lines.iter().map(text).collect();
-    let mut options = OpenOptions::new();
-    options.create(true).append(!fresh).write(true).truncate(fresh);
-    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named(path))
+    let written = write_regular(path, OFlags::APPEND).and_then(|mut file| {
+        if fresh {
+            file.set_len(0)?;
+        }
+        file.write_all(text.as_bytes())
+    });
+    written.map_err(named(path))
 }
 
 /// A line with its end. It begins with a line end as well: the line before can have been cut off.
@@ -226,14 +239,15 @@ fn text<T: Serialize>(line: &T) -> String {
 
 /// An error with the file's name.
 fn named(path: &Path) -> impl Fn(std::io::Error) -> std::io::Error {
-    let path = path.display().to_string();
+    let path = told(path);
     move |error| std::io::Error::new(error.kind(), format!("{path}: {error}"))
 }
 
 /// The runs that wrote to a job log, the first one first. Lines that are not whole are left out.
 pub(crate) fn read(joblog: &Path) -> Vec<RunLine> {
-    let mut all: Vec<RunLine> = lines(joblog);
+    let (owner, mut all) = lines_of::<RunLine>(joblog);
     all.retain(|line| line.schema == RUNS_SCHEMA);
+    all.iter_mut().for_each(|line| line.told_by = owner);
     all
 }
 
@@ -260,8 +274,18 @@ pub(crate) fn ignored(joblog: &Path) -> Vec<IgnoredLine> {
 
 /// The lines of one kind.
 fn lines<T: DeserializeOwned>(joblog: &Path) -> Vec<T> {
-    let text = beside(joblog).and_then(|path| read_regular(&path)).unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    lines_of(joblog).1
+}
+
+/// The user who owns the file, and its lines of one kind.
+fn lines_of<T: DeserializeOwned>(joblog: &Path) -> (Option<u32>, Vec<T>) {
+    let Some(mut file) = beside(joblog).and_then(|path| open_regular(&path)) else { return (None, Vec::new()) };
+    let owner = file.metadata().ok().map(|meta| meta.uid());
+    let mut text = Vec::new();
+    if file.read_to_end(&mut text).is_err() {
+        return (owner, Vec::new());
+    }
+    (owner, String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
 #[cfg(test)]
@@ -278,7 +302,8 @@ mod tests {
         let folders = |joblog: &Path| read(joblog).into_iter().map(|run| run.logs.unwrap()).collect::<Vec<_>>();
         assert_eq!(folders(&joblog), ["/a", "/b"]);
         let own = cosched_linux::own_run(&Root::default()).unwrap();
-        assert!(read(&joblog).iter().all(|run| run.run_id == own && run.host.is_some()));
+        let user = rustix::process::geteuid().as_raw();
+        assert!(read(&joblog).iter().all(|run| run.run_id == own && run.host.is_some() && run.told_by == Some(user)));
         // A run that was killed while it entered itself.
         let file = dir.path().join("log.runs");
         std::fs::write(&file, [std::fs::read(&file).unwrap(), b"{\"schema\":\"cosc".to_vec()].concat()).unwrap();

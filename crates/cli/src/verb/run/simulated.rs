@@ -7,7 +7,7 @@ use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
-use crate::input::{Job, spec};
+use crate::input::{Job, spec, told};
 use anyhow::Context as _;
 use cosched_core::{Backend as _, Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts};
@@ -68,7 +68,7 @@ impl Alone {
     fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
         match self.signal.get() {
             Some(signal) => Failure { exit: Exit::Signal(signal), message: error.to_string() }.into(),
-            None => usage(format!("--on {on}: {error}; nothing was started")),
+            None => usage(format!("--on {}: {error}; nothing was started", told(on))),
         }
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];
-    let on = &policy.on;
+    let on = told(&policy.on);
     if let Some((option, _, why)) = given.iter().find(|(_, given, _)| *given) {
         return Err(usage(format!(
             "{option} has no meaning in a simulation (--on {on}): {why}; leave it out, or use --on host"

@@ -6,6 +6,7 @@ use super::files::Files;
 use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
 use crate::exit::Exit;
+use crate::input::told;
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_core::{
@@ -102,7 +103,7 @@ fn measure<P: Platform>(
     let fifo = find_policy("fifo").context("the table of policies has no fifo")?;
     let params = Params::resolve(fifo.name, fifo.params, &[])?;
     let folder = plan.logs.join("solo");
-    std::fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
+    std::fs::create_dir_all(&folder).with_context(|| told(&folder))?;
     // Copies of a job share its solo time.
     let (firsts, first_of) = distinct(plan);
     screen.say(&format!("cosched: {} solo runs first, one after the other", firsts.len()));
@@ -127,7 +128,8 @@ fn measure<P: Platform>(
         ..plan.config.clone()
     };
     let series = plan.logs.join("solo.series.jsonl");
-    let file = File::create(&series).with_context(|| format!("{}", series.display()))?;
+    // What an earlier run left has been put aside.
+    let file = File::create_new(&series).with_context(|| told(&series))?;
     let batch = Batch {
         policy: fifo.name,
         params: &params,
@@ -184,7 +186,7 @@ fn measure<P: Platform>(
 
 /// The solo profiles, from the series of the solo runs.
 fn profiles(record: &Record, series: &Path) -> anyhow::Result<SoloFile> {
-    let name = series.display().to_string();
+    let name = told(series);
     let file = File::open(series).with_context(|| name.clone())?;
     Ok(SoloFile::of_run(record, SeriesReader::new(BufReader::new(file), &name)?)?)
 }

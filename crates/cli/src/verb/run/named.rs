@@ -1,0 +1,230 @@
+//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`), and files that lie beside those.
+//! They can be in a folder of somebody else, who could put links or pipes in their place.
+
+use super::args::RunArgs;
+use super::danger::{Place, danger_of_file, trusts};
+use super::runs;
+use crate::exit::{Exit, Failure, usage};
+use crate::input::told;
+use crate::whole_file::write_regular;
+use cosched_linux::{Interrupt, Interrupts};
+use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, openat};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a pipe has a reader by now.
+const LOOK: Duration = Duration::from_millis(20);
+/// A reader that comes within this time is not worth a word.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A file that the user named.
+pub(crate) struct Named {
+    pub(crate) option: &'static str,
+    /// As the user wrote it.
+    pub(crate) path: PathBuf,
+    place: Place,
+    /// Nobody else can redirect what is written to it.
+    is_safe: bool,
+}
+
+/// The files that this run will write where the user says.
+pub(crate) struct AllNamed {
+    pub(crate) record: Option<Named>,
+    pub(crate) events: Option<Named>,
+    pub(crate) joblog: Option<Named>,
+}
+
+impl AllNamed {
+    /// Checks that nobody else could redirect what is written to them, and to the files beside them. Nothing is made.
+    ///
+    /// # Errors
+    /// Somebody else could, and `--shared-logs` does not allow it.
+    pub(crate) fn check(args: &RunArgs) -> anyhow::Result<AllNamed> {
+        let output = &args.output;
+        let check = |option: &'static str, path: &Option<PathBuf>| {
+            path.as_deref().map(|path| Named::check(option, path, output.shared_logs)).transpose()
+        };
+        let all = AllNamed {
+            record: check("--record", &output.record)?,
+            events: check("--events", &output.events)?,
+            joblog: check("--joblog", &output.joblog)?,
+        };
+        let series = all.record.as_ref().filter(|record| !record.is_special()).map(Named::series);
+        // A simulation enters itself nowhere.
+        let runs = output.joblog.as_deref().filter(|_| !args.is_simulated()).and_then(runs::beside);
+        for (option, path) in [("--record", series), ("--joblog", runs)] {
+            let Some(path) = path else { continue };
+            Named::check(option, &path, output.shared_logs)?;
+            if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+                let why = io::Error::other("it lies beside the file, and is not a regular file; remove it first");
+                return Err(fail(option, &path, &why));
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Named {
+    fn check(option: &'static str, path: &Path, shared: bool) -> anyhow::Result<Named> {
+        let (place, is_safe) = match danger_of_file(path).map_err(|error| fail(option, path, &error))? {
+            Ok(place) => (place, true),
+            Err(_) if shared => (Place { path: path.to_owned(), follows: false }, false),
+            Err(why) => {
+                let why = format!(
+                    "{why}, so that somebody else could change what is written; choose a file in a folder of your own, as \
+                     in {option} ~/out, or allow it with --shared-logs"
+                );
+                return Err(fail(option, path, &io::Error::other(why)));
+            }
+        };
+        Ok(Named { option, path: path.to_owned(), place, is_safe })
+    }
+
+    /// Where its links lead.
+    pub(crate) fn place(&self) -> &Path {
+        &self.place.path
+    }
+
+    /// Whether it is a pipe, a device or a descriptor: nothing can lie beside it or replace it.
+    pub(crate) fn is_special(&self) -> bool {
+        self.place.follows || self.place.path.metadata().is_ok_and(|meta| !meta.is_file())
+    }
+
+    /// The series beside a record.
+    pub(crate) fn series(&self) -> PathBuf {
+        self.path.with_extension("series.jsonl")
+    }
+
+    /// Opens the series beside a record, and empties it.
+    ///
+    /// # Errors
+    /// An error of the system; it is not a regular file; or somebody else has made it since it was looked at.
+    pub(crate) fn open_series(&self) -> io::Result<File> {
+        let file = write_regular(&self.series(), OFlags::empty())?;
+        if self.is_safe && !trusts(file.metadata()?.uid()) {
+            return Err(io::Error::other("belongs to another user"));
+        }
+        file.set_len(0)?;
+        Ok(file)
+    }
+
+    pub(crate) fn fail(&self, error: &io::Error) -> anyhow::Error {
+        fail(self.option, &self.path, error)
+    }
+
+    /// Opens it for writing, and makes it if it is not there. It keeps what is in it. A pipe is waited for until it has a
+    /// reader, or a signal ends the run.
+    ///
+    /// # Errors
+    /// An error of the system; or somebody else has made it since it was looked at.
+    pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> anyhow::Result<File> {
+        let mut flags = OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let is_checked = self.is_safe && !self.place.follows;
+        if is_checked {
+            flags |= OFlags::NOFOLLOW;
+        }
+        // A pipe that is open for reading as well has a reader always.
+        let is_pipe = || self.place.path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
+        let how = if reads && !is_pipe() { OFlags::RDWR } else { OFlags::WRONLY };
+        let since = Instant::now();
+        let mut said = false;
+        let file = loop {
+            match openat(CWD, &self.place.path, flags | how, Mode::from_raw_mode(0o666)) {
+                Ok(fd) => break File::from(fd),
+                Err(rustix::io::Errno::NXIO) if is_pipe() => waiting.look()?,
+                Err(error) => return Err(self.fail(&error.into())),
+            }
+            if !said && since.elapsed() > PATIENCE {
+                said = true;
+                waiting.say(&format!("waiting until somebody reads {} {}", self.option, told(&self.path)));
+            }
+            std::thread::sleep(LOOK);
+        };
+        let kind = file.metadata().map_err(|error| self.fail(&error))?;
+        let is_device = kind.file_type().is_char_device() || kind.file_type().is_block_device();
+        // Only root makes devices, and a descriptor is the caller's own.
+        if is_checked && !is_device && !trusts(kind.uid()) {
+            return Err(self.fail(&io::Error::other("another user made it just now")));
+        }
+        // What the run shows goes to the same file if that is its standard output.
+        let how = if self.place.follows { OFlags::APPEND } else { OFlags::empty() };
+        fcntl_setfl(&file, how).map_err(|error| self.fail(&error.into()))?;
+        Ok(file)
+    }
+}
+
+fn fail(option: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    usage(format!("{option} {}: {error}; nothing was started", told(path)))
+}
+
+/// Signals that end the run, held back while files are opened: what was made must go, whatever comes.
+pub(crate) struct Waiting {
+    interrupts: Interrupts,
+    quiet: bool,
+}
+
+impl Waiting {
+    /// From now on signals are asked for.
+    ///
+    /// # Errors
+    /// An error of the kernel.
+    pub(crate) fn new(quiet: bool) -> io::Result<Waiting> {
+        Ok(Waiting { interrupts: Interrupts::hold()?, quiet })
+    }
+
+    /// Looks whether a signal has come.
+    ///
+    /// # Errors
+    /// One has come that ends the run.
+    pub(crate) fn look(&self) -> anyhow::Result<()> {
+        while let Some(interrupt) = self.interrupts.next_signal() {
+            if let Interrupt::End(signal) = interrupt {
+                let message = format!("signal {signal} came before anything was started");
+                return Err(Failure { exit: Exit::Signal(signal), message }.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&self, what: &str) {
+        if !self.quiet {
+            eprintln!("cosched: {what}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    #[test]
+    fn what_appears_after_the_look_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (out, precious) = (dir.path().join("out"), dir.path().join("precious"));
+        std::fs::write(&precious, "kept").unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+        let waiting = Waiting::new(true).unwrap();
+        let named = Named::check("--joblog", &out, false).unwrap();
+        symlink(&precious, &out).unwrap();
+        assert!(named.open(false, &waiting).is_err() && named.open(true, &waiting).is_err());
+        std::fs::remove_file(&out).unwrap();
+        let record = Named::check("--record", &out, false).unwrap();
+        symlink(&precious, record.series()).unwrap();
+        assert!(record.open_series().is_err());
+        std::fs::remove_file(record.series()).unwrap();
+        named.open(false, &waiting).unwrap();
+        record.open_series().unwrap();
+        if chown(&out, Some(2_000_001), None).is_err() {
+            return eprintln!("skipped in part, because only root may give files away");
+        }
+        let told = named.open(false, &waiting).unwrap_err().to_string();
+        assert!(told.contains("another user made it just now"), "{told}");
+        chown(record.series(), Some(2_000_001), None).unwrap();
+        assert!(record.open_series().is_err());
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+    }
+}
