@@ -19,8 +19,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Free the processes that a killed run left frozen or stopped
 ///
 /// Every run has a guardian that does this at once; use this verb if both were killed. It touches only groups and
-/// processes of runs whose own process has died, and lists the jobs of such runs that still run. With groups that the
-/// caller may not thaw it exits with 4.
+/// processes of runs whose own process has died, and lists the jobs of such runs that still run. With frozen
+/// groups that the caller may not thaw, or whose run can't be seen from here, it exits with 4.
 #[derive(Args, Debug)]
 pub(crate) struct ThawArgs {
     /// End the jobs that killed runs left running: SIGTERM, and SIGKILL for those that are left after 5 seconds
@@ -51,7 +51,7 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
     }
     let asked: HashSet<(&str, &str)> = ended.iter().map(|asked| (&*asked.run, &*asked.job)).collect();
     let refused = |orphan: &Orphan| args.kill && !asked.contains(&(&*orphan.run, &*orphan.job));
-    let is_denied = !mended.denied.is_empty() || left.iter().any(refused);
+    let is_denied = !mended.denied.is_empty() || !mended.unknown_frozen.is_empty() || left.iter().any(refused);
     // Users choose the names of their jobs and groups.
     let shown = |group: &Path| visible(&group.display().to_string());
     let mut out = std::io::stdout();
@@ -62,7 +62,8 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             };
             let object = serde_json::json!({
                 "groups": texts(&mended.groups), "continued": mended.continued, "denied": texts(&mended.denied),
-                "unknown": texts(&mended.unknown), "ended": jobs(&ended), "orphans": jobs(&left),
+                "unknown": texts(&mended.unknown), "unknown_frozen": texts(&mended.unknown_frozen),
+                "unknown_runs": mended.unknown_runs, "ended": jobs(&ended), "orphans": jobs(&left),
             });
             writeln!(out, "{object}")?;
         }
@@ -78,7 +79,11 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
                 writeln!(out, "frozen, and may not be thawed by this user: {}", shown(group))?;
             }
             for group in &mended.unknown {
-                writeln!(out, "left alone, since its run can't be seen from here: {}", shown(group))?;
+                let frozen = if mended.unknown_frozen.contains(group) { "frozen, and " } else { "" };
+                writeln!(out, "{frozen}left alone, since its run can't be seen from here: {}", shown(group))?;
+            }
+            for run in &mended.unknown_runs {
+                writeln!(out, "left alone, since it can't be seen from here: run {run}")?;
             }
             let still: HashSet<&Orphan> = left.iter().collect();
             for orphan in ended.iter().filter(|orphan| !still.contains(orphan)) {
@@ -92,7 +97,9 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
                 writeln!(out, "`cosched thaw --kill` ends what still runs")?;
             }
             let quiet = mended.is_empty() && mended.denied.is_empty() && ended.is_empty() && left.is_empty();
-            if quiet {
+            if quiet && mended.is_part() {
+                writeln!(out, "nothing is frozen or stopped of a dead run that can be seen from here")?;
+            } else if quiet {
                 writeln!(out, "nothing of a dead run is frozen or stopped")?;
             }
         }
