@@ -1,10 +1,13 @@
 //! The binary `cosched`: decides which processes run together on a Linux multicore, on which core, and when a core is
 //! better left idle. One file per verb, in `verb`.
+// See `stderr`.
+#![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
 mod exit;
 mod input;
 mod parallel;
 mod size;
+mod stderr;
 mod verb;
 mod whole_file;
 mod words;
@@ -41,7 +44,7 @@ fn main() -> ExitCode {
     let mut cli = Cli::command();
     let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if let Some(advice) = words::foreign_option(&cli, &words) {
-        eprintln!("cosched: {advice}");
+        stderr::say(format_args!("cosched: {advice}"));
         return Exit::Usage.into();
     }
     let words = words::mark_command(&cli, words);
@@ -61,7 +64,7 @@ fn main() -> ExitCode {
             let text = error.render().to_string();
             if text.contains(cosched_report::is_hidden) {
                 // What the user typed must not control the terminal.
-                eprint!("{}", cosched_report::visible_lines(&text));
+                stderr::write(&cosched_report::visible_lines(&text));
             } else {
                 let _ = error.print();
             }
@@ -88,7 +91,7 @@ fn main() -> ExitCode {
         if is_pipe {
             return Exit::Success.into();
         }
-        eprintln!("cosched: {}", cosched_report::visible_lines(&exit::told(&error)));
+        stderr::say(format_args!("cosched: {}", cosched_report::visible_lines(&exit::told(&error))));
         error.downcast_ref::<Failure>().map_or(Exit::Failure, |failure| failure.exit).into()
     })
 }

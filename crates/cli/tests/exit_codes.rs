@@ -56,6 +56,37 @@ fn a_reader_who_has_gone_changes_no_exit_code() {
 }
 
 #[test]
+fn a_standard_error_that_takes_nothing_changes_no_exit_code() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "none", "");
+    let cases: [(&[&str], i32); 10] = [
+        (&["decide", "/nofile"], 2),
+        (&["run", "--no-such-option"], 2),
+        (&["run", "--pipe", "true"], 2),
+        (&["run", "--no-such\u{1b}option"], 2),
+        (&["run", "-r", "-a", "none", "echo"], 0),
+        (&["run", "exit 3"], 3),
+        (&["run", "--output", "live", "exit 3"], 3),
+        (&["model", "solo", "--measured", "0.5,0.4", "--total", "5"], 0),
+        (&["workload", "chase", "--working-set", "1000000GiB"], 2),
+        (&["list", "no-such-list"], 2),
+    ];
+    for (words, code) in cases {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let (reader, unread) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        for stderr in [Stdio::from(full), Stdio::from(unread)] {
+            let ended = command(folder.path(), words).stdout(Stdio::null()).stderr(stderr).status().expect("it runs");
+            assert_eq!(ended.code(), Some(code), "{words:?}");
+        }
+        // These are the codes that a standard error that takes everything gets.
+        let output = cosched(&folder, words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", err(&output));
+        assert!(!err(&output).is_empty(), "{words:?} says nothing");
+    }
+}
+
+#[test]
 fn with_one_job_the_exit_code_is_the_job_s() {
     let folder = tempdir().expect("a folder");
     write(&folder, "plain", "text");

@@ -4,6 +4,7 @@ use super::args::{OrphansArg, RunArgs};
 use super::folder::lock;
 use super::runs::{self, IgnoredLine, RunLine};
 use crate::exit::{Exit, Failure, usage};
+use crate::stderr;
 use crate::verb::thaw::words;
 use crate::whole_file::{open_regular, read_regular, write_whole};
 use cosched_linux::identity::{boot, host_name};
@@ -101,7 +102,7 @@ fn deal(args: &RunArgs, root: &Root, reach: &Reach, orphans: Vec<Orphan>, before
     let list = || orphans.iter().map(words).collect::<Vec<_>>().join("; ");
     let say = |what: &str| {
         if !args.output.quiet {
-            eprintln!("cosched: {what}: {}", list());
+            stderr::say(format_args!("cosched: {what}: {}", list()));
         }
     };
     if args.dry_run {
