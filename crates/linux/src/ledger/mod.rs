@@ -44,6 +44,12 @@ const GUARDIAN: u64 = 0;
 /// Members of one job that are kept before those that have gone are looked for.
 const PRUNE: usize = 256;
 
+/// How long the list gets with so many jobs at once, each of which stays in its process group.
+pub(crate) fn bytes_of(jobs: usize) -> u64 {
+    let slots = GUARDIAN + 1 + jobs as u64;
+    HEAD_BYTES as u64 + slots * SLOT_BYTES as u64
+}
+
 /// What does not change in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {

@@ -20,6 +20,7 @@ use std::path::Path;
 
 /// Runs a plan to its end, reports, and returns the exit code.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
+    platform.check(plan.config.jobs.min(plan.jobs.len()))?;
     // A file that can't be written is an error before anything is started.
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
