@@ -45,5 +45,6 @@ pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_file_size, check_open_files};
 pub use neighbours::{Chosen, Neighbour, Seat, Share, choose_cpus};
 pub use run_id::{Fate, fate_of, own_run};
+pub use runtime::{NoFolder, folder_problem};
 pub use spawn::{Environment, Program, find_program};
 pub use sys::affinity;

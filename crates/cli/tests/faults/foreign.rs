@@ -254,3 +254,40 @@ fn another_user_is_told_of_what_it_may_not_thaw() {
     }
     panic!("somebody else freed every run");
 }
+
+/// Somebody else has made the user's folder first, as anybody can in `/tmp`.
+#[test]
+fn a_run_whose_folder_is_somebody_else_s_says_so() {
+    let user = rustix::process::geteuid().as_raw();
+    let usual = format!("/run/user/{user}");
+    if user != 0 || Path::new(&usual).exists() {
+        return skipped(&format!("this needs root without {usual}"));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let run = ["run", "-q", "--logs", "logs", "--", "true"];
+    let of_others = |words: &[&str]| {
+        // Seen by these processes alone.
+        let by = "mount -t tmpfs -o uid=12345,mode=0700 tmpfs \"$1\" || exit 99; shift; exec \"$@\"";
+        Command::new("unshare")
+            .args(["-m", "sh", "-c", by, "sh", &format!("/tmp/cosched-{user}"), COSCHED])
+            .args(words)
+            .env_remove("XDG_RUNTIME_DIR")
+            .current_dir(dir.path())
+            .output()
+    };
+    // This makes the folder.
+    assert!(Command::new(COSCHED).args(run).current_dir(dir.path()).output().unwrap().status.success());
+    let output = match of_others(&run) {
+        Ok(output) if output.status.code() != Some(99) => output,
+        _ => return skipped("nothing can be mounted"),
+    };
+    assert!(output.status.success(), "{output:?}");
+    let record = std::fs::read_to_string(dir.path().join("logs/run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let warning = record["warnings"].as_array().unwrap().iter().find(|warning| warning["code"] == "no-list");
+    let text = warning.unwrap_or_else(|| panic!("{}", record["warnings"]))["text"].as_str().unwrap().to_owned();
+    let why = format!("/tmp/cosched-{user} belongs to user 12345");
+    assert!(text.contains(&why), "{text}");
+    let doctor = String::from_utf8_lossy(&of_others(&["doctor"]).unwrap().stdout).into_owned();
+    assert!(doctor.contains("list of a run's processes") && doctor.contains(&why), "{doctor}");
+}

@@ -358,6 +358,7 @@ fn warning(notice: Notice) -> RunWarning {
         Notice::Lingers { job, processes } => RunWarning::Lingers { job, processes },
         Notice::GuardianReplaced => RunWarning::GuardianReplaced,
         Notice::NoGuardian(why) => RunWarning::NoGuardian { why },
+        Notice::NoList(why) => RunWarning::NoList { why },
         Notice::NoGroup { job, why } => RunWarning::NoGroup { job, why },
         Notice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
         Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
