@@ -8,7 +8,7 @@ use cosched_core::{Counter, Machine, Reading, auto_policy, auto_shortfall};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
-use cosched_linux::orphans::orphans;
+use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::traffic::TrafficMeter;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             let object = serde_json::json!({
                 "machine": machine.name, "cpus": machine.all_cpus(), "cores": machine.cores, "llcs": machine.llcs,
                 "memory_domains": machine.memory_domains, "core_types": machine.core_types, "features": features,
-                "orphans": orphans.iter().map(words).collect::<Vec<_>>(),
+                "orphans": orphans.iter().map(told).collect::<Vec<_>>(),
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
         }
@@ -88,11 +88,19 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
                 )?;
             }
             for orphan in &orphans {
-                writeln!(out, "    {}", words(orphan))?;
+                writeln!(out, "    {}", told(orphan))?;
             }
         }
     }
     Ok(Exit::Success.into())
+}
+
+/// A job that outlived its run, and whether it stands still.
+fn told(orphan: &Orphan) -> String {
+    match orphan.state {
+        OrphanState::Runs => words(orphan),
+        held => format!("{}: {}", words(orphan), held.text()),
+    }
 }
 
 fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<Feature> {

@@ -4,7 +4,7 @@ use super::run::Format;
 use crate::exit::Exit;
 use clap::Args;
 use cosched_linux::mend::{Reach, mend};
-use cosched_linux::orphans::{Orphan, end_orphans, orphans_within};
+use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_report::visible;
 use std::collections::HashSet;
@@ -49,8 +49,8 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             .groups
             .extend(later.groups.into_iter().filter(|group| !mended.groups.contains(group)).collect::<Vec<_>>());
     }
-    let asked: HashSet<(&str, &str)> = ended.iter().map(|asked| (&*asked.run, &*asked.job)).collect();
-    let refused = |orphan: &Orphan| args.kill && !asked.contains(&(&*orphan.run, &*orphan.job));
+    let asked: HashSet<(&str, &str)> = ended.iter().map(name).collect();
+    let refused = |orphan: &Orphan| args.kill && !asked.contains(&name(orphan));
     let is_denied = !mended.denied.is_empty() || !mended.unknown_frozen.is_empty() || left.iter().any(refused);
     // Users choose the names of their jobs and groups.
     let shown = |group: &Path| visible(&group.display().to_string());
@@ -85,16 +85,21 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             for run in &mended.unknown_runs {
                 writeln!(out, "left alone, since it can't be seen from here: run {run}")?;
             }
-            let still: HashSet<&Orphan> = left.iter().collect();
-            for orphan in ended.iter().filter(|orphan| !still.contains(orphan)) {
+            let still: HashSet<(&str, &str)> = left.iter().map(name).collect();
+            for orphan in ended.iter().filter(|orphan| !still.contains(&name(orphan))) {
                 writeln!(out, "ended {}", words(orphan))?;
             }
             for orphan in &left {
-                let what = if refused(orphan) { "may not be ended by this user" } else { "still runs" };
+                let what = match (refused(orphan), orphan.state) {
+                    (true, _) => "may not be ended by this user",
+                    (false, OrphanState::Runs) => "still runs",
+                    (false, OrphanState::Frozen) => "still frozen",
+                    (false, OrphanState::Stopped) => "still stopped",
+                };
                 writeln!(out, "{what}: {}", words(orphan))?;
             }
             if !left.is_empty() && !args.kill {
-                writeln!(out, "`cosched thaw --kill` ends what still runs")?;
+                writeln!(out, "`cosched thaw --kill` ends what is still there")?;
             }
             let quiet = mended.is_empty() && mended.denied.is_empty() && ended.is_empty() && left.is_empty();
             if quiet && mended.is_part() {
@@ -111,6 +116,11 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// What tells an orphan from others.
+fn name(orphan: &Orphan) -> (&str, &str) {
+    (&orphan.run, &orphan.job)
+}
+
 /// A job that outlived its run, in words.
 pub(crate) fn words(orphan: &Orphan) -> String {
     let name = if orphan.job.is_empty() { "a job".to_owned() } else { visible(&orphan.job) };
@@ -124,6 +134,7 @@ fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {
         let group = orphan.group.as_ref().map(|group| group.display().to_string());
         serde_json::json!({
             "job": orphan.job, "run": orphan.run, "processes": orphan.processes, "group": group,
+            "state": orphan.state.text(),
         })
     };
     orphans.iter().map(object).collect()
@@ -136,7 +147,8 @@ mod tests {
     #[test]
     fn names_of_others_do_not_control_the_terminal() {
         let job = "w\u{1b}[2J\nthawed /etc".to_owned();
-        let orphan = Orphan { job, run: "10-78-500".to_owned(), processes: vec![7], group: None };
+        let orphan =
+            Orphan { job, run: "10-78-500".to_owned(), processes: vec![7], group: None, state: OrphanState::Runs };
         assert_eq!(words(&orphan), r"w\x1b[2J\nthawed /etc of run 10-78-500, processes 7");
     }
 }
