@@ -1,11 +1,14 @@
 //! The binary `cosched`: decides which processes run together on a Linux multicore, on which core, and when a core is
 //! better left idle. One file per verb, in `verb`.
+// See `stderr`.
+#![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
 mod exit;
 mod input;
 mod parallel;
 mod sha256;
 mod size;
+mod stderr;
 mod verb;
 mod whole_file;
 mod words;
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
     let mut cli = Cli::command();
     let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if let Some(advice) = words::foreign_option(&cli, &words) {
-        eprintln!("cosched: {}", cosched_report::visible_lines(&advice));
+        stderr::say(format_args!("cosched: {}", cosched_report::visible_lines(&advice)));
         return Exit::Usage.into();
     }
     let words = words::mark_command(&cli, words);
@@ -62,7 +65,7 @@ fn main() -> ExitCode {
             let text = error.render().to_string();
             if text.contains(cosched_report::is_hidden) {
                 // What the user typed must not control the terminal.
-                eprint!("{}", cosched_report::visible_lines(&text));
+                stderr::write(&cosched_report::visible_lines(&text));
             } else {
                 let _ = error.print();
             }
@@ -89,7 +92,7 @@ fn main() -> ExitCode {
         if is_pipe {
             return Exit::Success.into();
         }
-        eprintln!("cosched: {}", cosched_report::visible_lines(&exit::told(&error)));
+        stderr::say(format_args!("cosched: {}", cosched_report::visible_lines(&exit::told(&error))));
         error.downcast_ref::<Failure>().map_or(Exit::Failure, |failure| failure.exit).into()
     })
 }

@@ -56,6 +56,37 @@ fn a_reader_who_has_gone_changes_no_exit_code() {
 }
 
 #[test]
+fn a_standard_error_that_takes_nothing_changes_no_exit_code() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "none", "");
+    let cases: [(&[&str], i32); 10] = [
+        (&["decide", "/nofile"], 2),
+        (&["run", "--no-such-option"], 2),
+        (&["run", "--pipe", "true"], 2),
+        (&["run", "--no-such\u{1b}option"], 2),
+        (&["run", "-r", "-a", "none", "echo"], 0),
+        (&["run", "exit 3"], 3),
+        (&["run", "--output", "live", "exit 3"], 3),
+        (&["model", "solo", "--measured", "0.5,0.4", "--total", "5"], 0),
+        (&["workload", "chase", "--working-set", "1000000GiB"], 2),
+        (&["list", "no-such-list"], 2),
+    ];
+    for (words, code) in cases {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let (reader, unread) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        for stderr in [Stdio::from(full), Stdio::from(unread)] {
+            let ended = command(folder.path(), words).stdout(Stdio::null()).stderr(stderr).status().expect("it runs");
+            assert_eq!(ended.code(), Some(code), "{words:?}");
+        }
+        // These are the codes that a standard error that takes everything gets.
+        let output = cosched(&folder, words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", err(&output));
+        assert!(!err(&output).is_empty(), "{words:?} says nothing");
+    }
+}
+
+#[test]
 fn with_one_job_the_exit_code_is_the_job_s() {
     let folder = tempdir().expect("a folder");
     write(&folder, "plain", "text");
@@ -118,20 +149,51 @@ fn a_run_that_can_not_be_started_leaves_no_files() {
 }
 
 #[test]
-fn an_error_of_the_kernel_is_told_once() {
+fn limits_that_are_too_low_are_refused() {
     let folder = tempdir().expect("a folder");
-    let mut any = false;
-    for (limit, error) in [("-n 12", "(os error 24)"), ("-f 1", "(os error 27)")] {
-        let line = format!("ulimit {limit} && exec \"$0\" run -q --no-logs -- true");
+    let limited = |limit: &str, words: &[&str]| {
+        let line = format!("ulimit {limit} && exec \"$0\" run -q \"$@\"");
         let mut shell = Command::new("sh");
-        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]).current_dir(folder.path());
-        let text = err(&common::without_settings(&mut shell).output().expect("a shell"));
-        assert!(text.matches(error).count() <= text.lines().count(), "{text}");
-        any |= text.contains(error);
+        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]).args(words).current_dir(folder.path());
+        common::without_settings(&mut shell).stdin(Stdio::null()).output().expect("a shell")
+    };
+    for (limit, option) in [("-n 12", "`ulimit -Hn`"), ("-n 18", "`ulimit -Hn`"), ("-f 1", "`ulimit -f`")] {
+        let refused = limited(limit, &["--joblog", "j", "touch started"]);
+        let text = err(&refused);
+        assert_eq!(refused.status.code(), Some(3), "{limit}: {text}");
+        assert!(text.contains(option) && text.contains("nothing was started"), "{limit}: {text}");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "{limit} leaves something");
     }
-    if !any {
-        eprintln!("skipped, because the limits hold nothing up here");
-    }
+    // What is said to be needed is enough, for jobs that are not counted and whatever may be written.
+    let text = err(&limited("-n 12", &["true"]));
+    let needed = text.split("a run needs ").nth(1).and_then(|rest| rest.split(';').next()).expect("what is needed");
+    let words =
+        ["--output", "live", "--events", "e", "--joblog", "j", "--record", "r", "-j", "20", "-p", "round-robin"];
+    let values: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
+    let jobs = ["(sleep 0.05 & wait); echo {}", ":::"].into_iter().chain(values.iter().map(String::as_str));
+    let few = limited(&format!("-n {needed}"), &words.into_iter().chain(jobs).collect::<Vec<_>>());
+    assert_eq!((few.status.code(), out(&few).lines().count()), (Some(0), 20), "{needed}: {}", err(&few));
+    // A limit that may be raised is, for the run alone.
+    let soft = limited("-Sn 12", &["--output", "live", "ulimit -Sn"]);
+    assert_eq!((soft.status.code(), out(&soft).trim()), (Some(0), "12"), "{}", err(&soft));
+}
+
+#[test]
+fn the_list_of_processes_needs_room_for_the_jobs_at_once() {
+    let folder = tempdir().expect("a folder");
+    let run = |jobs: &str| {
+        let line = "ulimit -f 20 && exec \"$0\" run -q --logs logs -j \"$1\" true ::: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
+            21 22 23 24 25 26 27 28 29 30";
+        let mut shell = Command::new("bash");
+        shell.args(["-c", line, env!("CARGO_BIN_EXE_cosched"), jobs]).current_dir(folder.path());
+        common::without_settings(&mut shell).stdin(Stdio::null()).output()
+    };
+    let Ok(refused) = run("30") else { return eprintln!("skipped, because there is no bash") };
+    assert_eq!(refused.status.code(), Some(3), "{}", err(&refused));
+    assert!(err(&refused).contains("20480 bytes") && err(&refused).contains("24064"), "{}", err(&refused));
+    assert!(!folder.path().join("logs").exists());
+    let fewer = run("10").expect("bash");
+    assert!(!err(&fewer).contains("not started"), "{}", err(&fewer));
 }
 
 #[test]

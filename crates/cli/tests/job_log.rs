@@ -92,7 +92,8 @@ fn resuming_knows_jobs_by_what_they_are_given() {
         };
         write(&folder, "mix.toml", &jobs.iter().map(job).collect::<String>());
         let run = cosched(&folder, &words);
-        let ran: Vec<String> = ["a", "b", "c"].map(|case| read(&folder, &format!("{case}/ran")).replace('\n', " ")).into();
+        let ran: Vec<String> =
+            ["a", "b", "c"].map(|case| read(&folder, &format!("{case}/ran")).replace('\n', " ")).into();
         (run.status.code(), ran.join("|"))
     };
     for case in ["a", "b", "c"] {

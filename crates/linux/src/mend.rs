@@ -28,12 +28,21 @@ pub struct Mended {
     pub denied: Vec<PathBuf>,
     /// Groups of runs that can't be seen from here, in another PID namespace for example. They were left alone.
     pub unknown: Vec<PathBuf>,
+    /// Those of them in which something is frozen. Their run may have died, or may go on and continue it soon.
+    pub unknown_frozen: Vec<PathBuf>,
+    /// Runs with a list and without a group that can't be seen from here.
+    pub unknown_runs: Vec<String>,
 }
 
 impl Mended {
     /// Whether nothing was freed.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.continued.is_empty()
+    }
+
+    /// Whether there are runs that can't be seen from here. Something of them may be frozen or stopped.
+    pub fn is_part(&self) -> bool {
+        !self.unknown.is_empty() || !self.unknown_runs.is_empty()
     }
 }
 
@@ -75,6 +84,9 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     for group in &stale {
         if !group.dead {
             mended.unknown.push(group.dir.clone());
+            if cgroup::holds_frozen(&group.dir) {
+                mended.unknown_frozen.push(group.dir.clone());
+            }
             continue;
         }
         let thawed = cgroup::thaw(&group.dir);
@@ -92,6 +104,9 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     }
     mended.groups.sort();
     let mut look = Look::new(root);
+    if *reach != Reach::Near {
+        mended.unknown_runs = unknown_runs(root, &look, reach, &stale);
+    }
     let mut dead = dead_runs(root, &look, &stale);
     dead.retain(|dead| reach.covers(&dead.run) && reach.covers_user(dead.owner));
     for _ in 0..LOOKS {
@@ -117,6 +132,16 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.continued.sort_unstable();
     mended.continued.dedup();
     mended
+}
+
+/// The runs whose list is here, that have no group, and that can't be seen from here.
+fn unknown_runs(root: &Root, look: &Look<'_>, reach: &Reach, stale: &[cgroup::Stale]) -> Vec<String> {
+    let lists = ledger::found(root, |run| reach.covers(run) && look.fates.of(run) == Fate::Unknown);
+    let mut runs: Vec<RunId> = lists.into_iter().map(|found| found.record.head.run).collect();
+    runs.retain(|run| stale.iter().all(|group| group.run != *run));
+    runs.sort_unstable();
+    runs.dedup();
+    runs.iter().map(ToString::to_string).collect()
 }
 
 fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {

@@ -147,11 +147,11 @@ pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
 
 impl Seat {
     fn take(root: &Root, run: &RunId, cpus: &CpuSet) -> Option<Seat> {
-        let folder = Folder::public(root).filter(Folder::is_own).or_else(|| Folder::own(root))?;
+        let folder = Folder::public(root).filter(Folder::is_own).or_else(|| Folder::own(root).ok())?;
         let name = format!("{PREFIX}{run}");
         // Under another name first: a file that nobody has locked counts as that of a dead run.
         let draft = format!("new-{name}");
-        let mut file = folder.create(&draft)?;
+        let mut file = folder.create(&draft).ok()?;
         let text = format!("{FIRST_LINE}\nrun {run}\ncpus {cpus}\n");
         let is_done = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
             && file.write_all(text.as_bytes()).is_ok()
@@ -309,7 +309,7 @@ mod tests {
         link_namespace(dir.path(), "self", 5);
         write_stat(dir.path(), 1, 'S', 0);
         write_stat(dir.path(), 10, 'S', 1);
-        let folder = Folder::public(&root).filter(Folder::is_own).or_else(|| Folder::own(&root)).unwrap();
+        let folder = Folder::public(&root).filter(Folder::is_own).or_else(|| Folder::own(&root).ok()).unwrap();
         let seat = stranger(&root).choose(&set("0-3"), Share::All, Some(run("10-1-5"))).seat.unwrap();
         for name in ["cpus-11-1-5", "cpus-12-1-5", "cpus-x"] {
             folder.create(name).unwrap();

@@ -9,7 +9,7 @@ use crate::root::Root;
 use crate::sys::RawPid;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A job of a dead run that still has processes.
@@ -23,6 +23,40 @@ pub struct Orphan {
     pub processes: Vec<i32>,
     /// Its group, if it has one.
     pub group: Option<PathBuf>,
+    /// Whether it runs.
+    pub state: OrphanState,
+}
+
+/// Whether an orphan runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OrphanState {
+    /// Nothing keeps it from running.
+    Runs,
+    /// Its group is frozen.
+    Frozen,
+    /// One of its processes is stopped, or more.
+    Stopped,
+}
+
+impl OrphanState {
+    /// The word for it.
+    pub fn text(self) -> &'static str {
+        match self {
+            OrphanState::Runs => "runs",
+            OrphanState::Frozen => "frozen",
+            OrphanState::Stopped => "stopped",
+        }
+    }
+
+    fn of(groups: &[&Path], members: &[Process]) -> OrphanState {
+        if groups.iter().any(|group| cgroup::is_frozen(group)) {
+            OrphanState::Frozen
+        } else if members.iter().any(Process::is_stopped) {
+            OrphanState::Stopped
+        } else {
+            OrphanState::Runs
+        }
+    }
 }
 
 /// How often an orphan's processes are looked for while any are left to kill.
@@ -50,11 +84,7 @@ pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
 ///
 /// # Errors
 /// What `left` returns ends the waiting.
-pub fn await_orphans<E>(
-    root: &Root,
-    reach: &Reach,
-    mut left: impl FnMut(&[Orphan]) -> Result<(), E>,
-) -> Result<(), E> {
+pub fn await_orphans<E>(root: &Root, reach: &Reach, mut left: impl FnMut(&[Orphan]) -> Result<(), E>) -> Result<(), E> {
     loop {
         let orphans = orphans_within(root, reach);
         left(&orphans)?;
@@ -88,7 +118,9 @@ fn orphans_of(root: &Root, look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> 
         let processes: Vec<RawPid> = members.iter().map(|member| member.pid).collect();
         let place = by_name.get(&*job).or_else(|| processes.iter().find_map(|pid| by_process.get(pid)));
         let group = place.map(|&ix| groups[ix].clone());
-        FoundOrphan { orphan: Orphan { job, run: dead.run.to_string(), processes, group }, members }
+        let both: Vec<&Path> = [group.as_deref(), dead.group.as_deref()].into_iter().flatten().collect();
+        let state = OrphanState::of(&both, &members);
+        FoundOrphan { orphan: Orphan { job, run: dead.run.to_string(), processes, group, state }, members }
     });
     found.collect()
 }

@@ -109,9 +109,11 @@ pub(crate) struct Fates<'a> {
 /// The processes of other PID namespaces.
 #[derive(Default)]
 struct Others {
-    /// Their namespaces, and their numbers there.
-    numbers: HashSet<(u64, RawPid)>,
-    /// Some process may not be looked at.
+    /// Their namespaces, their numbers there, and when they started, where that can be compared.
+    members: HashMap<(u64, RawPid), Option<u64>>,
+    /// The numbers of those whose namespace may not be asked for. Each may be in any of them.
+    closed: HashSet<RawPid>,
+    /// Some process can't be seen at all.
     is_part: bool,
 }
 
@@ -143,26 +145,49 @@ impl<'a> Fates<'a> {
             return Fate::Unknown;
         }
         let others = self.others.get_or_init(|| Others::look(root));
-        match others.numbers.contains(&(run.namespace, run.pid)) {
-            true => Fate::Alive,
-            false if others.is_part => Fate::Unknown,
-            false => Fate::Dead,
+        match others.members.get(&(run.namespace, run.pid)) {
+            // Numbers of namespaces, and those in them, are given again soon.
+            Some(&start) if start.is_none_or(|start| start == run.start) => Fate::Alive,
+            Some(_) => Fate::Dead,
+            None if others.is_part || others.closed.contains(&run.pid) => Fate::Unknown,
+            None => Fate::Dead,
         }
     }
 }
 
 impl Others {
     fn look(root: &Root) -> Others {
-        let mut others = Others::default();
-        for pid in process::all_pids(root) {
-            match namespace(root, &pid.to_string()) {
-                Some(FIRST_NAMESPACE) => {}
-                Some(found) => others.numbers.extend(inner_number(root, pid).map(|number| (found, number))),
-                // It may have ended meanwhile; or it belongs to somebody whose processes may not be looked at.
-                None => others.is_part |= Process::read(root, pid).is_some_and(|process| !process.is_dead()),
-            }
+        let pids = process::all_pids(root);
+        // Where others' processes are hidden, the first one is.
+        let mut others = Others { is_part: !pids.contains(&1), ..Others::default() };
+        for pid in pids {
+            others.add(root, pid);
         }
         others
+    }
+
+    fn add(&mut self, root: &Root, pid: RawPid) {
+        let namespace = namespace(root, &pid.to_string());
+        if namespace == Some(FIRST_NAMESPACE) {
+            return;
+        }
+        // Whoever may not ask for the namespace may read this, unless /proc is mounted otherwise.
+        let (process, numbers) = (Process::read(root, pid), inner_numbers(root, pid));
+        let (Some(process), Some(&number)) = (process, numbers.last()) else {
+            // It may have ended meanwhile.
+            return self.is_part |= root.exists(&format!("/proc/{pid}"));
+        };
+        // A single number is that in the namespace of /proc itself.
+        if process.is_dead() || numbers.len() == 1 {
+            return;
+        }
+        match namespace {
+            Some(namespace) => {
+                let start = has_our_clock(root, pid).then_some(process.start);
+                self.members.insert((namespace, number), start);
+            }
+            None => drop(self.closed.insert(number)),
+        }
     }
 }
 
@@ -183,11 +208,22 @@ fn namespace(root: &Root, pid: &str) -> Option<u64> {
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// The number of a process in its own namespace.
-fn inner_number(root: &Root, pid: RawPid) -> Option<RawPid> {
-    let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).ok()?;
-    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"))?;
-    process::numbers(line).pop()
+/// The numbers of a process: first that in the namespace of /proc, last that in its own. None if it may not be looked at.
+fn inner_numbers(root: &Root, pid: RawPid) -> Vec<RawPid> {
+    let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).unwrap_or_default();
+    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));
+    line.map(process::numbers).unwrap_or_default()
+}
+
+/// Whether a process reads the same start times as this one. Time namespaces can shift them.
+fn has_our_clock(root: &Root, pid: RawPid) -> bool {
+    let clock = |pid: &str| match std::fs::read_link(root.path(&format!("/proc/{pid}/ns/time"))) {
+        Ok(clock) => Some(Some(clock)),
+        // The kernel has no such namespaces (before Linux 5.6).
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(None),
+        Err(_) => None,
+    };
+    clock("self").is_some_and(|own| clock(&pid.to_string()) == Some(own))
 }
 
 impl fmt::Display for RunId {
@@ -259,22 +295,56 @@ pub(crate) mod tests {
         assert_eq!(fate("10-78-500"), Fate::Dead, "the number is one of ours");
     }
 
+    /// A tree that is seen from the machine's first namespace. What only its `stat` and its `status` tell of a process
+    /// is what somebody learns who may not look into it.
+    fn first_namespace() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        link_namespace(dir.path(), "self", FIRST_NAMESPACE);
+        write_process(dir.path(), 1, 'S', "1");
+        let root = Root::new(dir.path());
+        (dir, root)
+    }
+
+    fn write_process(dir: &std::path::Path, pid: RawPid, state: char, numbers: &str) {
+        write_stat(dir, pid, state, 7);
+        let status = [b"Name:\t\xd0\nNSpid:\t", numbers.as_bytes(), b"\n"].concat();
+        std::fs::write(dir.join(format!("proc/{pid}/status")), status).unwrap();
+    }
+
     #[test]
     fn the_first_namespace_sees_into_all_others() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(dir.path());
-        link_namespace(dir.path(), "self", FIRST_NAMESPACE);
-        write_stat(dir.path(), 1, 'S', 0);
-        link_namespace(dir.path(), "1", FIRST_NAMESPACE);
-        write_stat(dir.path(), 40, 'S', 7);
+        let (dir, root) = first_namespace();
+        write_process(dir.path(), 40, 'S', "40\t3");
         link_namespace(dir.path(), "40", 501);
-        std::fs::write(dir.path().join("proc/40/status"), b"Name:\t\xd0\nNSpid:\t40\t3\n").unwrap();
+        write_process(dir.path(), 41, 'Z', "41\t4");
+        link_namespace(dir.path(), "41", 501);
         let fate = |text: &str| RunId::parse(text).unwrap().fate(&root);
         assert_eq!(fate("3-7-501"), Fate::Alive);
-        assert_eq!(fate("4-7-501"), Fate::Dead);
-        assert_eq!(fate("4-7-502"), Fate::Dead);
-        write_stat(dir.path(), 41, 'S', 7);
-        assert_eq!(fate("4-7-502"), Fate::Unknown, "somebody may not be looked at");
+        assert_eq!(fate("3-6-501"), Fate::Dead, "another process of that number, perhaps in another namespace");
+        assert_eq!(fate("4-7-501"), Fate::Dead, "a zombie");
+        assert_eq!(fate("5-7-501"), Fate::Dead);
+        assert_eq!(fate("3-7-502"), Fate::Dead, "the namespace has gone");
+        for (process, clock) in [("self", 1), ("40", 2)] {
+            let link = dir.path().join(format!("proc/{process}/ns/time"));
+            std::os::unix::fs::symlink(format!("time:[{clock}]"), link).unwrap();
+        }
+        assert_eq!(fate("3-6-501"), Fate::Alive, "it had another clock when it wrote that");
+    }
+
+    #[test]
+    fn who_may_not_be_looked_into_can_only_be_where_its_number_allows() {
+        let (dir, root) = first_namespace();
+        let fate = |text: &str| RunId::parse(text).unwrap().fate(&root);
+        write_process(dir.path(), 41, 'S', "41");
+        assert_eq!(fate("4-7-502"), Fate::Dead, "none of these can be in another namespace");
+        write_process(dir.path(), 42, 'S', "42\t9\t4");
+        assert_eq!(fate("4-7-502"), Fate::Unknown, "this can be it");
+        assert_eq!(fate("5-7-502"), Fate::Dead, "and not that");
+        std::fs::create_dir(dir.path().join("proc/43")).unwrap();
+        assert_eq!(fate("5-7-502"), Fate::Unknown, "nothing is known of one");
+        std::fs::remove_dir(dir.path().join("proc/43")).unwrap();
+        std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
+        assert_eq!(fate("5-7-502"), Fate::Unknown, "others' processes are hidden");
     }
 
     #[test]

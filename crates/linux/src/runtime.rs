@@ -6,11 +6,13 @@
 
 use crate::root::Root;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, fchmod, fstat, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{chmodat, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::ErrorKind::NotFound;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +21,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Folder {
     fd: OwnedFd,
+    /// The name by which it was opened; for messages alone.
+    path: PathBuf,
     /// Its device and its number there: it may have several names.
     id: (u64, u64),
     /// The user that it belongs to.
@@ -33,23 +37,87 @@ impl AsFd for Folder {
     }
 }
 
+/// Why there is no folder for the files of the caller's runs, or no such file in it.
+#[derive(Debug, thiserror::Error)]
+pub enum NoFolder {
+    /// Somebody else's is in its place.
+    #[error("{} belongs to user {owner}", path.display())]
+    Foreign {
+        /// Its place.
+        path: PathBuf,
+        /// The user.
+        owner: u32,
+    },
+    /// Others may read it or write to it.
+    #[error("{} is open to others (mode {mode:o})", path.display())]
+    Open {
+        /// Its place.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Something else is in its place.
+    #[error("{} is no folder", path.display())]
+    NotFolder {
+        /// Its place.
+        path: PathBuf,
+    },
+    /// An error of the system.
+    #[error("{}: {source}", path.display())]
+    System {
+        /// The folder, or the file in it.
+        path: PathBuf,
+        /// The error.
+        source: std::io::Error,
+    },
+    /// No place is known for it.
+    #[error("there is no place for it")]
+    Missing,
+}
+
+/// Why the caller's runs have no folder for their files; `None` if they have one, or can make it. Nothing is made.
+pub fn folder_problem(root: &Root) -> Option<NoFolder> {
+    let can_be_made = |dir: &Path| {
+        let parent = dir.parent().unwrap_or(dir);
+        rustix::fs::access(parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    let ask = |dir: &Path, user| match Folder::open(dir, user) {
+        Ok(_) => Ok(()),
+        Err(NoFolder::System { source, .. }) if source.kind() == NotFound && can_be_made(dir) => Ok(()),
+        Err(problem) => Err(problem),
+    };
+    Folder::find(root, ask).err()
+}
+
 const NAME: &str = "cosched";
 /// As many entries of another user's folder are looked at: room for hundreds of runs that go on.
 const MOST_ENTRIES: usize = 2_000;
 
 impl Folder {
-    /// The caller's own folder; it is made if needed. `None` if there is no place for it.
-    pub(crate) fn own(root: &Root) -> Option<Folder> {
-        let user = geteuid().as_raw();
-        places(root, user).into_iter().find_map(|place| {
-            if let Some(parent) = &place.parent
-                && !is_private(parent, user)
-            {
-                return None;
-            }
-            let _ = mkdirat(CWD, &place.dir, Mode::RWXU);
-            Folder::open(&place.dir, user)
+    /// The caller's own folder; it is made if needed.
+    ///
+    /// # Errors
+    /// There is no place for it: why the last one is none.
+    pub(crate) fn own(root: &Root) -> Result<Folder, NoFolder> {
+        Folder::find(root, |dir, user| {
+            let _ = mkdirat(CWD, dir, Mode::RWXU);
+            Folder::open(dir, user)
         })
+    }
+
+    /// Asks for each place in turn, until one is good.
+    fn find<T>(root: &Root, ask: impl Fn(&Path, u32) -> Result<T, NoFolder>) -> Result<T, NoFolder> {
+        let user = geteuid().as_raw();
+        let usable = |place: &Place| place.parent.as_deref().is_none_or(|parent| is_private(parent, user));
+        // The last place is below no folder that could be refused.
+        let mut found = Err(NoFolder::Missing);
+        for place in places(root, user).into_iter().filter(usable) {
+            found = ask(&place.dir, user);
+            if found.is_ok() {
+                break;
+            }
+        }
+        found
     }
 
     /// The folder in which root publishes what all may read. Root makes it if needed. `None` if there is none, or if
@@ -60,7 +128,7 @@ impl Folder {
             // Whatever the mask for new files says.
             let _ = chmodat(CWD, &dir, Mode::from_raw_mode(0o755), AtFlags::empty());
         }
-        let folder = Folder::open_unless(&dir, 0, 0o022)?;
+        let folder = Folder::open_unless(&dir, 0, 0o022).ok()?;
         Some(Folder { is_public: true, ..folder })
     }
 
@@ -85,7 +153,7 @@ impl Folder {
                 }
             }
         }
-        let mut all = dirs.iter().filter_map(|(dir, user)| Folder::open(dir, *user)).collect();
+        let mut all = dirs.iter().filter_map(|(dir, user)| Folder::open(dir, *user).ok()).collect();
         Folder::each_once(&mut all);
         all
     }
@@ -96,28 +164,52 @@ impl Folder {
         folders.retain(|folder| seen.insert(folder.id));
     }
 
-    fn open(dir: &Path, user: u32) -> Option<Folder> {
+    fn open(dir: &Path, user: u32) -> Result<Folder, NoFolder> {
         Folder::open_unless(dir, user, 0o077)
     }
 
     /// Opens a folder of a user, unless its mode has any of these bits.
-    fn open_unless(dir: &Path, user: u32, bits: u32) -> Option<Folder> {
+    fn open_unless(dir: &Path, user: u32, bits: u32) -> Result<Folder, NoFolder> {
+        let path = || dir.to_owned();
+        let system = |error: rustix::io::Errno| NoFolder::System { path: path(), source: error.into() };
+        // Somebody else's may not even be opened. Whose it is says more.
+        let there = statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(system)?;
+        if FileType::from_raw_mode(there.st_mode) != FileType::Directory {
+            return Err(NoFolder::NotFolder { path: path() });
+        }
+        if there.st_uid != user {
+            return Err(NoFolder::Foreign { path: path(), owner: there.st_uid });
+        }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-        let fd = openat(CWD, dir, flags, Mode::empty()).ok()?;
-        let stat = fstat(&fd).ok()?;
-        let is_safe = stat.st_uid == user && stat.st_mode & bits == 0;
-        is_safe.then_some(Folder { fd, id: (stat.st_dev, stat.st_ino), owner: user, is_public: false })
+        let fd = openat(CWD, dir, flags, Mode::empty()).map_err(system)?;
+        let stat = fstat(&fd).map_err(system)?;
+        if stat.st_uid != user {
+            return Err(NoFolder::Foreign { path: path(), owner: stat.st_uid });
+        }
+        if stat.st_mode & bits != 0 {
+            return Err(NoFolder::Open { path: path(), mode: stat.st_mode & 0o7777 });
+        }
+        Ok(Folder { fd, path: path(), id: (stat.st_dev, stat.st_ino), owner: user, is_public: false })
     }
 
     /// Makes a new file for reading and writing; one of that name is replaced.
-    pub(crate) fn create(&self, name: &str) -> Option<File> {
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(crate) fn create(&self, name: &str) -> Result<File, NoFolder> {
+        let system = |error: rustix::io::Errno| self.problem(name, error.into());
         self.remove(name);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR).ok()?;
+        let file = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR).map_err(system)?;
         if self.is_public {
-            fchmod(&file, Mode::from_raw_mode(0o644)).ok()?;
+            fchmod(&file, Mode::from_raw_mode(0o644)).map_err(system)?;
         }
-        Some(File::from(file))
+        Ok(File::from(file))
+    }
+
+    /// An error with a file in it.
+    pub(crate) fn problem(&self, name: &str, source: std::io::Error) -> NoFolder {
+        NoFolder::System { path: self.path.join(name), source }
     }
 
     /// Opens a file of the folder's owner for reading.
@@ -126,7 +218,7 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = openat(&self.fd, name, flags, Mode::empty()).ok()?;
         let stat = fstat(&fd).ok()?;
-        let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         (is_file && stat.st_uid == self.owner && stat.st_nlink == 1).then(|| File::from(fd))
     }
 
@@ -196,7 +288,7 @@ mod tests {
         let (dir, root, own) = tree();
         let folder = Folder::own(&root).unwrap();
         assert_eq!(std::fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
-        assert!(folder.create("run-1").is_some());
+        assert!(folder.create("run-1").is_ok());
         assert_eq!(folder.names("run-"), ["run-1"]);
         assert!(folder.open_file(OsStr::new("run-1")).is_some());
         assert_eq!(Folder::all(&root).len(), 1);
@@ -234,16 +326,34 @@ mod tests {
         let elsewhere = dir.path().join("elsewhere");
         std::fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &own).unwrap();
-        assert!(Folder::own(&root).is_none(), "a link");
+        assert!(matches!(Folder::own(&root), Err(NoFolder::NotFolder { .. })), "a link");
         std::fs::remove_file(&own).unwrap();
         std::fs::create_dir(&own).unwrap();
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Folder::own(&root).is_none() && Folder::all(&root).is_empty(), "open to all");
+        assert!(matches!(Folder::own(&root), Err(NoFolder::Open { mode: 0o777, .. })), "open to all");
+        assert!(Folder::all(&root).is_empty());
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
         let folder = Folder::own(&root).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", own.join("run-2")).unwrap();
         assert!(folder.open_file(OsStr::new("run-2")).is_none(), "a link in it");
-        assert!(folder.create("run-2").is_some(), "the link is replaced, and not followed");
+        assert!(folder.create("run-2").is_ok(), "the link is replaced, and not followed");
         assert!(!std::fs::symlink_metadata(own.join("run-2")).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_the_folder_is_told() {
+        let (_dir, root, own) = tree();
+        assert!(folder_problem(&root).is_none() && !own.exists(), "it can be made, and is not");
+        std::fs::write(&own, "").unwrap();
+        assert_eq!(folder_problem(&root).unwrap().to_string(), format!("{} is no folder", own.display()));
+        std::fs::remove_file(&own).unwrap();
+        drop(Folder::own(&root).unwrap());
+        assert!(folder_problem(&root).is_none());
+        if std::os::unix::fs::chown(&own, Some(12345), None).is_err() {
+            return eprintln!("skipped, because only root may give folders away");
+        }
+        let told = format!("{} belongs to user 12345", own.display());
+        assert_eq!(folder_problem(&root).unwrap().to_string(), told);
+        assert_eq!(Folder::own(&root).unwrap_err().to_string(), told);
     }
 }

@@ -5,6 +5,7 @@
 use cosched_core::{CpuId, CpuSet, Nanos};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// A process number of the kernel.
@@ -278,7 +279,10 @@ pub fn affinity(tid: RawPid) -> io::Result<CpuSet> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileLimit(libc::rlimit);
 
-/// Raises the limit on open files as far as allowed; returns the limit as it was before.
+/// The limit on open files as it was when this process raised it first.
+static CALLERS_FILE_LIMIT: OnceLock<FileLimit> = OnceLock::new();
+
+/// Raises the limit on open files as far as allowed; returns the limit as the caller had set it.
 ///
 /// # Errors
 /// An error of the kernel.
@@ -289,7 +293,7 @@ pub(crate) fn raise_file_limit() -> io::Result<FileLimit> {
         check(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit))?;
         let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
         check(libc::setrlimit(libc::RLIMIT_NOFILE, &raised))?;
-        Ok(FileLimit(limit))
+        Ok(*CALLERS_FILE_LIMIT.get_or_init(|| FileLimit(limit)))
     }
 }
 

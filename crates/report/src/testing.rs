@@ -87,6 +87,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::Lingers { job: job(), processes: 2 },
         RunWarning::GuardianReplaced,
         RunWarning::NoGuardian { why: "no memory".to_owned() },
+        RunWarning::NoList { why: "/tmp/cosched-1000 belongs to user 1001".to_owned() },
         RunWarning::NoGroup { job: job(), why: "no space left on device".to_owned() },
         RunWarning::FreezeFailed { job: job(), why: "no such process".to_owned() },
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },

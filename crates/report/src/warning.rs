@@ -135,6 +135,11 @@ pub enum RunWarning {
         /// Why the guardian could not be started.
         why: String,
     },
+    /// There is no file with the list of the run's processes.
+    NoList {
+        /// Why there is none.
+        why: String,
+    },
     /// A job could not be put into a cgroup; it is frozen by signals.
     NoGroup {
         /// The job's name.
@@ -281,6 +286,7 @@ impl RunWarning {
             RunWarning::Lingers { .. } => "lingers",
             RunWarning::GuardianReplaced => "guardian-replaced",
             RunWarning::NoGuardian { .. } => "no-guardian",
+            RunWarning::NoList { .. } => "no-list",
             RunWarning::NoGroup { .. } => "no-cgroup",
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",
@@ -352,6 +358,10 @@ impl RunWarning {
             RunWarning::NoGuardian { why } => {
                 format!("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")
             }
+            RunWarning::NoList { why } => format!(
+                "there is no file with the list of this run's processes ({why}): if cosched and its guardian are killed at \
+                 once, `cosched thaw` finds them by their groups and marks alone"
+            ),
             RunWarning::NoGroup { job, why } => format!("job {job} has no cgroup ({why}): it is frozen by signals"),
             RunWarning::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
             RunWarning::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),

@@ -8,11 +8,11 @@ use cosched_core::{Counter, Machine, Reading, auto_policy, auto_shortfall};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
-use cosched_linux::orphans::orphans;
+use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::traffic::TrafficMeter;
-use cosched_linux::{Freezing, freezer_problem, meminfo};
+use cosched_linux::{Freezing, NoFolder, folder_problem, freezer_problem, meminfo};
 use cosched_report::{count, wrap};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
             let object = serde_json::json!({
                 "machine": machine.name, "cpus": machine.all_cpus(), "cores": machine.cores, "llcs": machine.llcs,
                 "memory_domains": machine.memory_domains, "core_types": machine.core_types, "features": features,
-                "orphans": orphans.iter().map(words).collect::<Vec<_>>(),
+                "orphans": orphans.iter().map(told).collect::<Vec<_>>(),
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
         }
@@ -88,11 +88,19 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
                 )?;
             }
             for orphan in &orphans {
-                writeln!(out, "    {}", words(orphan))?;
+                writeln!(out, "    {}", told(orphan))?;
             }
         }
     }
     Ok(Exit::Success.into())
+}
+
+/// A job that outlived its run, and whether it stands still.
+fn told(orphan: &Orphan) -> String {
+    match orphan.state {
+        OrphanState::Runs => words(orphan),
+        held => format!("{}: {}", words(orphan), held.text()),
+    }
 }
 
 fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<Feature> {
@@ -168,6 +176,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         without: "-",
         mend: None,
     });
+    features.push(list_of_processes(root));
     features.push(Feature {
         feature: "bind to CPUs".to_owned(),
         works: true,
@@ -220,6 +229,24 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         feature.reason.clone_from(&feature.found);
     }
     features
+}
+
+/// Whether a run can keep the list of its processes for those who come after it.
+fn list_of_processes(root: &Root) -> Feature {
+    let problem = folder_problem(root);
+    let folder = match &problem {
+        Some(NoFolder::Foreign { path, .. } | NoFolder::Open { path, .. } | NoFolder::NotFolder { path }) => Some(path),
+        _ => None,
+    };
+    Feature {
+        feature: "list of a run's processes".to_owned(),
+        works: problem.is_none(),
+        found: problem.as_ref().map_or_else(|| "yes".to_owned(), ToString::to_string),
+        reason: String::new(),
+        needs: "a folder that is the caller's alone, in $XDG_RUNTIME_DIR, in /run/user/UID or in /tmp",
+        without: "`cosched thaw` finds what killed runs left by groups and marks alone",
+        mend: folder.map(|path| format!("have {} removed, by its owner or by root", path.display())),
+    }
 }
 
 /// What the memory controllers count, in all memory domains or in some.
@@ -294,7 +321,7 @@ fn brief(features: &[Feature], width: usize) -> String {
         told.push(key);
     }
     let works: Vec<String> = features.iter().filter(|feature| feature.works).map(Feature::brief).collect();
-    let works = wrap(&format!("works: {}", works.join(", ")), width.saturating_sub(2)).join("\n    ");
+    let works = wrap(&format!("works: {}", works.join(", ")), width.saturating_sub(4)).join("\n    ");
     if out.is_empty() { format!("{works}\n") } else { format!("off:\n{out}{works}\n") }
 }
 
@@ -333,6 +360,20 @@ impl Feature {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_the_way_of_the_list_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let user = rustix::process::geteuid().as_raw();
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        assert!(list_of_processes(&root).works);
+        let squatted = dir.path().join(format!("tmp/cosched-{user}"));
+        std::fs::write(&squatted, "").unwrap();
+        let feature = list_of_processes(&root);
+        assert!(!feature.works && feature.found == format!("{} is no folder", squatted.display()));
+        assert!(feature.mend.unwrap().contains(&squatted.display().to_string()));
+    }
 
     #[test]
     fn traffic_that_is_not_counted_says_why() {

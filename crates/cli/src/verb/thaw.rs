@@ -4,7 +4,7 @@ use super::run::Format;
 use crate::exit::Exit;
 use clap::Args;
 use cosched_linux::mend::{Reach, mend};
-use cosched_linux::orphans::{Orphan, end_orphans, orphans_within};
+use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_report::visible;
 use std::collections::HashSet;
@@ -19,8 +19,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Free the processes that a killed run left frozen or stopped
 ///
 /// Every run has a guardian that does this at once; use this verb if both were killed. It touches only groups and
-/// processes of runs whose own process has died, and lists the jobs of such runs that still run. With groups that the
-/// caller may not thaw it exits with 4.
+/// processes of runs whose own process has died, and lists the jobs of such runs that still run. With frozen
+/// groups that the caller may not thaw, or whose run can't be seen from here, it exits with 4.
 #[derive(Args, Debug)]
 pub(crate) struct ThawArgs {
     /// End the jobs that killed runs left running: SIGTERM, and SIGKILL for those that are left after 5 seconds
@@ -49,9 +49,9 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             .groups
             .extend(later.groups.into_iter().filter(|group| !mended.groups.contains(group)).collect::<Vec<_>>());
     }
-    let asked: HashSet<(&str, &str)> = ended.iter().map(|asked| (&*asked.run, &*asked.job)).collect();
-    let refused = |orphan: &Orphan| args.kill && !asked.contains(&(&*orphan.run, &*orphan.job));
-    let is_denied = !mended.denied.is_empty() || left.iter().any(refused);
+    let asked: HashSet<(&str, &str)> = ended.iter().map(name).collect();
+    let refused = |orphan: &Orphan| args.kill && !asked.contains(&name(orphan));
+    let is_denied = !mended.denied.is_empty() || !mended.unknown_frozen.is_empty() || left.iter().any(refused);
     // Users choose the names of their jobs and groups.
     let shown = |group: &Path| visible(&group.display().to_string());
     let mut out = std::io::stdout();
@@ -62,7 +62,8 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             };
             let object = serde_json::json!({
                 "groups": texts(&mended.groups), "continued": mended.continued, "denied": texts(&mended.denied),
-                "unknown": texts(&mended.unknown), "ended": jobs(&ended), "orphans": jobs(&left),
+                "unknown": texts(&mended.unknown), "unknown_frozen": texts(&mended.unknown_frozen),
+                "unknown_runs": mended.unknown_runs, "ended": jobs(&ended), "orphans": jobs(&left),
             });
             writeln!(out, "{object}")?;
         }
@@ -78,21 +79,32 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
                 writeln!(out, "frozen, and may not be thawed by this user: {}", shown(group))?;
             }
             for group in &mended.unknown {
-                writeln!(out, "left alone, since its run can't be seen from here: {}", shown(group))?;
+                let frozen = if mended.unknown_frozen.contains(group) { "frozen, and " } else { "" };
+                writeln!(out, "{frozen}left alone, since its run can't be seen from here: {}", shown(group))?;
             }
-            let still: HashSet<&Orphan> = left.iter().collect();
-            for orphan in ended.iter().filter(|orphan| !still.contains(orphan)) {
+            for run in &mended.unknown_runs {
+                writeln!(out, "left alone, since it can't be seen from here: run {run}")?;
+            }
+            let still: HashSet<(&str, &str)> = left.iter().map(name).collect();
+            for orphan in ended.iter().filter(|orphan| !still.contains(&name(orphan))) {
                 writeln!(out, "ended {}", words(orphan))?;
             }
             for orphan in &left {
-                let what = if refused(orphan) { "may not be ended by this user" } else { "still runs" };
+                let what = match (refused(orphan), orphan.state) {
+                    (true, _) => "may not be ended by this user",
+                    (false, OrphanState::Runs) => "still runs",
+                    (false, OrphanState::Frozen) => "still frozen",
+                    (false, OrphanState::Stopped) => "still stopped",
+                };
                 writeln!(out, "{what}: {}", words(orphan))?;
             }
             if !left.is_empty() && !args.kill {
-                writeln!(out, "`cosched thaw --kill` ends what still runs")?;
+                writeln!(out, "`cosched thaw --kill` ends what is still there")?;
             }
             let quiet = mended.is_empty() && mended.denied.is_empty() && ended.is_empty() && left.is_empty();
-            if quiet {
+            if quiet && mended.is_part() {
+                writeln!(out, "nothing is frozen or stopped of a dead run that can be seen from here")?;
+            } else if quiet {
                 writeln!(out, "nothing of a dead run is frozen or stopped")?;
             }
         }
@@ -102,6 +114,11 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
         (false, true) => Exit::Failure.into(),
         (false, false) => ExitCode::SUCCESS,
     })
+}
+
+/// What tells an orphan from others.
+fn name(orphan: &Orphan) -> (&str, &str) {
+    (&orphan.run, &orphan.job)
 }
 
 /// A job that outlived its run, in words.
@@ -117,6 +134,7 @@ fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {
         let group = orphan.group.as_ref().map(|group| group.display().to_string());
         serde_json::json!({
             "job": orphan.job, "run": orphan.run, "processes": orphan.processes, "group": group,
+            "state": orphan.state.text(),
         })
     };
     orphans.iter().map(object).collect()
@@ -129,7 +147,8 @@ mod tests {
     #[test]
     fn names_of_others_do_not_control_the_terminal() {
         let job = "w\u{1b}[2J\nthawed /etc".to_owned();
-        let orphan = Orphan { job, run: "10-78-500".to_owned(), processes: vec![7], group: None };
+        let orphan =
+            Orphan { job, run: "10-78-500".to_owned(), processes: vec![7], group: None, state: OrphanState::Runs };
         assert_eq!(words(&orphan), r"w\x1b[2J\nthawed /etc of run 10-78-500, processes 7");
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn run(args: WorkloadArgs) -> anyhow::Result<ExitCode> {
         None => listing(args.format),
         Some(Chosen { entry, workload }) => match workload.run(args.seed) {
             Err(error) => {
-                eprintln!("error: {}", cosched_report::visible_lines(&error.to_string()));
+                crate::stderr::say(format_args!("error: {}", cosched_report::visible_lines(&error.to_string())));
                 return Ok(ExitCode::from(2));
             }
             Ok(outcome) => match args.format {

@@ -1,5 +1,6 @@
 //! Groups and processes that are not of dead runs of ours are left alone; those of dead runs are found by their owner.
 
+use crate::seen::{guardian, lists, seen};
 use crate::support::{COSCHED, Mix, Run, freezers, own_group, signal, skipped, until};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -82,9 +83,8 @@ fn runs_in_other_pid_namespaces_are_left_alone() {
     let endless = "while :; do :; done";
     let dir = tempfile::tempdir().unwrap();
     let mut inner = Run::start_by(&by, dir, Mix::default().copies("endless", 4, endless), "cgroup", &["--jobs", "4"]);
-    let pid_of = |run: &Run| run.named("cosched").into_iter().find(|&pid| pid != run.pid);
-    until("the inner run", || pid_of(&inner).is_some() && inner.in_folder().len() >= 6);
-    let namespace = std::fs::read_link(format!("/proc/{}/ns/pid", pid_of(&inner).unwrap())).unwrap();
+    until("the inner run", || self::inner(&inner).is_some() && inner.in_folder().len() >= 6);
+    let namespace = std::fs::read_link(format!("/proc/{}/ns/pid", self::inner(&inner).unwrap())).unwrap();
     let number: String = namespace.to_str().unwrap().chars().filter(char::is_ascii_digit).collect();
     let entries = || std::fs::read_dir(own_group().unwrap()).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
     let group = || entries().find(|path| path.to_str().is_some_and(|path| path.ends_with(&format!("-{number}"))));
@@ -101,13 +101,104 @@ fn runs_in_other_pid_namespaces_are_left_alone() {
     assert!(outer.group().is_some_and(|group| is_ours(&group, 4)));
     drop(outer);
 
-    signal(pid_of(&inner).unwrap(), Signal::INT);
+    signal(self::inner(&inner).unwrap(), Signal::INT);
     inner.code();
     inner.all_ended();
     until("its group is gone", || {
         thaw(&[]);
         group().is_none()
     });
+}
+
+/// The process of a run that was started by another program.
+fn inner(run: &Run) -> Option<i32> {
+    run.named("cosched").into_iter().find(|&pid| pid != run.pid)
+}
+
+/// The token of a run in another PID namespace, by its group.
+fn inner_token(pid: i32) -> Option<String> {
+    let namespace = std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok()?;
+    let number: String = namespace.to_str()?.chars().filter(char::is_ascii_digit).collect();
+    let names = std::fs::read_dir(own_group()?).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut tokens = names.filter_map(|name| name.strip_prefix("cosched-").map(str::to_owned));
+    tokens.find(|token| token.ends_with(&format!("-{number}")))
+}
+
+#[test]
+fn killed_runs_of_other_pid_namespaces_are_freed_and_removed() {
+    if !freezers().contains(&"cgroup") || !has_namespaces() || !rustix::process::geteuid().is_root() {
+        return skipped("this needs cgroups, PID namespaces and root");
+    }
+    // The namespace lives on when the run has been killed.
+    let by = ["unshare", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", "\"$0\" \"$@\"; sleep 600"];
+    for _ in 0..50 {
+        let mix = Mix::default().copies("endless", 4, "while :; do :; done");
+        let mut run = Run::start_by(&by, tempfile::tempdir().unwrap(), mix, "cgroup", &["--jobs", "4"]);
+        until("the inner run", || inner(&run).and_then(inner_token).is_some());
+        let token = inner(&run).and_then(inner_token).unwrap();
+        let group = own_group().unwrap().join(format!("cosched-{token}"));
+        let is_frozen = || {
+            let jobs = std::fs::read_dir(&group).into_iter().flatten().filter_map(Result::ok);
+            let mut files = jobs.map(|job| job.path().join("cgroup.freeze"));
+            files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1"))
+        };
+        until("something is frozen", is_frozen);
+        let pid = inner(&run).unwrap();
+        signal(pid, Signal::STOP);
+        // Other runs start at the same time, and each of them frees what dead runs left.
+        let was_frozen = is_frozen();
+        guardian(pid).into_iter().for_each(|guardian| signal(guardian, Signal::KILL));
+        signal(pid, Signal::KILL);
+        until("the run is dead", || inner(&run).is_none());
+        let thawed = thaw(&["--run", &token]);
+        let text = String::from_utf8_lossy(&thawed.stdout).into_owned();
+        assert!(thawed.status.success() && !text.contains("can't be seen from here"), "{thawed:?}");
+        assert!(!is_frozen(), "{text}");
+        assert!(group.exists(), "its jobs run on");
+        run.send(Signal::KILL);
+        run.code();
+        until("its group and its list are gone", || {
+            thaw(&["--run", &token]);
+            !group.exists() && lists(&token).all(|list| !list.exists())
+        });
+        if was_frozen {
+            return;
+        }
+    }
+    panic!("no run was killed while something was frozen");
+}
+
+#[test]
+fn what_is_frozen_out_of_sight_is_not_passed_over() {
+    if !freezers().contains(&"cgroup") || !has_namespaces() {
+        return;
+    }
+    let from_elsewhere = |run: &Run| {
+        let by = ["-p", "-f", "--mount-proc", COSCHED, "thaw", "--run", &run.token];
+        let output = Command::new("unshare").args(by).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let run = Run::start(Mix::default().copies("endless", 4, "while :; do :; done"), "cgroup", &["--jobs", "4"]);
+    run.until_marked(4);
+    until("something is frozen", || {
+        run.send(Signal::CONT);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        run.send(Signal::STOP);
+        until("it stands still", || seen(run.pid).is_some_and(|run| run.state == 'T'));
+        run.has_frozen_group()
+    });
+    let (code, text) = from_elsewhere(&run);
+    assert!(text.contains("frozen, and left alone, since its run can't be seen from here"), "{text}");
+    assert_eq!(code, Some(4), "{text}");
+    run.send(Signal::CONT);
+    drop(run);
+    // Without a group there is only the list.
+    let run = Run::start(Mix::default().copies("endless", 4, "while :; do :; done"), "signals", &["--jobs", "4"]);
+    run.until_marked(4);
+    let (code, text) = from_elsewhere(&run);
+    assert!(text.contains(&format!("left alone, since it can't be seen from here: run {}", run.token)), "{text}");
+    assert!(text.contains("nothing is frozen or stopped of a dead run that can be seen from here"), "{text}");
+    assert_eq!(code, Some(0), "{text}");
 }
 
 /// A program that an ordinary user may execute.
@@ -162,4 +253,41 @@ fn another_user_is_told_of_what_it_may_not_thaw() {
         return;
     }
     panic!("somebody else freed every run");
+}
+
+/// Somebody else has made the user's folder first, as anybody can in `/tmp`.
+#[test]
+fn a_run_whose_folder_is_somebody_else_s_says_so() {
+    let user = rustix::process::geteuid().as_raw();
+    let usual = format!("/run/user/{user}");
+    if user != 0 || Path::new(&usual).exists() {
+        return skipped(&format!("this needs root without {usual}"));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let run = ["run", "-q", "--logs", "logs", "--", "true"];
+    let of_others = |words: &[&str]| {
+        // Seen by these processes alone.
+        let by = "mount -t tmpfs -o uid=12345,mode=0700 tmpfs \"$1\" || exit 99; shift; exec \"$@\"";
+        Command::new("unshare")
+            .args(["-m", "sh", "-c", by, "sh", &format!("/tmp/cosched-{user}"), COSCHED])
+            .args(words)
+            .env_remove("XDG_RUNTIME_DIR")
+            .current_dir(dir.path())
+            .output()
+    };
+    // This makes the folder.
+    assert!(Command::new(COSCHED).args(run).current_dir(dir.path()).output().unwrap().status.success());
+    let output = match of_others(&run) {
+        Ok(output) if output.status.code() != Some(99) => output,
+        _ => return skipped("nothing can be mounted"),
+    };
+    assert!(output.status.success(), "{output:?}");
+    let record = std::fs::read_to_string(dir.path().join("logs/run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let warning = record["warnings"].as_array().unwrap().iter().find(|warning| warning["code"] == "no-list");
+    let text = warning.unwrap_or_else(|| panic!("{}", record["warnings"]))["text"].as_str().unwrap().to_owned();
+    let why = format!("/tmp/cosched-{user} belongs to user 12345");
+    assert!(text.contains(&why), "{text}");
+    let doctor = String::from_utf8_lossy(&of_others(&["doctor"]).unwrap().stdout).into_owned();
+    assert!(doctor.contains("list of a run's processes") && doctor.contains(&why), "{doctor}");
 }

@@ -57,3 +57,40 @@ fn orphans_are_listed_and_ended() {
         }
     }
 }
+
+/// `cosched doctor` frees nothing, so it sees what stands still.
+#[test]
+fn doctor_says_which_orphans_stand_still() {
+    for freeze in freezers() {
+        let attempt = || {
+            let run = killed(freeze, true);
+            let state = match run.group().filter(|_| freeze == "cgroup") {
+                Some(group) => {
+                    std::fs::write(group.join("cgroup.freeze"), "1").unwrap();
+                    ": frozen"
+                }
+                None => {
+                    until("they stand still", || {
+                        run.in_folder().iter().for_each(|process| signal(process.pid, Signal::STOP));
+                        run.in_folder().iter().any(|process| process.state == 'T')
+                    });
+                    ": stopped"
+                }
+            };
+            let doctor = Command::new(COSCHED).arg("doctor").output().unwrap();
+            let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
+            let told = doctor.lines().any(|line| line.contains(&run.token) && line.ends_with(state));
+            let ended = ["thaw", "--kill", "--run", &run.token, "--format", "json"];
+            let ended = Command::new(COSCHED).args(ended).output().unwrap();
+            let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+            assert!(
+                answer["ended"].as_array().unwrap().iter().all(|job| job["state"] == "runs"),
+                "thawed before: {answer}"
+            );
+            run.nothing_left_to_thaw();
+            told
+        };
+        // Other runs start at the same time, and each of them frees what dead runs left.
+        assert!((0..50).any(|_| attempt()), "{freeze}");
+    }
+}

@@ -8,7 +8,7 @@
 mod stale;
 mod subtree;
 
-pub(crate) use stale::{Stale, stale, thaw};
+pub(crate) use stale::{Stale, holds_frozen, is_frozen, stale, thaw};
 pub(crate) use subtree::{is_populated, kill, processes, processes_within, remove};
 
 use crate::root::Root;

@@ -48,24 +48,37 @@ pub(crate) fn stale(fates: &Fates<'_>, dir: &Path, deep: bool) -> Vec<Stale> {
 /// # Errors
 /// A frozen group could not be thawed.
 pub(crate) fn thaw(dir: &Path) -> io::Result<bool> {
+    let mut any = false;
+    let mut result = Ok(());
+    for group in own_groups(dir).filter(|group| is_frozen(group)) {
+        // All the others are thawed whatever becomes of this one. One that has gone is not frozen.
+        match control(&group, FREEZE, b"0") {
+            Ok(()) => any = true,
+            Err(error) if !group.exists() || error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => result = Err(error),
+        }
+    }
+    result.map(|()| any)
+}
+
+/// Whether the group of a run is frozen, or one of its jobs.
+pub(crate) fn holds_frozen(dir: &Path) -> bool {
+    own_groups(dir).any(|group| is_frozen(&group))
+}
+
+/// The groups of the jobs of a run, and its own.
+fn own_groups(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
     let jobs = entries.filter(|entry| {
         let is_job = entry.file_name().to_str().is_some_and(|name| name.starts_with("job"));
         is_job && entry.file_type().is_ok_and(|kind| kind.is_dir())
     });
-    let mut any = false;
-    let mut result = Ok(());
-    for group in jobs.map(|entry| entry.path()).chain([dir.to_owned()]) {
-        if std::fs::read(group.join(FREEZE)).is_ok_and(|text| text.starts_with(b"1")) {
-            // All the others are thawed whatever becomes of this one. One that has gone is not frozen.
-            match control(&group, FREEZE, b"0") {
-                Ok(()) => any = true,
-                Err(error) if !group.exists() || error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => result = Err(error),
-            }
-        }
-    }
-    result.map(|()| any)
+    jobs.map(|entry| entry.path()).chain([dir.to_owned()])
+}
+
+/// Whether this group was told to freeze.
+pub(crate) fn is_frozen(group: &Path) -> bool {
+    std::fs::read(group.join(FREEZE)).is_ok_and(|text| text.starts_with(b"1"))
 }
 
 #[cfg(test)]
@@ -109,7 +122,9 @@ mod tests {
             std::fs::write(dir.path().join(group).join(FREEZE), "1\n").unwrap();
         }
         let frozen = |group: &str| std::fs::read_to_string(dir.path().join(group).join(FREEZE)).unwrap() == "1\n";
+        assert!(holds_frozen(dir.path()));
         assert!(thaw(dir.path()).unwrap());
+        assert!(!holds_frozen(dir.path()));
         assert!(!frozen("job0") && !frozen("job1.2") && frozen("job0/own"));
         assert!(!thaw(dir.path()).unwrap(), "nothing left to thaw");
         assert!(!thaw(&dir.path().join("gone")).unwrap());

@@ -99,6 +99,13 @@ struct Live {
     outputs: [FileId; 2],
 }
 
+/// Says that there is no list of the run's processes for those who come after it.
+fn tell_lost(ledger: &Ledger, notices: &Notices) {
+    if let Some(why) = ledger.take_lost() {
+        notices.tell(Notice::NoList(why.to_string()));
+    }
+}
+
 impl Lifecycle {
     /// Gets everything ready; no job is started yet. `home` are the CPUs that the guardian gives back to jobs.
     ///
@@ -126,6 +133,7 @@ impl Lifecycle {
         let group_dir = group.as_ref().map(|group| group.dir().to_owned());
         let head = Head { run, group: group_dir, cpus: home };
         let ledger = Ledger::begin(&root, &head).map_err(system("making the list of the run's processes"))?;
+        tell_lost(&ledger, &notices);
         let orphanage = Orphanage::of_this_process(&root);
         let charge = Charge { root: root.clone(), head, ledger: ledger.clone() };
         let guard = Guard::start(charge, notices.clone());
@@ -216,6 +224,7 @@ impl Lifecycle {
         let job = &mut self.jobs[ix];
         // The guardian must know of the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
+        tell_lost(&self.ledger, &self.notices);
         ready(&job.name, &job.live.insert(live).tree, spare);
         self.live.insert(task);
         self.mains.insert(process.pid, task);
@@ -421,6 +430,7 @@ impl Lifecycle {
 
     /// Starts a guardian if there is none; when to try again if that fails.
     pub(crate) fn keep_guard(&mut self, now: Nanos) -> Option<Nanos> {
+        tell_lost(&self.ledger, &self.notices);
         self.guard.keep(now)
     }
 

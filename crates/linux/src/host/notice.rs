@@ -30,6 +30,8 @@ pub enum Notice {
     GuardianReplaced,
     /// There is no guardian, for this reason: what is frozen when the run is killed stays frozen.
     NoGuardian(String),
+    /// There is no list of the run's processes for those who come after it, for this reason.
+    NoList(String),
     /// A job could not be moved into a cgroup of its own; it is frozen by signals.
     NoGroup {
         /// Its name.

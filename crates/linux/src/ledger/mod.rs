@@ -18,7 +18,7 @@ use crate::identity;
 use crate::process::Process;
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::runtime::Folder;
+use crate::runtime::{Folder, NoFolder};
 use crate::sys::RawPid;
 use cosched_core::CpuSet;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -44,6 +44,12 @@ const GUARDIAN: u64 = 0;
 /// Members of one job that are kept before those that have gone are looked for.
 const PRUNE: usize = 256;
 
+/// How long the list gets with so many jobs at once, each of which stays in its process group.
+pub(crate) fn bytes_of(jobs: usize) -> u64 {
+    let slots = GUARDIAN + 1 + jobs as u64;
+    HEAD_BYTES as u64 + slots * SLOT_BYTES as u64
+}
+
 /// What does not change in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
@@ -63,6 +69,8 @@ struct Inner {
     root: Root,
     memory: File,
     kept: Option<Kept>,
+    /// Why there is no file, or none any more, until somebody has asked.
+    lost: Option<NoFolder>,
     /// Slots that are free again, and the first that was never used.
     free: Vec<u64>,
     fresh: u64,
@@ -93,8 +101,12 @@ impl Ledger {
         let kept = Folder::own(root).and_then(|folder| {
             let name = format!("{PREFIX}{}", head.run);
             let file = folder.create(&name)?;
-            Some(Kept { folder, name, file })
+            Ok(Kept { folder, name, file })
         });
+        let (kept, lost) = match kept {
+            Ok(kept) => (Some(kept), None),
+            Err(why) => (None, Some(why)),
+        };
         let boot = identity::boot(root).unwrap_or_default();
         let mut bytes = format!("{FIRST_LINE}\nrun {}\nboot {boot}\ncpus {}\n", head.run, head.cpus).into_bytes();
         if let Some(group) = &head.group {
@@ -103,8 +115,15 @@ impl Ledger {
             bytes.push(b'\n');
         }
         bytes.resize(HEAD_BYTES.max(bytes.len()), b' ');
-        let mut inner =
-            Inner { root: root.clone(), memory, kept, free: Vec::new(), fresh: GUARDIAN + 1, jobs: BTreeMap::new() };
+        let mut inner = Inner {
+            root: root.clone(),
+            memory,
+            kept,
+            lost,
+            free: Vec::new(),
+            fresh: GUARDIAN + 1,
+            jobs: BTreeMap::new(),
+        };
         inner.memory.write_all_at(&bytes[..HEAD_BYTES], 0)?;
         inner.write_kept(&bytes[..HEAD_BYTES], 0);
         Ok(Ledger(Rc::new(RefCell::new(inner))))
@@ -159,6 +178,11 @@ impl Ledger {
         Record::read(&self.0.borrow().memory)
     }
 
+    /// Why there is no file, or none any more; told once.
+    pub(crate) fn take_lost(&self) -> Option<NoFolder> {
+        self.0.borrow_mut().lost.take()
+    }
+
     /// The descriptors that a guardian must keep.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         let inner = self.0.borrow();
@@ -194,8 +218,10 @@ impl Inner {
     fn write_kept(&mut self, bytes: &[u8], at: u64) {
         // A list with a hole could leave a process stopped for ever without anybody knowing. No list is better: the
         // guardian has its own, and those who come later look for marked processes.
-        if let Some(kept) = self.kept.take_if(|kept| kept.file.write_all_at(bytes, at).is_err()) {
+        let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.file.write_all_at(bytes, at)) else { return };
+        if let Some(kept) = self.kept.take() {
             kept.folder.remove(&kept.name);
+            self.lost = Some(kept.folder.problem(&kept.name, error));
         }
     }
 
@@ -280,6 +306,23 @@ mod tests {
         assert_eq!((record.name_of(0), record.name_of(2)), (Some("a  b"), Some("c")));
         drop(ledger);
         assert!(found(&root, |_| true).is_empty(), "a run that ends in good order leaves nothing");
+    }
+
+    #[test]
+    fn a_file_that_can_not_be_had_is_told_once() {
+        let (dir, root, head) = tree();
+        let own = dir.path().join(format!("tmp/cosched-{}", rustix::process::geteuid().as_raw()));
+        std::fs::write(&own, "").unwrap();
+        let ledger = Ledger::begin(&root, &head).unwrap();
+        assert!(ledger.take_lost().unwrap().to_string().ends_with("is no folder") && ledger.take_lost().is_none());
+        std::fs::remove_file(&own).unwrap();
+        let ledger = Ledger::begin(&root, &head).unwrap();
+        assert!(ledger.take_lost().is_none());
+        // Writing fails as on a full disk.
+        ledger.0.borrow_mut().kept.as_mut().unwrap().file = File::options().write(true).open("/dev/full").unwrap();
+        ledger.job(0, "a", &process(11)).unwrap();
+        assert!(ledger.take_lost().unwrap().to_string().contains("run-10-77-5: No space left"));
+        assert!(found(&root, |_| true).is_empty(), "no list is better than one with a hole");
     }
 
     #[test]

@@ -9,8 +9,8 @@ mod solo;
 #[cfg(test)]
 mod tests;
 
-use crate::given::Given;
 use crate::figures::{Absences, Figures};
+use crate::given::Given;
 use crate::json::{self, JsonError};
 use crate::machine_load::MachineLoad;
 use crate::setting::RunSetting;

@@ -72,14 +72,7 @@ pub fn rebuild<R: BufRead>(
         let (log, log_stderr) = log_of(&task.name);
         let spec = TaskSpec::new(task.task, &task.name);
         let seq = task.seq.unwrap_or(u64::from(task.task) + 1);
-        JobInfo {
-            seq,
-            command: task.command.clone(),
-            given: task.given.clone(),
-            log,
-            log_stderr,
-            ..JobInfo::of(&spec)
-        }
+        JobInfo { seq, command: task.command.clone(), given: task.given.clone(), log, log_stderr, ..JobInfo::of(&spec) }
     });
     let info = RunInfo {
         run_id: header.run_id.clone(),

@@ -27,7 +27,9 @@ pub(super) fn answer(question: Question) -> Result<Answer, Refused> {
             let inversion = bus::solo_utilisations(&measured, total, &mut solo).map_err(refused("--measured"))?;
             if let Some(from) = inversion.clamped_from {
                 let to = inversion.total;
-                eprintln!("warning: the total utilisation {from:.4} can't be right and was taken as {to:.4}");
+                crate::stderr::say(format_args!(
+                    "warning: the total utilisation {from:.4} can't be right and was taken as {to:.4}"
+                ));
             }
             Answer::Solo { measured, solo, total: inversion.total, clamped_from: inversion.clamped_from }
         }

@@ -3,6 +3,7 @@
 use super::args::{Format, RunArgs};
 use super::terminal::width_of;
 use crate::exit::Exit;
+use crate::stderr;
 use cosched_core::{EndedBy, Halt, RunResult};
 use cosched_report::{Record, SummaryOptions, summary};
 use std::io::{IsTerminal, Write};
@@ -29,7 +30,7 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> std::io::Result<()> {
     };
     let text = summary(record, &options);
     if to_stderr {
-        std::io::stderr().write_all(text.as_bytes())?;
+        stderr::write(&text);
     } else {
         std::io::stdout().write_all(text.as_bytes())?;
     }

@@ -13,12 +13,14 @@ use super::screen::Screen;
 use super::setting::setting;
 use super::solo;
 use crate::exit::Exit;
+use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
 use cosched_report::{RunWarning, record, visible};
 use std::path::Path;
 
 /// Runs a plan to its end, reports, and returns the exit code.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
+    platform.check(plan.config.jobs.min(plan.jobs.len()))?;
     // A file that can't be written is an error before anything is started.
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
@@ -109,7 +111,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let lost: Vec<&RunWarning> = info.warnings.iter().filter(|warning| warning.is_lost_file()).collect();
     if args.output.quiet {
         // The user asked for this file, and it is incomplete: --quiet does not hide that.
-        lost.iter().for_each(|warning| eprintln!("cosched: {}", visible(&warning.text())));
+        lost.iter().for_each(|warning| stderr::say(format_args!("cosched: {}", visible(&warning.text()))));
     }
     // It is not known that an adopted job succeeded.
     Ok(if exit == Exit::Success && (adopted || !lost.is_empty()) { Exit::Failure } else { exit })

@@ -106,7 +106,8 @@ impl Files {
                 if !args.resume {
                     empty(&named, &file)?;
                 }
-                let journal = if args.is_simulated() { Journal::default() } else { Journal::open(path).map_err(fail)? };
+                let journal =
+                    if args.is_simulated() { Journal::default() } else { Journal::open(path).map_err(fail)? };
                 (Some(append_joblog(file).map_err(fail)?), journal)
             }
         };

@@ -14,7 +14,8 @@ use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, Seat, Share, find_program,
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, Seat, Share,
+    check_file_size, check_open_files, find_program,
 };
 use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::cell::RefCell;
@@ -44,6 +45,11 @@ impl HostPlatform {
     /// Reads the machine's topology, counters and freezer.
     /// Chooses the CPUs beside other runs; with `publish` those know of this one from now on.
     pub(crate) fn look(root: &Root, args: &PolicyArgs, publish: bool) -> anyhow::Result<HostPlatform> {
+        check_open_files().map_err(|limit| {
+            incapable(format!(
+                "{limit}; nothing was started; raise the limit, as in `ulimit -n 1024`, or have it raised"
+            ))
+        })?;
         let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
         let listed = args.cpus.as_ref().and_then(CpuChoice::list);
         let mut topology = topology::read(root, &affinity, listed).map_err(|error| match listed {
@@ -178,6 +184,12 @@ impl Platform for HostPlatform {
                 hint,
             }),
         }
+    }
+
+    fn check(&self, at_once: usize) -> anyhow::Result<()> {
+        check_file_size(at_once).map_err(|limit| {
+            incapable(format!("{limit}; nothing was started; raise the limit, as in `ulimit -f unlimited`"))
+        })
     }
 
     fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<HostJob> {
@@ -346,6 +358,7 @@ fn warning(notice: Notice) -> RunWarning {
         Notice::Lingers { job, processes } => RunWarning::Lingers { job, processes },
         Notice::GuardianReplaced => RunWarning::GuardianReplaced,
         Notice::NoGuardian(why) => RunWarning::NoGuardian { why },
+        Notice::NoList(why) => RunWarning::NoList { why },
         Notice::NoGroup { job, why } => RunWarning::NoGroup { job, why },
         Notice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
         Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },

@@ -5,6 +5,7 @@ use super::folder::lock_safe;
 use super::runs::{self, AdoptedLine, IgnoredLine, RunLine};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
+use crate::stderr;
 use crate::verb::thaw::words;
 use crate::whole_file::{open_regular, read_regular};
 use cosched_linux::identity::{boot, host_name};
@@ -140,7 +141,7 @@ fn deal(
     let list = || orphans.iter().map(words).collect::<Vec<_>>().join("; ");
     let say = |what: &str| {
         if !args.output.quiet {
-            eprintln!("cosched: {what}: {}", list());
+            stderr::say(format_args!("cosched: {what}: {}", list()));
         }
     };
     if args.dry_run {

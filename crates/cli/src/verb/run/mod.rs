@@ -50,6 +50,7 @@ pub(crate) use terminal::width_of;
 
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};
+use crate::stderr;
 use args::{ActuationArg, Requirement, Show};
 use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
@@ -65,7 +66,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let (jobs, restart, input) = collect(&args)?;
     if jobs.is_empty() {
         if !args.output.quiet {
-            eprintln!("cosched: there is no value, so there is nothing to run");
+            stderr::say("cosched: there is no value, so there is nothing to run");
         }
         return Ok(Exit::Success.into());
     }
@@ -102,7 +103,7 @@ fn go<P: platform::Platform>(
     if plan.jobs.is_empty() && !plan.newly_adopted {
         if !args.output.quiet {
             let but = if adopted > 0 { format!(", but for {adopted} that were adopted") } else { String::new() };
-            eprintln!("cosched: all {done} jobs succeeded before{but}; nothing is left to run");
+            stderr::say(format_args!("cosched: all {done} jobs succeeded before{but}; nothing is left to run"));
         }
         return Ok(if adopted > 0 { Exit::Failure } else { Exit::Success }.into());
     }

@@ -6,6 +6,7 @@ use super::danger::{Place, danger_of_file, trusts};
 use super::runs;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
+use crate::stderr;
 use crate::whole_file::write_regular;
 use cosched_linux::{Interrupt, Interrupts};
 use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, openat};
@@ -191,7 +192,7 @@ impl Waiting {
 
     fn say(&self, what: &str) {
         if !self.quiet {
-            eprintln!("cosched: {what}");
+            stderr::say(format_args!("cosched: {what}"));
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::exit::{incapable, usage};
 use crate::input::{Command, Job, told};
 use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
 use cosched_report::{
-    EarlierJob, Given, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile, SoloTimes,
-    schema_of, solo_times,
+    EarlierJob, Given, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile,
+    SoloTimes, schema_of, solo_times,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -78,6 +78,12 @@ pub(crate) trait Platform {
     /// Why a requirement is not met; `None` if it is met.
     fn lacks(&self, requirement: Requirement) -> Option<Problem>;
 
+    /// Looks whether a run with so many jobs at once can be made at all.
+    ///
+    /// # Errors
+    /// What is too little for it.
+    fn check(&self, at_once: usize) -> anyhow::Result<()>;
+
     /// Makes the platform's own form of a job, and checks it as far as possible before anything is started. The job's
     /// output goes to files in `logs`.
     ///

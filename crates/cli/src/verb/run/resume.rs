@@ -5,7 +5,9 @@ use super::killed::{Before, settle};
 use super::runs::{self, AdoptedLine, JobLine};
 use crate::exit::usage;
 use crate::input::{Command, Job, told};
-use cosched_report::{Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog};
+use cosched_report::{
+    Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::time::{Duration, SystemTime};

@@ -221,6 +221,10 @@ impl Platform for SimPlatform {
         }
     }
 
+    fn check(&self, _at_once: usize) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     fn job(&self, _job: &Job, _logs: &Path) -> anyhow::Result<()> {
         Ok(())
     }

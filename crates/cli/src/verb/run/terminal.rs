@@ -1,6 +1,7 @@
 //! Standard error as a terminal: a progress line that is redrawn in place, and lines that stay.
 
-use std::io::{IsTerminal, Write};
+use crate::stderr;
+use std::io::IsTerminal;
 
 /// Standard error with at most one progress line.
 pub(crate) struct Terminal {
@@ -21,7 +22,7 @@ impl Terminal {
     /// Redraws the progress line. An error is nobody's concern: the files have all that matters.
     pub(crate) fn progress(&mut self, line: &str) {
         if self.is_terminal && line != self.shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+            stderr::write(&format!("\r\x1b[K{line}"));
             line.clone_into(&mut self.shown);
         }
     }
@@ -30,14 +31,14 @@ impl Terminal {
     pub(crate) fn clear(&mut self) {
         if !self.shown.is_empty() {
             self.shown.clear();
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            stderr::write("\r\x1b[K");
         }
     }
 
     /// Writes a line that stays.
     pub(crate) fn say(&mut self, line: &str) {
         self.clear();
-        let _ = writeln!(std::io::stderr(), "{line}");
+        stderr::say(line);
     }
 }
 

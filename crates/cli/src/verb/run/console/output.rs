@@ -240,9 +240,9 @@ impl FollowedFile {
             let shown = match bytes.iter().rposition(|&byte| byte == b'\n') {
                 _ if how == Show::Group => got,
                 Some(last) => last + 1,
-                None if is_full => if all || self.line_ends() { got } else { 0 },
+                None if all || is_full && self.line_ends() => got,
                 // An unfinished line waits for its end, or the end of the job.
-                None => if all { got } else { 0 },
+                None => 0,
             };
             let bytes = &bytes[..shown];
             self.position += shown as u64;
@@ -401,7 +401,8 @@ mod tests {
             shown.write("1.out", &vec![b'a'; 2 * PIECE]);
             assert_eq!(shown.shows(Output::follow)[0], "");
             let all = shown.shows(|output, to| output.ended(1, to))[0].clone();
-            let text = if how == Show::Tag { format!("job1\t{}\n", "a".repeat(2 * PIECE)) } else { "a".repeat(2 * PIECE) };
+            let text =
+                if how == Show::Tag { format!("job1\t{}\n", "a".repeat(2 * PIECE)) } else { "a".repeat(2 * PIECE) };
             assert!(all == text, "{how:?}");
         }
     }
