@@ -180,6 +180,9 @@ fn output_is_tagged_by_value_and_kept_in_order() {
         ["-q", "-k", "-j", "0", "--halt", "now,fail=1", "sleep {}; echo {}; test {} != 0.2", ":::", "9", "0.1", "0.2"];
     // The first job is ended; what the others wrote is shown nevertheless.
     assert_eq!(out(&run(&folder, &words)), "0.1\n0.2\n");
+    // The tag of a byte is not that of its name.
+    let values = run_with_input(&folder, &["-q", "--tag", "-k", "-0", "echo {#}; : {}"], b"\xff\0\\xff\0");
+    assert_eq!(out(&values), "$'\\377'\t1\n\\xff\t2\n");
 }
 
 #[test]
@@ -199,6 +202,10 @@ fn failed_jobs_are_started_again() {
         assert_eq!(read(&folder, &format!("{how}/echo.out")).lines().count(), 3, "each attempt appends");
         assert_eq!(err(&output).matches("it is started again").count(), 2, "{}", err(&output));
     }
+    // Where whole jobs are shown, what failed attempts wrote is not.
+    let _ = std::fs::remove_file(folder.path().join("n"));
+    let words = ["-q", "-k", "--retries", "3", "echo x >> n; n=$(wc -l < n); echo part $n; test $n -ge 3"];
+    assert_eq!(out(&run(&folder, &words)), "part 3\n");
     let output = run(&folder, &["--retries", "2", "--timeout", "0.2", "sleep", "600"]);
     assert_eq!(output.status.code(), Some(124), "{}", err(&output));
     assert!(out(&output).contains("1 job ran 2 times, since they failed"), "{}", out(&output));
@@ -275,6 +282,16 @@ fn files_of_values_are_not_overwritten() {
 
 /// As with GNU parallel, an empty line is an empty value.
 #[test]
+fn the_null_device_is_an_empty_list() {
+    let folder = tempdir().expect("a folder");
+    for words in [&["-r", "-q", "echo", "x", "::::", "/dev/null"][..], &["-r", "-q", "-a", "/dev/null", "echo", "x"]] {
+        let output = run(&folder, words);
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(0), ""), "{}", err(&output));
+    }
+    assert_eq!(run(&folder, &["-r", "-q", "echo", "x", "::::", "/dev/zero"]).status.code(), Some(2));
+}
+
+#[test]
 fn an_empty_line_is_a_value() {
     let folder = tempdir().expect("a folder");
     for (input, expected) in [("\n", "[]\n"), ("\n\n", "[]\n[]\n"), ("a\n\n", "[a]\n[]\n")] {
@@ -287,12 +304,21 @@ fn an_empty_line_is_a_value() {
 #[test]
 fn commands_that_are_printed_are_those_that_run() {
     let folder = tempdir().expect("a folder");
-    for value in ["\u{1f468}\u{200d}\u{1f469}", "\u{202e}a b", "\u{1b}[1m", "it's"] {
-        let line = out(&run(&folder, &["--dry-run", "-q", "printf", "%s", ":::", value]));
-        let again = Command::new("bash").args(["-c", &line]).output();
-        match again {
-            Ok(again) => assert_eq!(out(&again), value, "{line}"),
-            Err(error) => println!("skipped, because there is no bash: {error}"),
+    let values: [&[u8]; 6] = [
+        "\u{1f468}\u{200d}\u{1f469}".as_bytes(),
+        "\u{202e}a b".as_bytes(),
+        b"\x1b[1m",
+        b"it's",
+        b"it's \xff\n",
+        b"caf\xe9 $HOME",
+    ];
+    for value in values {
+        for words in [&["printf", "%s"][..], &["printf %s {}"]] {
+            let mut command = call(&folder, &[&["--dry-run", "-q"], words, &[":::"]].concat());
+            let lines = command.arg(OsStr::from_bytes(value)).output().expect("it runs").stdout;
+            // No other shell than that of POSIX is asked for.
+            let again = Command::new("sh").arg("-c").arg(OsStr::from_bytes(&lines)).output().expect("it runs");
+            assert_eq!(again.stdout, value, "{}", String::from_utf8_lossy(&lines));
         }
     }
 }
@@ -313,6 +339,13 @@ fn a_word_that_no_kernel_takes_is_refused_before_anything_starts() {
     let output = run(&folder, &["-n", "5000", "touch m; echo {} | wc -w", "::::", "s"]);
     assert_eq!(output.status.code(), Some(2), "{}", err(&output));
     assert!(err(&output).contains("the kernel takes at most 131071"), "{}", err(&output));
+    assert!(!folder.path().join("m").exists());
+    // All words together have a limit, too.
+    let values: String = (0..900_000).map(|n| format!("{n}\n")).collect();
+    std::fs::write(folder.path().join("s"), values).expect("a file");
+    let output = run(&folder, &["-n", "900000", "touch", "m", "{}", "::::", "s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+    assert!(err(&output).contains("for it beside the environment"), "{}", err(&output));
     assert!(!folder.path().join("m").exists());
 }
 

@@ -219,6 +219,11 @@ pub enum RunWarning {
         /// The log's name.
         file: String,
     },
+    /// A word that means something to a shell is an argument of a command that no shell reads.
+    LiteralWord {
+        /// The word.
+        word: String,
+    },
     /// A job wrote more than `--log-limit` allows.
     LogCut {
         /// The file in the log folder.
@@ -299,6 +304,7 @@ impl RunWarning {
             RunWarning::Rebuilt { .. } => "rebuilt",
             RunWarning::LogCut { .. } => "log-cut",
             RunWarning::LogRewritten { .. } => "log-rewritten",
+            RunWarning::LiteralWord { .. } => "literal-word",
             RunWarning::InputUnread => "input-unread",
             RunWarning::OutputLost { .. } => "output-lost",
             RunWarning::NoneResumed { .. } => "none-resumed",
@@ -406,6 +412,10 @@ impl RunWarning {
                 };
                 format!("an earlier run was killed; its record was written from its series: {}{lost}", visible(file))
             }
+            RunWarning::LiteralWord { word } => format!(
+                "the word `{word}` is an argument here, since several words are started without a shell; a line for the \
+                 shell is one word, as in 'sort {{}} > {{}}.out'"
+            ),
             RunWarning::LogRewritten { file } => format!(
                 "the job itself has cut off {file}, and what it had written before is gone: to open /dev/stdout or \
                  /dev/stderr anew empties the file; `>&2` in place of `> /dev/stderr` does not"

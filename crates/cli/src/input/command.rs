@@ -56,6 +56,38 @@ impl Command {
     }
 }
 
+impl Command {
+    /// The command as one line that any POSIX shell reads in the same way, and nobody else: bytes stay as they are.
+    pub(crate) fn line_for_sh(&self) -> Vec<u8> {
+        let line = self.line();
+        if !line.contains("$'") {
+            return line.into_bytes();
+        }
+        let words = match self {
+            Command::Argv(words) => words.clone(),
+            Command::Shell(line) => line.words(),
+        };
+        let mut bytes = Vec::new();
+        for (ix, word) in words.iter().map(|word| word.as_bytes()).enumerate() {
+            if ix > 0 {
+                bytes.push(b' ');
+            }
+            let plain = !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte));
+            if plain && (ix > 0 || !is_special_first(word)) {
+                bytes.extend_from_slice(word);
+                continue;
+            }
+            bytes.push(b'\'');
+            word.iter().for_each(|&byte| match byte {
+                b'\'' => bytes.extend_from_slice(br"'\''"),
+                byte => bytes.push(byte),
+            });
+            bytes.push(b'\'');
+        }
+        bytes
+    }
+}
+
 impl ShellLine {
     /// The words with which the shell is called.
     pub(crate) fn words(&self) -> Vec<OsString> {

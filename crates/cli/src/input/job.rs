@@ -1,10 +1,11 @@
 //! One job, as it was given and as it is run.
 
-use super::command::{Command, told};
+use super::command::{Command, quote_always, told};
 use crate::sha256::sha256;
-use cosched_report::Given;
+use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 /// One job as it was given, before its copies are made.
@@ -85,20 +86,26 @@ impl Job {
         if self.input.values.is_empty() {
             return self.name.clone();
         }
-        self.input.values.iter().map(told).collect::<Vec<_>>().join(" ")
+        let values = self.input.values.iter().map(|value| match value.to_str() {
+            Some(text) if !text.contains(is_hidden) => text.to_owned(),
+            _ => quote_always(value.as_bytes()),
+        });
+        values.collect::<Vec<_>>().join(" ")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
 
     #[test]
     fn tags_are_values() {
         let input = JobInput::command(Command::shell("x"), String::new());
         let mut job = Job { name: "x".to_owned(), input };
         assert_eq!(job.tag(), "x");
-        job.input.values = vec!["a b".into(), "\u{1b}[2J".into()];
-        assert_eq!(job.tag(), r"a b \x1b[2J");
+        job.input.values =
+            vec!["a b".into(), "\u{1b}[2J".into(), r"\xff".into(), OsStr::from_bytes(b"\xff").to_owned()];
+        assert_eq!(job.tag(), r"a b $'\033[2J' \xff $'\377'");
     }
 }

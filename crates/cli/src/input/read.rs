@@ -4,6 +4,7 @@ use super::command::told;
 use crate::exit::usage;
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// The largest list of commands or values, or record, that is read, in MiB: more than a million jobs need.
@@ -49,11 +50,14 @@ fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<Vec<u8>> {
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
-        let kind = std::fs::metadata(path).map_err(|error| fail(&error.to_string()))?.file_type();
+        let metadata = std::fs::metadata(path).map_err(|error| fail(&error.to_string()))?;
+        let kind = metadata.file_type();
         if kind.is_dir() {
             return Err(fail("it is a folder"));
         }
-        if !kind.is_file() && !kind.is_fifo() {
+        // The one device that ends at once: people give it where a file has nothing in it.
+        let is_null = metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
+        if !kind.is_file() && !kind.is_fifo() && !is_null {
             return Err(fail("it is neither a plain file nor a pipe"));
         }
         Box::new(std::fs::File::open(path).map_err(|error| fail(&error.to_string()))?)

@@ -7,6 +7,7 @@ use super::replacement::{Replacement, Row};
 use super::shell_line::{ShellTemplate, check_code};
 use super::values::{self, Reading, rows};
 use crate::exit::usage;
+use rustix::process::{Resource, getrlimit};
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
@@ -59,9 +60,10 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     let template = template.or_at_end()?;
     template.check_positions(columns)?;
     let is_only = rows.len() == 1;
+    let room = room_for_words();
     let job = |row: Row| {
         let command = template.fill(&row)?;
-        check_lengths(&command)?;
+        check_lengths(&command, room)?;
         Ok(JobInput { values: row.values, is_only, ..JobInput::command(command, place.clone()) })
     };
     rows.into_iter().map(job).collect()
@@ -70,20 +72,45 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
 /// The longest word that the kernel passes to a program, in bytes, with the zero byte at its end.
 const MOST_WORD: usize = 128 << 10;
 
+/// What a word takes beside its bytes: the zero byte at its end, and a pointer to it.
+const AROUND_WORD: usize = 1 + 8;
+
+/// Kept for the variables that jobs get, and for what the kernel itself adds.
+const MARGIN: usize = 8 << 10;
+
+/// So many bytes are left for the words of a command beside the environment: a quarter of the largest stack, and at most 6
+/// MiB, is for both (execve(2), "Limits on size of arguments and environment").
+fn room_for_words() -> usize {
+    let stack = getrlimit(Resource::Stack).current.unwrap_or(u64::MAX);
+    let all = (stack / 4).clamp(128 << 10, 6 << 20) as usize;
+    let environment: usize = std::env::vars_os().map(|(name, value)| name.len() + 1 + value.len() + AROUND_WORD).sum();
+    all.saturating_sub(environment + MARGIN)
+}
+
 /// Refuses a command that the kernel would not start.
-fn check_lengths(command: &Command) -> anyhow::Result<()> {
-    let longest = match command {
-        Command::Argv(words) => words.iter().map(|word| word.len()).max(),
-        Command::Shell(line) => line.words().iter().map(|word| word.len()).max(),
+fn check_lengths(command: &Command, room: usize) -> anyhow::Result<()> {
+    let line;
+    let words = match command {
+        Command::Argv(words) => words,
+        Command::Shell(shell) => {
+            line = shell.words();
+            &line
+        }
     };
-    match longest.filter(|&longest| longest >= MOST_WORD) {
-        None => Ok(()),
-        Some(longest) => Err(usage(format!(
-            "with its values the command has a word of {longest} bytes, and the kernel takes at most {}; put fewer values into a \
-             job (-n), or give them in a file",
+    let remedy = "put fewer values into a job (-n), or give them in a file";
+    if let Some(longest) = words.iter().map(|word| word.len()).max().filter(|&longest| longest >= MOST_WORD) {
+        return Err(usage(format!(
+            "with its values the command has a word of {longest} bytes, and the kernel takes at most {}; {remedy}",
             MOST_WORD - 1
-        ))),
+        )));
     }
+    let all: usize = words.iter().map(|word| word.len() + AROUND_WORD).sum();
+    if all > room {
+        return Err(usage(format!(
+            "with its values the command takes {all} bytes, and the kernel has {room} for it beside the environment; {remedy}"
+        )));
+    }
+    Ok(())
 }
 
 fn is_shell_line(word: &OsStr) -> bool {

@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
 use cosched_report::{RunWarning, record, visible};
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Runs a plan to its end, reports, and returns the exit code.
@@ -44,6 +45,9 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     plan.warnings.drain(..).for_each(|warning| screen.warn(warning));
     for &shortfall in &plan.choice.shortfalls {
         screen.warn(RunWarning::Without(shortfall));
+    }
+    if let Some(word) = literal_word(&args.command) {
+        screen.warn(RunWarning::LiteralWord { word });
     }
     // `-j 6 sleep` means six sleepers at once to users of GNU parallel.
     let (asked, cpus) = (plan.config.jobs.min(plan.jobs.len()), platform.view().machine.cpus.len());
@@ -138,4 +142,36 @@ fn odd_traces(result: &RunResult) -> Vec<RunWarning> {
         })
     };
     result.tasks.iter().filter_map(odd).collect()
+}
+
+/// A word of a command in several words that a shell would take for itself. GNU parallel hands all words to a shell.
+fn literal_word(command: &[OsString]) -> Option<String> {
+    const TAKEN: [&str; 10] = [">", ">>", "<", "|", "&&", "||", "2>", "2>>", "&>", "2>&1"];
+    // These have operators of that form themselves.
+    const OWN: [&str; 4] = ["test", "[", "[[", "expr"];
+    let words: Vec<&str> = command.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    let end = words.iter().position(|word| word.starts_with(":::")).unwrap_or(words.len());
+    let (first, more) = words[..end].split_first()?;
+    let found = more.iter().find(|word| TAKEN.contains(word)).filter(|_| !OWN.contains(first))?;
+    Some((*found).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_only_a_shell_knows_are_noticed() {
+        for (command, found) in [
+            ("echo {} > {}.out ::: a", Some(">")),
+            ("cat a | wc", Some("|")),
+            ("echo {} ::: > |", None),
+            ("expr 3 > 2", None),
+            ("find . -exec ls {} ;", None),
+            (">", None),
+        ] {
+            let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+            assert_eq!(literal_word(&command).as_deref(), found, "{command:?}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use cosched_core::{
     Actuation, Change, Nanos, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger, Width, spare_cpus,
 };
 use cosched_report::{shortfall_text, visible, visible_lines, wait_text};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
 fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
@@ -30,9 +30,14 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     let view = platform.view();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     if args.output.quiet && args.output.format == Format::Text {
-        // The commands alone, to be read by a shell. They show control characters in a form that it reads back.
+        // The commands alone, to be read by a shell. A terminal gets a form in which nothing controls it.
+        let is_terminal = std::io::stdout().is_terminal();
         for (_, job) in &plan.jobs {
-            writeln!(out, "{}", visible_lines(&platform.shown(job)))?;
+            match &job.input.command {
+                Some(command) if !is_terminal && !view.is_simulated() => out.write_all(&command.line_for_sh())?,
+                _ => out.write_all(visible_lines(&platform.shown(job)).as_bytes())?,
+            }
+            writeln!(out)?;
         }
         return Ok(out.flush()?);
     }

@@ -2,13 +2,33 @@
 //! goes; a folder in which somebody keeps other files stays, and so does that of a run that goes on.
 
 use super::folder::{self, Folder};
-use rustix::fs::{AtFlags, unlinkat};
-use std::ffi::OsString;
+use cosched_linux::orphans::orphans as orphans_of_all;
+use cosched_linux::root::Root;
+use cosched_report::SeriesReader;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::BufReader;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Removes the log folders of the caller's oldest runs in `base`, so that `keep` are left. Folders of other users, and those
-/// that others may write to, neither go nor count. Nothing goes where `base` is a link of another user.
+/// that others may write to, neither go nor count. Nothing goes where `base` is a link of another user. A killed run whose
+/// jobs go on keeps its folder: they write to it.
 pub(crate) fn prune(base: &Path, keep: usize) {
+    let orphans = OnceCell::new();
+    let alive = |run: &str| {
+        let runs = || orphans_of_all(&Root::default()).into_iter().map(|orphan| orphan.run).collect::<BTreeSet<_>>();
+        orphans.get_or_init(runs).contains(run)
+    };
+    prune_but(base, keep, &alive);
+}
+
+/// As [`prune`]; `alive` says whether jobs of a run that was killed go on.
+fn prune_but(base: &Path, keep: usize, alive: &dyn Fn(&str) -> bool) {
     let Some(base) = folder::open_through_own_links(base) else { return };
     let mut runs: Vec<OsString> = folder::entries(&base);
     runs.retain(|name| name.to_str().is_some_and(is_stamp) && folder::is_own(&base, name));
@@ -16,10 +36,30 @@ pub(crate) fn prune(base: &Path, keep: usize) {
     runs.sort();
     let old = runs.len().saturating_sub(keep);
     for name in &runs[..old] {
-        if folder::lock_own(&base, name).is_some_and(folder::Unused::clear) {
+        let Some(unused) = folder::lock_own(&base, name) else { continue };
+        if !runs_of(&base, name).iter().any(|run| alive(run)) && unused.clear() {
             let _ = unlinkat(&base, name, AtFlags::REMOVEDIR);
         }
     }
+}
+
+/// The runs whose series are in a log folder, and in the folders in it to which earlier series were moved.
+fn runs_of(base: &OwnedFd, name: &OsStr) -> Vec<String> {
+    let Ok(folder) = folder::open_folder(base, name, OFlags::NOFOLLOW) else { return Vec::new() };
+    let earlier = folder::entries(&folder).into_iter().filter(|name| name.as_bytes().starts_with(b"earlier-"));
+    let earlier: Vec<OwnedFd> =
+        earlier.filter_map(|name| folder::open_folder(&folder, &name, OFlags::NOFOLLOW).ok()).collect();
+    std::iter::once(&folder).chain(&earlier).filter_map(run_of).collect()
+}
+
+/// The run whose series is in a folder.
+fn run_of(folder: &OwnedFd) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(folder, "series.jsonl", flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    SeriesReader::new(BufReader::new(file), "series.jsonl").ok()?.header().run_id.clone()
 }
 
 /// Whether a folder's name is one that runs get by default: `20260131-235959-4711`.
@@ -61,6 +101,9 @@ impl Drop for Passing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosched_report::{RunInfo, SeriesHeader};
+    use std::cell::RefCell;
+    use std::sync::Arc;
 
     fn run(base: &Path, name: &str) -> Folder {
         let names = ["a.out".to_owned(), "solo".to_owned()];
@@ -93,6 +136,53 @@ mod tests {
         drop(live);
         prune(base, 0);
         assert!(!left(names[1]) && !left(names[3]) && left("mine"));
+    }
+
+    /// They would lose what they write from then on, and whoever resumes would not know them.
+    #[test]
+    fn a_killed_run_whose_jobs_go_on_keeps_its_folder() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path();
+        let names = ["20260101-000000-1", "20260102-000000-2", "20260103-000000-3"];
+        for (name, series) in names.iter().zip(["", "earlier-1", "earlier-1"]) {
+            drop(run(base, name));
+            let folder = base.join(name).join(series);
+            std::fs::create_dir_all(&folder).unwrap();
+            let header = SeriesHeader { run_id: Some(format!("run-of-{name}")), ..header() };
+            std::fs::write(folder.join("series.jsonl"), serde_json::to_string(&header).unwrap() + "\n").unwrap();
+        }
+        let asked = RefCell::new(Vec::new());
+        prune_but(base, 0, &|run| {
+            asked.borrow_mut().push(run.to_owned());
+            !run.ends_with("-3")
+        });
+        let left = |name: &str| base.join(name).join("a.out").exists();
+        assert_eq!(names.map(left), [true, true, false], "{:?}", asked.borrow());
+        assert_eq!(asked.borrow().len(), 3);
+    }
+
+    fn header() -> SeriesHeader {
+        let machine = Arc::new(cosched_core::Machine::uniform("m", 1, 1));
+        let info = RunInfo {
+            run_id: None,
+            setting: cosched_report::RunSetting::default(),
+            policy: "fifo".to_owned(),
+            backend: cosched_report::BackendKind::Host,
+            machine,
+            seed: 1,
+            quantum: cosched_core::Nanos::from_ms(200),
+            started_at: None,
+            jobs: Vec::new(),
+            capabilities: cosched_core::Capabilities::default(),
+            counters: None,
+            freezing: None,
+            cpu_share: cosched_core::Reading::Absent(cosched_core::Absence::NotTold),
+            machine_use: cosched_core::Reading::Absent(cosched_core::Absence::NotTold),
+            earlier: Vec::new(),
+            energy_source: cosched_report::EnergySource::Absent,
+            warnings: Vec::new(),
+        };
+        SeriesHeader::new(&info, [])
     }
 
     #[test]
