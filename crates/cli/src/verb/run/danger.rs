@@ -1,5 +1,5 @@
-//! Whether somebody else could redirect what a run writes into a folder or a file: by a right to write to the folder or to one above
-//! it, by owning one of them, or by a link on the way.
+//! Whether somebody else could redirect what a run writes into a folder or a file: by a right to write to the folder or
+//! to one above it, by owning one of them, or by a link on the way.
 
 use crate::input::told;
 use std::ffi::OsString;
