@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Opens a file that was written before, whoever has put something else in its place since: opening a pipe would wait for
@@ -18,10 +18,17 @@ pub(crate) fn open_regular(path: &Path) -> Option<File> {
     file.metadata().is_ok_and(|meta| meta.is_file()).then_some(file)
 }
 
+/// As [`open_regular`], of what runs of the caller wrote. The superuser reads nobody else's: it can have any size.
+pub(crate) fn open_own(path: &Path) -> Option<File> {
+    let file = open_regular(path)?;
+    let owner = file.metadata().ok()?.uid();
+    (owner == 0 || !rustix::process::geteuid().is_root()).then_some(file)
+}
+
 /// The content of such a file.
-pub(crate) fn read_regular(path: &Path) -> Option<Vec<u8>> {
+pub(crate) fn read_own(path: &Path) -> Option<Vec<u8>> {
     let mut content = Vec::new();
-    open_regular(path)?.read_to_end(&mut content).ok()?;
+    open_own(path)?.read_to_end(&mut content).ok()?;
     Some(content)
 }
 
@@ -77,13 +84,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         write_whole(&file, b"text").unwrap();
-        assert_eq!(read_regular(&file), Some(b"text".to_vec()));
+        assert_eq!(read_own(&file), Some(b"text".to_vec()));
         let pipe = dir.path().join("pipe");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
-        assert_eq!(read_regular(&pipe), None);
-        assert_eq!(read_regular(Path::new("/dev/zero")), None);
-        assert_eq!(read_regular(&dir.path().join("nothing")), None);
+        assert_eq!(read_own(&pipe), None);
+        assert_eq!(read_own(Path::new("/dev/zero")), None);
+        match std::os::unix::fs::chown(&file, Some(2_000_001), None) {
+            Ok(()) => assert_eq!(read_own(&file), None, "root, and somebody else's"),
+            Err(error) => eprintln!("skipped in part, because only root may give files away: {error}"),
+        }
+        assert_eq!(read_own(&dir.path().join("nothing")), None);
     }
     #[test]
     fn what_has_the_name_of_a_file_is_replaced_and_never_written_to() {
@@ -96,7 +107,7 @@ mod tests {
             let _ = std::fs::remove_file(&file);
             symlink(target, &file).unwrap();
             symlink(&precious, dir.path().join("file.new")).unwrap();
-            assert_eq!(read_regular(&file), None, "a link is not followed");
+            assert_eq!(read_own(&file), None, "a link is not followed");
             write_whole(&file, b"text").unwrap();
             assert!(is_text(), "{}", target.display());
         }

@@ -74,10 +74,12 @@ impl Claim<'_> {
         for (pid, task) in self.group_members(look) {
             enter(pid, 0..=u64::MAX, &|| name(task?));
         }
-        for &pid in look.of_run(&self.run) {
+        // Anybody can give a process such a mark. So the superuser's run has no marked processes of others either.
+        let is_theirs = |pid: RawPid| self.owner.is_none_or(|owner| look.users(pid).contains(&owner));
+        for &pid in look.of_run(&self.run).iter().filter(|&&pid| is_theirs(pid)) {
             enter(pid, 0..=u64::MAX, &|| process::variable(root, pid, JOB_VARIABLE));
         }
-        for (pid, task) in look.marked(&self.run) {
+        for (pid, task) in look.marked(&self.run).filter(|&(pid, _)| is_theirs(pid)) {
             enter(pid, 0..=u64::MAX, &|| name(task));
         }
         self.add_family(look, &mut found);

@@ -6,7 +6,7 @@
 //! everybody knows of them. Runs of two ordinary users do not know of each other: a folder in which each can write would
 //! let each keep the other off all CPUs.
 
-use crate::process::{Process, RUN_VARIABLE};
+use crate::process::{self, Process, RUN_VARIABLE};
 use crate::root::Root;
 use crate::run_id::{Fate, Fates, RunId};
 use crate::runtime::Folder;
@@ -111,6 +111,12 @@ impl Choice<'_> {
     fn neighbours(&self, folder: &Folder, fates: &Fates<'_>) -> Vec<Neighbour> {
         let names = folder.names(PREFIX).into_iter();
         let live = names.filter_map(|name| live(folder, &name, fates));
+        // Whoever writes such a file can name any process. That of another user is no run of theirs.
+        let is_theirs = |run: &RunId| {
+            let users = process::users(self.root, run.pid);
+            folder.is_own() || users.is_empty() || users.contains(&folder.owner())
+        };
+        let live = live.filter(|(run, _)| folder.is_public() || is_theirs(run));
         let other = live.filter(|(run, _)| Some(*run) != self.outer && !self.family.contains(&(run.pid, run.start)));
         other.map(|(run, cpus)| Neighbour { pid: run.pid, cpus }).collect()
     }

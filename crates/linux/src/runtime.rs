@@ -132,6 +132,16 @@ impl Folder {
         Some(Folder { is_public: true, ..folder })
     }
 
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Whether it is the one of all users.
+    pub(crate) fn is_public(&self) -> bool {
+        self.is_public
+    }
+
     /// Whether it belongs to the caller.
     pub(crate) fn is_own(&self) -> bool {
         self.owner == geteuid().as_raw()

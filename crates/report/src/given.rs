@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a job was given beside its command, as the user wrote it. Jobs with one command that differ in it are different
+/// What a job was given beside its command, with absolute paths. Jobs with one command that differ in it are different
 /// jobs. What the user did not give is left out of the JSON object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]

@@ -108,6 +108,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::NoneResumed { succeeded: 2 },
         RunWarning::InputUnread,
         RunWarning::OutputLost { why: "disk full".to_owned(), folder: "/l".to_owned() },
+        RunWarning::ResumedElsewhere { there: "/d".to_owned() },
         RunWarning::LiteralWord { word: ">".to_owned() },
         RunWarning::LogRewritten { file: "mcf-1.err".to_owned() },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },

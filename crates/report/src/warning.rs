@@ -219,6 +219,11 @@ pub enum RunWarning {
         /// The log's name.
         file: String,
     },
+    /// Jobs count as done that an earlier run did in another folder.
+    ResumedElsewhere {
+        /// That folder.
+        there: String,
+    },
     /// A word that means something to a shell is an argument of a command that no shell reads.
     LiteralWord {
         /// The word.
@@ -305,6 +310,7 @@ impl RunWarning {
             RunWarning::LogCut { .. } => "log-cut",
             RunWarning::LogRewritten { .. } => "log-rewritten",
             RunWarning::LiteralWord { .. } => "literal-word",
+            RunWarning::ResumedElsewhere { .. } => "resumed-elsewhere",
             RunWarning::InputUnread => "input-unread",
             RunWarning::OutputLost { .. } => "output-lost",
             RunWarning::NoneResumed { .. } => "none-resumed",
@@ -412,6 +418,11 @@ impl RunWarning {
                 };
                 format!("an earlier run was killed; its record was written from its series: {}{lost}", visible(file))
             }
+            RunWarning::ResumedElsewhere { there } => format!(
+                "--resume: jobs that succeeded in the folder {} count as done here; give each folder a job log of its own, or \
+                 jobs a cwd, if they are others here",
+                visible(there)
+            ),
             RunWarning::LiteralWord { word } => format!(
                 "the word `{word}` is an argument here, since several words are started without a shell; a line for the \
                  shell is one word, as in 'sort {{}} > {{}}.out'"
@@ -433,7 +444,8 @@ impl RunWarning {
             }
             RunWarning::NoneResumed { succeeded } => format!(
                 "--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; jobs are \
-                 recognised by their commands as they are written, and GNU parallel quotes some values in another way",
+                 recognised by their commands as they are written (GNU parallel quotes some values in another way), and equal \
+                 ones by their numbers",
                 count(*succeeded, "command")
             ),
             RunWarning::Repeated { warning, times } => format!("{} ({times} times)", warning.text()),

@@ -61,12 +61,18 @@ impl JobInput {
 
     /// What it was given beside its command.
     pub(crate) fn given(&self) -> Given {
-        let text = |path: &PathBuf| told(path.as_os_str());
+        // Relative names mean other files where the run is called elsewhere.
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let cwd = self.cwd.as_ref().map(absolute);
+        let stdin = self.stdin.as_ref().map(|file| match &cwd {
+            Some(cwd) => cwd.join(file),
+            None => absolute(file),
+        });
         let digest = |value: &String| sha256(value.as_bytes())[..16].to_owned();
         Given {
-            cwd: self.cwd.as_ref().map(text),
+            cwd: cwd.map(told),
             env: self.env.iter().map(|(name, value)| (name.clone(), digest(value))).collect(),
-            stdin: self.stdin.as_ref().map(text),
+            stdin: stdin.map(told),
         }
     }
 }

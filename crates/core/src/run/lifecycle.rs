@@ -175,7 +175,7 @@ impl<B: Backend> Loop<'_, B> {
         record.finished = Some(now);
         record.told_to_end = was_dying && !record.timed_out;
         // It may have saved its state and left the rest for another time: it is not done.
-        let exit = if record.told_to_end && exit.ok() { Exit::ToldToEnd } else { exit };
+        let exit = if (record.told_to_end || record.timed_out) && exit.ok() { Exit::ToldToEnd } else { exit };
         let ok = exit.ok() && !record.timed_out;
         let is_first = record.first.is_none();
         if ok && is_first && matches!(self.config.timeout, Some(TimeLimit::PercentOfMedian(_))) {

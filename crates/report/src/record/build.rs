@@ -163,6 +163,8 @@ fn job(
     let counts = counts.map(|(counter, count)| (counter.name(), *count));
     let no_solo = if info.solo_failed { "its solo run failed" } else { Absence::NoSoloTime.text() };
     let waited_max = task.started.map(|_| task.waited_max.as_s());
+    let has_log = task.started.is_some() || task.exit.is_some();
+    let no_log = if has_log || info.log.is_none() { no_log } else { Absence::NotStarted.text() };
     let exit_why = if task.exit.is_some() { "ended, but its exit status is not known" } else { not_ended };
     Job {
         name: info.name.clone(),
@@ -198,8 +200,8 @@ fn job(
         slowdown_estimate: absent.note_option("slowdown_estimate", estimate.ok(), estimate.err().unwrap_or_default()),
         counts: Figures::of(counts),
         multiplexed: task.multiplexed,
-        log: absent.note_option("log", info.log.clone(), no_log),
-        log_stderr: absent.note_option("log_stderr", info.log_stderr.clone(), no_log),
+        log: absent.note_option("log", info.log.clone().filter(|_| has_log), no_log),
+        log_stderr: absent.note_option("log_stderr", info.log_stderr.clone().filter(|_| has_log), no_log),
         absent,
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn danger_of_file(path: &Path) -> io::Result<Result<Place, String>> {
 
 /// Whether files of this user are none of somebody else.
 pub(super) fn trusts(owner: u32) -> bool {
-    Caller::look().is_ok_and(|caller| caller.trusts(owner))
+    Caller::look().is_ok_and(|caller| caller.trusts_maker(owner))
 }
 
 fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place, String>> {
@@ -88,7 +88,7 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
             entry => entry?,
         };
         let is_file = is_file && left.is_empty();
-        if entry.is_symlink() && (is_strict || is_file || open().is_some()) && !caller.trusts(entry.uid()) {
+        if entry.is_symlink() && (is_strict || is_file || open().is_some()) && !caller.trusts_maker(entry.uid()) {
             let what = if at == path { "it".to_owned() } else { format!("{} on the way to it", told(&at)) };
             return Ok(Err(format!("{what} is a link that another user made")));
         }
@@ -96,7 +96,7 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
             if !is_sticky {
                 return Ok(Err(why));
             }
-            if !caller.trusts(entry.uid()) && !is_device(&entry) {
+            if !caller.trusts_maker(entry.uid()) && !is_device(&entry) {
                 return Ok(Err(format!("{} belongs to another user (number {})", called(&at), entry.uid())));
             }
         }
@@ -115,7 +115,7 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
             }
             left.extend(names(&target));
         } else if is_file {
-            let theirs = !caller.trusts(entry.uid()) && !is_device(&entry);
+            let theirs = !caller.trusts_maker(entry.uid()) && !is_device(&entry);
             let why = || format!("it belongs to another user (number {})", entry.uid());
             return if theirs { Ok(Err(why())) } else { safe(at) };
         }
@@ -141,15 +141,28 @@ struct Caller {
     /// Owns the first folder of all, and so could do anything anyway: the superuser, by whatever number a user namespace
     /// shows it.
     first: u32,
+    /// The number of all users that a user namespace does not know.
+    strangers: u32,
 }
 
 impl Caller {
     fn look() -> io::Result<Caller> {
-        Ok(Caller { user: rustix::process::geteuid().as_raw(), first: Path::new("/").metadata()?.uid() })
+        let strangers = std::fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
+        Ok(Caller {
+            user: rustix::process::geteuid().as_raw(),
+            first: Path::new("/").metadata()?.uid(),
+            strangers: strangers.and_then(|number| number.trim().parse().ok()).unwrap_or(65_534),
+        })
     }
 
     fn trusts(&self, owner: u32) -> bool {
         owner == self.user || owner == 0 || owner == self.first
+    }
+
+    /// As [`Caller::trusts`], of whoever made a link or a file. In a user namespace all users of the world outside have one
+    /// number, the superuser too. That the folders above all belong to it says nothing of who made this.
+    fn trusts_maker(&self, owner: u32) -> bool {
+        owner == self.user || owner == 0 || owner == self.first && self.first != self.strangers
     }
 
     /// Whether the mode of a folder lets others write to it. The caller's own group is nobody else.

@@ -2,11 +2,12 @@
 
 use super::args::RunArgs;
 use super::folder::Folder;
-use super::killed::live_writer;
+use super::killed::{live_writer, orphans_of_writers};
 use super::named::{AllNamed, Named, Waiting};
 use super::runs::{self, Journal};
 use crate::exit::usage;
 use crate::input::{told, value_files};
+use crate::verb::thaw::words;
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_report::{JobLogWriter, Record, append_joblog};
@@ -36,7 +37,11 @@ impl Files {
         // What is made here goes again if a signal comes.
         let waiting = Waiting::new(args.output.quiet).context("taking signals")?;
         let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(jobs).collect();
-        let folder = Folder::claim(logs, &names, args.output.shared_logs)?;
+        let folder = if args.output.no_logs {
+            Folder::claim_privately(logs, &names, args.output.shared_logs)?
+        } else {
+            Folder::claim(logs, &names, args.output.shared_logs)?
+        };
         let places = [&named.record, &named.events, &named.joblog].into_iter().flatten().map(Named::place);
         let runs = args.output.joblog.as_deref().and_then(runs::beside);
         let mut new: Vec<PathBuf> = places.map(Path::to_owned).chain(runs).collect();
@@ -96,6 +101,15 @@ impl Files {
                 if let Some(run) = live_writer(path).filter(|_| !args.resume && !args.is_simulated()) {
                     return Err(fail(Error::other(format!(
                         "run {run} still goes on and writes to it; wait for its end, or choose another file"
+                    ))));
+                }
+                let left = if args.resume || args.is_simulated() { Vec::new() } else { orphans_of_writers(path) };
+                if let Some(first) = left.first() {
+                    return Err(fail(Error::other(format!(
+                        "jobs of a killed run that wrote to it still run ({}{}); give --resume, or end them with `cosched thaw \
+                         --kill`, or choose another file",
+                        words(first),
+                        if left.len() > 1 { ", and more" } else { "" }
                     ))));
                 }
                 let file = named.open(true, waiting)?;

@@ -43,6 +43,18 @@ impl Folder {
     /// The folder can't be written, others may write to it, another run uses it, or a file that is not ours has one of
     /// the names. Nothing is changed then.
     pub(crate) fn claim(path: &Path, names: &[String], shared: bool) -> anyhow::Result<Folder> {
+        Folder::claim_with_mode(path, names, shared, 0o755)
+    }
+
+    /// As [`Folder::claim`]; nobody else may read what is in the folder.
+    ///
+    /// # Errors
+    /// As [`Folder::claim`].
+    pub(crate) fn claim_privately(path: &Path, names: &[String], shared: bool) -> anyhow::Result<Folder> {
+        Folder::claim_with_mode(path, names, shared, 0o700)
+    }
+
+    fn claim_with_mode(path: &Path, names: &[String], shared: bool, mode: u32) -> anyhow::Result<Folder> {
         let fail = |why: String| usage(format!("--logs {}: {why}; nothing was started", told(path)));
         let system = |error: std::io::Error| fail(format!("{error}; choose another folder, as in --logs /tmp/run1"));
         let errno = |error: rustix::io::Errno| system(error.into());
@@ -58,7 +70,7 @@ impl Folder {
         check()?;
         let made: Vec<PathBuf> = path.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
         // Whatever the mask for new files says.
-        DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(system)?;
+        DirBuilder::new().recursive(true).mode(mode).create(path).map_err(system)?;
         let claimed = (|| {
             check()?;
             let dir = open_folder(CWD, path.as_os_str(), OFlags::empty()).map_err(errno)?;

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;
 use crate::verb::thaw::words;
-use crate::whole_file::{open_regular, read_regular};
+use crate::whole_file::{open_own, read_own};
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
@@ -191,6 +191,19 @@ fn deal(
     Ok(())
 }
 
+/// Jobs that still run, of killed runs that wrote to a job log.
+pub(super) fn orphans_of_writers(joblog: &Path) -> Vec<Orphan> {
+    let root = Root::default();
+    let (this_host, this_boot) = (host_name(&root), boot(&root));
+    let runs = runs::read(joblog);
+    let Some(user) = runs.iter().find_map(|line| line.told_by) else { return Vec::new() };
+    // Those that ended by themselves left nothing.
+    let died = |line: &&RunLine| record_of(line).is_none_or(|(_, record)| record.rebuilt.is_some());
+    let here = runs.iter().filter(|line| line.host == this_host && line.boot == this_boot);
+    let ids: Vec<String> = here.filter(died).map(|line| line.run_id.clone()).collect();
+    if ids.is_empty() { Vec::new() } else { orphans_within(&root, &Reach::RunsOf(ids, user)) }
+}
+
 /// A run that goes on and writes to a job log.
 pub(super) fn live_writer(joblog: &Path) -> Option<String> {
     let root = Root::default();
@@ -218,7 +231,7 @@ fn places(line: &RunLine) -> Vec<PathBuf> {
 /// The record that a run wrote, or that was written for it.
 fn record_of(line: &RunLine) -> Option<(PathBuf, Record)> {
     places(line).into_iter().map(|folder| folder.join("run.json")).find_map(|file| {
-        let record = Record::from_json(&String::from_utf8(read_regular(&file)?).ok()?).ok()?;
+        let record = Record::from_json(&String::from_utf8(read_own(&file)?).ok()?).ok()?;
         let same = record.run_id.as_ref() == Some(&line.run_id) && record.setting.host == line.host;
         same.then_some((file, record))
     })
@@ -229,7 +242,7 @@ fn write_back(before: &mut Before, ix: usize) {
     let line = &before.runs[ix].line;
     let found = places(line).into_iter().find_map(|folder| {
         let file = folder.join("series.jsonl");
-        let series = SeriesReader::new(BufReader::new(open_regular(&file)?), &file.display().to_string()).ok()?;
+        let series = SeriesReader::new(BufReader::new(open_own(&file)?), &file.display().to_string()).ok()?;
         let header = series.header();
         let same = header.run_id.as_ref() == Some(&line.run_id) && header.setting.host == line.host;
         same.then_some((folder, series))

@@ -150,9 +150,8 @@ impl Named {
         if is_checked && !is_device && !trusts(kind.uid()) {
             return Err(self.fail(&io::Error::other("another user made it just now")));
         }
-        // What the run shows goes to the same file if that is its standard output.
-        let how = if self.place.follows { OFlags::APPEND } else { OFlags::empty() };
-        fcntl_setfl(&file, how).map_err(|error| self.fail(&error.into()))?;
+        // Others may write to it, too: what the run shows, where that is its standard output, or a second run.
+        fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(&error.into()))?;
         Ok(file)
     }
 }

@@ -9,7 +9,8 @@ use cosched_report::{
     Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog,
 };
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// A batch, and what earlier runs have done of it.
@@ -37,13 +38,18 @@ const NO_RECORD: &str = "no record of its run was found";
 /// The job log can't be read; or as [`settle`].
 pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> {
     let numbered = (1u64..).zip(jobs);
-    let log = args.output.joblog.as_ref().filter(|log| args.resume && log.exists());
-    let Some(path) = log else {
+    // Where the job log was removed, jobs of a killed run may still be known.
+    let is_there = |log: &&PathBuf| log.exists() || runs::beside(log).is_some_and(|runs| runs.exists());
+    let Some(path) = args.output.joblog.as_ref().filter(|_| args.resume).filter(is_there) else {
         return Ok(Resumed { left: numbered.collect(), earlier: vec![], newly_adopted: false, warnings: vec![] });
     };
-    let file = std::fs::File::open(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
-    let log = read_joblog(std::io::BufReader::new(file), &told(path));
-    let log = log.map_err(|error| usage(error.to_string()))?;
+    let log = match std::fs::File::open(path) {
+        Ok(file) => {
+            read_joblog(std::io::BufReader::new(file), &told(path)).map_err(|error| usage(error.to_string()))?
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => JobLog::default(),
+        Err(error) => return Err(usage(format!("{}: {error}", told(path)))),
+    };
     let mut before = settle(args, path)?;
     let warnings = std::mem::take(&mut before.warnings);
     let started = runs::started(path);
@@ -83,6 +89,18 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
             }
             None => resumed.left.push((seq, job)),
         }
+    }
+    // Those with a folder of their own are others there.
+    let folders: Folders<'_> =
+        before.runs.iter().filter_map(|run| Some((&*run.line.run_id, run.line.cwd.as_deref()?))).collect();
+    let here = runs::own_folder();
+    let there = started.iter().filter(|line| line.given.cwd.is_none()).find_map(|line| {
+        let there = *folders.get(&*line.run_id)?;
+        let is_done = |job: &EarlierJob| job.command.as_deref() == Some(&line.command);
+        (here.as_deref().is_some_and(|here| here != there) && resumed.earlier.iter().any(is_done)).then_some(there)
+    });
+    if let Some(there) = there {
+        resumed.warnings.push(RunWarning::ResumedElsewhere { there: there.to_owned() });
     }
     let succeeded = log.entries.iter().filter(|entry| entry.ok()).count() as u64;
     if succeeded > 0 && resumed.earlier.is_empty() && !resumed.left.is_empty() {
@@ -160,6 +178,9 @@ struct Recorded<'a> {
 
 /// A success, and what the job was given beside its command, if that was noted.
 type Success<'a> = (&'a Entry, Option<&'a Given>);
+
+/// The folders in which runs were started, by the runs.
+type Folders<'a> = BTreeMap<&'a str, &'a str>;
 
 /// The jobs that succeeded before, by their commands.
 struct Done<'a> {

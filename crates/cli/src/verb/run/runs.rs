@@ -34,6 +34,8 @@ pub(crate) struct RunLine {
     pub(crate) started_at: String,
     /// Its log folder, absolute; null if the name is no UTF-8.
     pub(crate) logs: Option<String>,
+    /// The folder in which it was started; null if the name is no UTF-8.
+    pub(crate) cwd: Option<String>,
     /// The user whose file the line was read from. It says nothing about the processes of others.
     #[serde(skip)]
     pub(crate) told_by: Option<u32>,
@@ -171,9 +173,14 @@ pub(super) fn beside(joblog: &Path) -> Option<PathBuf> {
     if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) || is_descriptor() {
         return None;
     }
-    let mut name = joblog.file_name()?.to_owned();
+    // Whatever links lead to it: all that write to the job log must find each other.
+    let place = match danger_of_file(joblog) {
+        Ok(Ok(place)) => place.path,
+        _ => std::fs::canonicalize(joblog).unwrap_or_else(|_| joblog.to_owned()),
+    };
+    let mut name = place.file_name()?.to_owned();
     name.push(".runs");
-    Some(joblog.with_file_name(name))
+    Some(place.with_file_name(name))
 }
 
 /// Enters this run, before it starts anything. With `fresh` the job log is begun anew, and so is this.
@@ -191,9 +198,15 @@ pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<
         boot: boot(&root),
         started_at: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
         logs: logs.to_str().map(str::to_owned),
+        cwd: own_folder(),
         told_by: None,
     };
     write(&path, &[line], fresh)
+}
+
+/// The folder in which this run was started; `None` if its name is no UTF-8.
+pub(crate) fn own_folder() -> Option<String> {
+    std::env::current_dir().ok()?.to_str().map(str::to_owned)
 }
 
 /// Notes jobs that are adopted.

@@ -8,6 +8,7 @@ use crate::verb::run::args::Show;
 use crate::verb::run::terminal::Terminal;
 use clap::Args;
 use cosched_report::visible;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -72,6 +73,7 @@ pub(crate) fn main(args: ConsoleArgs) -> anyhow::Result<ExitCode> {
         }
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
+            console.notice_who_left();
             console.show(|output, to| output.follow(to));
             console.tell_rewritten(&mut answers);
         }
@@ -172,14 +174,33 @@ impl Console {
         let mut err = Beside { terminal, to: &mut stderr };
         if let Err(error) = call(output, &mut Target { out: &mut out, err: &mut err }) {
             self.output = None;
-            if error.kind() != io::ErrorKind::BrokenPipe {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                self.tell_that_nobody_reads();
+            } else {
                 self.lost = Some(error.to_string());
-                return;
             }
-            // As a process is told that writes to a pipe which nobody reads.
-            if let Some(run) = Pid::from_raw(self.args.run).filter(|run| getppid() == Some(*run)) {
-                let _ = kill_process(run, Signal::PIPE);
-            }
+        }
+    }
+
+    /// Looks whether whoever read standard output has left. A job may write nothing for long.
+    fn notice_who_left(&mut self) {
+        if self.output.is_none() || self.args.to_stderr {
+            return;
+        }
+        let stdout = io::stdout();
+        let mut looked = [PollFd::new(&stdout, PollFlags::empty())];
+        let left =
+            poll(&mut looked, Some(&Timespec::default())).is_ok() && looked[0].revents().contains(PollFlags::ERR);
+        if left {
+            self.output = None;
+            self.tell_that_nobody_reads();
+        }
+    }
+
+    /// As a process is told that writes to a pipe which nobody reads.
+    fn tell_that_nobody_reads(&self) {
+        if let Some(run) = Pid::from_raw(self.args.run).filter(|run| getppid() == Some(*run)) {
+            let _ = kill_process(run, Signal::PIPE);
         }
     }
 }
