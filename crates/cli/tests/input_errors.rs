@@ -79,7 +79,12 @@ fn options_of_run() {
         ),
         (
             &["--policy", "lucky", "--param", "small_busy_w=0.5"],
-            &["--param: ", "`small_idle_w`", " is 0.7, above `small_busy_w`, which is 0.5", "--param small_idle_w=0.5\n"],
+            &[
+                "--param: ",
+                "`small_idle_w`",
+                " is 0.7, above `small_busy_w`, which is 0.5",
+                "--param small_idle_w=0.5\n",
+            ],
         ),
         (&["--seed", "-1"], &["--seed", "'-1'", "expected a whole number from 0 to 18446744073709551615, as in 42"]),
         (&["--seed", "1.5"], &["--seed", "'1.5'", "expected a whole number"]),

@@ -6,8 +6,8 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, CpuSet, Event, Exit, Kill, Machine, Nanos,
-    Payload, Plan, Reading, Resources, TaskId, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, CpuSet, Event, Exit, Kill, Machine, Nanos, Payload, Plan, Reading,
+    Resources, TaskId, Traffic, Usage,
 };
 use std::sync::Arc;
 

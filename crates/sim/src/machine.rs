@@ -3,7 +3,8 @@
 use crate::curve::LatencyCurve;
 use crate::source::Source;
 use cosched_core::{
-    Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError, Params, PerCounter, PolicyEntry, Reading,
+    Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError, Params, PerCounter,
+    PolicyEntry, Reading,
 };
 use std::sync::Arc;
 

@@ -326,7 +326,16 @@ mod tests {
         check("[[job]]\ncommand = \"x\"\nstart_s = -1.0\n", &["mix.toml:3", "start_s"]);
         check("[[job]]\ncommand = \"x\"\nstart_s = 99999999999999999999\n", &["mix.toml:3", "start_s is 1e20;"]);
         check("[[job]]\ncommand = \"x\"\nstart_s = 1e300\n", &["mix.toml:3", "start_s is 1e300;", "0 to 1e9"]);
-        for (value, told) in [("0", "0"), ("-3", "-3"), ("0.0", "0"), ("inf", "inf"), ("-1e9", "-1e9"), ("1.5", "1.5"), ("2e18", "2e18"), ("nan", "NaN")] {
+        for (value, told) in [
+            ("0", "0"),
+            ("-3", "-3"),
+            ("0.0", "0"),
+            ("inf", "inf"),
+            ("-1e9", "-1e9"),
+            ("1.5", "1.5"),
+            ("2e18", "2e18"),
+            ("nan", "NaN"),
+        ] {
             let told = format!("work_instructions is {told}; expected a whole number, 1 to 1e18");
             check(&format!("[[job]]\nprogram = \"x\"\nwork_instructions = {value}\n"), &["mix.toml:3", &told]);
         }

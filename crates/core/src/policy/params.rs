@@ -76,7 +76,9 @@ pub enum ParamError {
         expected: String,
     },
     /// The parameter is above another one, which it may not exceed.
-    #[error("parameter `{name}` of policy `{policy}` is {value}, above `{bound}`, which is {most}; expected at most that")]
+    #[error(
+        "parameter `{name}` of policy `{policy}` is {value}, above `{bound}`, which is {most}; expected at most that"
+    )]
     Above {
         /// The policy's name.
         policy: &'static str,
@@ -217,7 +219,8 @@ pub(super) const QUANTUM_S: ParamSpec =
 mod tests {
     use super::*;
 
-    const SPECS: &[ParamSpec] = &[number("busy_w", 5.0, 0.0, 1e3, ""), number("idle_w", 2.0, 0.0, 1e3, "").at_most("busy_w")];
+    const SPECS: &[ParamSpec] =
+        &[number("busy_w", 5.0, 0.0, 1e3, ""), number("idle_w", 2.0, 0.0, 1e3, "").at_most("busy_w")];
 
     fn resolve(settings: &[(&str, &str)]) -> Result<Params, ParamError> {
         let settings: Vec<(String, String)> =

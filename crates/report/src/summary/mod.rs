@@ -336,8 +336,8 @@ fn details(record: &Record, page: &mut Page) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::record;
     use crate::info::RunInfo;
+    use crate::record::record;
     use crate::testing::{finished, info, result, simulated};
     use cosched_core::{
         Absence, Capabilities, Capability, Counter, Counts, Exit, Nanos, PlanCounts, ProgressBasis, Reading, RunResult,
@@ -430,7 +430,9 @@ mod tests {
     /// The record names all that was lacking; the summary only what its figures or the policy need.
     #[test]
     fn only_what_matters_is_told_as_off() {
-        let (result, mut info) = simulated();
+        let (mut result, mut info) = simulated();
+        result.energy_j = Reading::Value(600.0);
+        info.energy_source = EnergySource::Modelled;
         let missing = [
             (Capability::Counter(Counter::MmWrites), Absence::NoSuchEvent),
             (Capability::Energy, Absence::NoEnergyMeter),
@@ -448,7 +450,10 @@ mod tests {
         assert_eq!(off(&info), "off: writes to memory (the counter hardware cannot count this event)");
         info.policy = "lucky".to_owned();
         let cores = "cores of two types (all cores are of one type)";
-        assert_eq!(off(&info), format!("off: {cores}; writes to memory (the counter hardware cannot count this event)"));
+        assert_eq!(
+            off(&info),
+            format!("off: {cores}; writes to memory (the counter hardware cannot count this event)")
+        );
         info.policy = "efs".to_owned();
         assert!(off(&info).contains("traffic of each memory domain"), "{}", off(&info));
         // A meter that is not there matters where nothing models the energy.

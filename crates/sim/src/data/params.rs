@@ -35,7 +35,8 @@ fn check_bounds(
     settings: &[(String, String)],
     spans: &BTreeMap<String, std::ops::Range<usize>>,
 ) -> Result<(), SpecError> {
-    let given = |name: &str| settings.iter().find(|(key, _)| key == name).and_then(|(_, text)| text.parse::<f64>().ok());
+    let given =
+        |name: &str| settings.iter().find(|(key, _)| key == name).and_then(|(_, text)| text.parse::<f64>().ok());
     for spec in POLICIES.iter().flat_map(|policy| policy.params) {
         let Some((bound, value, most)) = spec.at_most.and_then(|bound| Some((bound, given(spec.name)?, given(bound)?)))
         else {
@@ -44,7 +45,13 @@ fn check_bounds(
         if value > most {
             let span = spans.get(spec.name).cloned().unwrap_or_default();
             let expected = format!("at most {bound}, {}", Short(most));
-            return Err(group.wrong(span, spec.name, Short(value), expected, format!("{} = {}", spec.name, Short(most))));
+            return Err(group.wrong(
+                span,
+                spec.name,
+                Short(value),
+                expected,
+                format!("{} = {}", spec.name, Short(most)),
+            ));
         }
     }
     Ok(())

@@ -234,7 +234,7 @@ fn parameters_are_checked_against_those_of_the_policies() {
     let range = "[params] mu_trans_per_us is 0; expected 0.001 to 1e6, as in mu_trans_per_us = 150";
     check((value, "mu_trans_per_us = 0"), "mu_trans_per_us", &[range]);
     check((value, "mu_trans_per_us = nan"), "mu_trans_per_us", &["is nan; expected 0.001"]);
-    check((value, "p0_w = 1e308"), "p0_w", &["[params] p0_w is 1e308; expected 0 to 1e6, as in p0_w = 26.6"]);
+    check((value, "c_local = 1e308"), "c_local", &["[params] c_local is 1e308; expected 0 to 1e6, as in c_local = 20"]);
     let told = "[params] big_idle_w is 3.5; expected at most big_busy_w, 2, as in big_idle_w = 2";
     let (own, contrary) = ("big_busy_w = 18.85\nbig_idle_w = 3\n", "big_busy_w = 2\nbig_idle_w = 3.5\n");
     check((own, contrary), "big_idle_w", &[told]);

@@ -2,8 +2,8 @@
 
 use super::error::SpecError;
 use crate::source::Source;
-use serde::de::{DeserializeOwned, Deserializer, Visitor};
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Visitor};
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;

@@ -11,8 +11,8 @@ use cosched_core::{
 use cosched_linux::root::Root;
 use cosched_linux::{accounts, own_run};
 use cosched_report::{
-    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse, Notice,
-    RunInfo, RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse, Notice, RunInfo,
+    RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;

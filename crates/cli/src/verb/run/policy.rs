@@ -5,7 +5,8 @@ use crate::exit::{incapable, usage};
 use crate::input::near::did_you_mean;
 use crate::input::{spec, told};
 use cosched_core::{
-    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, ParamSpec, Params, PolicyEntry, Shortfall, auto_policy, find_policy,
+    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, ParamSpec, Params, PolicyEntry, Shortfall,
+    auto_policy, find_policy,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
