@@ -3,7 +3,7 @@
 use crate::config::{SimJob, Work};
 use crate::machine::MachineSpec;
 use crate::program::{Phase, ProgramSpec};
-use crate::world::{Behaviour, Happening, Instance, Tally, World};
+use crate::world::{Behaviour, Happening, Instance, LINES_PER_MB, Tally, World};
 use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub struct SoloRun {
     pub mm_reads: Rate,
 }
 
-/// The time in seconds that a job takes alone at the least: on the fastest cores, with all that it wants in the cache and
-/// memory that is otherwise idle. Nothing is simulated for it. It holds for a job that is exactly its profile.
+/// The time in seconds that a job takes alone at the least: on the fastest cores, with each thread having all of a cache
+/// from the start, and memory that is otherwise idle. Nothing is simulated for it. It holds for a job that is exactly its profile.
 pub fn least_solo_s(machine: &MachineSpec, job: &SimJob) -> f64 {
     match job.work {
         Work::SoloTime(time) => time.as_s(),
@@ -40,7 +40,7 @@ fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -
     // The fastest type of core comes first.
     let Some(kind) = machine.core_types.first() else { return 0.0 };
     let behaviour = Behaviour::new(program, kind);
-    let (reads, _, _) = behaviour.reads(f64::INFINITY);
+    let (reads, _, _) = behaviour.reads(machine.llc.mb * LINES_PER_MB);
     let (penalty, _) = behaviour.penalty.at(machine.memory.idle_latency_ns * kind.ghz);
     let ns_of = |phase: &Phase| (behaviour.cpi * phase.cpi + reads * phase.memory * penalty) / kind.ghz;
     let cycle: f64 = behaviour.phases.iter().map(|phase| phase.instructions).sum();

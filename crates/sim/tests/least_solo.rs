@@ -23,8 +23,8 @@ fn no_program_is_faster_than_its_least_time_and_none_much_slower() {
                 let (least, time) = solo_s(machine.name, &job(Work::Instructions(instructions), cpus));
                 // The clock counts whole nanoseconds.
                 assert!(least <= time + 1e-8, "{} on {}: {least} s, {time} s", program.name, machine.name);
-                let cold = 0.01;
-                assert!(time <= 4.0 * least + cold, "{} on {}: {least} s, {time} s", program.name, machine.name);
+                // Programs that fill the memory bus alone are slowed down by themselves most, and caches are cold at first.
+                assert!(time <= 8.0 * least + 0.01, "{} on {}: {least} s, {time} s", program.name, machine.name);
             }
             let (least, _) = solo_s(machine.name, &job(Work::SoloTime(Nanos::from_ms(100)), 1));
             assert_eq!(least, 0.1);

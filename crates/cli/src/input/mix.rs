@@ -7,9 +7,11 @@ use super::names::is_name;
 use crate::exit::usage;
 use cosched_core::Restart;
 use cosched_report::visible;
-use serde::Deserialize;
+use serde::de::{Error as _, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use toml::Spanned;
@@ -47,37 +49,58 @@ struct Entry {
 #[derive(Clone, Copy)]
 struct Whole(i128);
 
-impl<'de> Deserialize<'de> for Whole {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Whole, D::Error> {
-        struct Reader;
-        impl serde::de::Visitor<'_> for Reader {
-            type Value = Whole;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a whole number")
-            }
-            fn visit_i64<E>(self, value: i64) -> Result<Whole, E> {
-                Ok(Whole(value.into()))
-            }
-            fn visit_u64<E>(self, value: u64) -> Result<Whole, E> {
-                Ok(Whole(value.into()))
-            }
-            fn visit_i128<E>(self, value: i128) -> Result<Whole, E> {
-                Ok(Whole(value))
-            }
-            fn visit_u128<E>(self, value: u128) -> Result<Whole, E> {
-                Ok(Whole(value.try_into().unwrap_or(i128::MAX)))
-            }
-        }
-        deserializer.deserialize_any(Reader)
-    }
-}
-
 /// A whole number or one such as 2e9, which is easier to read.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a number, as in 2e9")]
+#[derive(Clone, Copy)]
 enum Amount {
     Whole(Whole),
     Float(f64),
+}
+
+/// Reads a number; the text says what was expected.
+struct Number(&'static str);
+
+impl Visitor<'_> for Number {
+    type Value = Amount;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Amount, E> {
+        Ok(Amount::Whole(Whole(value.into())))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Amount, E> {
+        Ok(Amount::Whole(Whole(value.into())))
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<Amount, E> {
+        Ok(Amount::Whole(Whole(value)))
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<Amount, E> {
+        Ok(Amount::Whole(Whole(value.try_into().unwrap_or(i128::MAX))))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Amount, E> {
+        Ok(Amount::Float(value))
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Whole, D::Error> {
+        let expected = "a whole number";
+        match deserializer.deserialize_any(Number(expected))? {
+            Amount::Whole(whole) => Ok(whole),
+            Amount::Float(value) => Err(D::Error::invalid_type(Unexpected::Float(value), &expected)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
+        deserializer.deserialize_any(Number("a number, as in 2e9"))
+    }
 }
 
 impl Amount {

@@ -14,13 +14,12 @@ mod physics;
 mod run_queue;
 mod thread;
 
-pub(crate) use behaviour::Behaviour;
+pub(crate) use behaviour::{Behaviour, LINES_PER_MB};
 pub(crate) use run_queue::weight;
 pub(crate) use thread::{Instance, State, Tally, Thread};
 
 use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
-use behaviour::LINES_PER_MB;
 use cosched_core::Machine;
 use memory::Domain;
 use physics::{Core, Llc, Sibling};
