@@ -65,6 +65,29 @@ fn options_of_run() {
         (&["--policy", "fair", "--param", "quantm_s=1"], &["--param", "`quantm_s`", "quantum_s=0.2"]),
         (&["--policy", "fair", "--param", "quantum_s=0"], &["--param", "`0`", "from 0.001", "as in"]),
         (&["--param", "quantum_s"], &["--param", "NAME=VALUE", "quantum_s=0.1"]),
+        (
+            &["--policy", "efs", "--param", "objective=foo"],
+            &["--param", "`objective`", "`foo`", "energy or edp", ", as in --param objective=energy\n"],
+        ),
+        (
+            &["--policy", "fair", "--param", "quantum_s=0.1", "--param", "quantum_s=0.3"],
+            &["--param", "`quantum_s` is given twice, as 0.1 and as 0.3", "as in --param quantum_s=0.3"],
+        ),
+        (
+            &["--policy", "lucky", "--param", "big_idle_w=100"],
+            &["--param: ", "`big_idle_w`", " is 100, above `big_busy_w`, which is 18.9", "--param big_idle_w=18.9\n"],
+        ),
+        (
+            &["--policy", "lucky", "--param", "small_busy_w=0.5"],
+            &[
+                "--param: ",
+                "`small_idle_w`",
+                " is 0.7, above `small_busy_w`, which is 0.5",
+                "--param small_idle_w=0.5\n",
+            ],
+        ),
+        (&["--seed", "-1"], &["--seed", "'-1'", "expected a whole number from 0 to 18446744073709551615, as in 42"]),
+        (&["--seed", "1.5"], &["--seed", "'1.5'", "expected a whole number"]),
         (&["--halt", "later"], &["--halt", "`later`", "as in `soon,fail=1`"]),
         (&["--timeout", "soon"], &["--timeout", "'soon'", "as in 90s"]),
         (&["--timeout", "0"], &["--timeout", "above zero"]),
@@ -106,6 +129,12 @@ fn files_that_options_name() {
         (&["--events", "f/x", "--logs", "new/er"], "", &["--events f/x", "nothing was started"]),
         (&["--joblog", "f/x"], "", &["--joblog f/x", "nothing was started"]),
         (&["--profile", "f"], "[params]\nquantum_s = 0\n", &["f:2", "`quantum_s`", "from 0.001"]),
+        (
+            &["--policy", "lucky", "--profile", "f"],
+            "[params]\nbig_busy_w = 1\n",
+            &["--profile f: ", "`big_idle_w`", " is 3, above `big_busy_w`, which is 1;", "--param big_idle_w=1\n"],
+        ),
+        (&["--profile", "f"], "[params]\np0_w = 1e308\n", &["f:2", "parameter `p0_w` of policy `efs` is `1e308`;"]),
         (&["--profile", "f"], "[params]\nquantm_s = 1\n", &["f:2", "`quantm_s`", "[params]"]),
         (&["--joblog", "f", "--resume"], "Seq\tHost\n", &["f:1", "9 columns", "GNU parallel"]),
         (&["--solo", "f"], "{\"a\": 1}\n", &["--solo f", "cosched.run/1", "cosched.solo/1", "found no `schema`"]),
@@ -119,7 +148,7 @@ fn files_that_options_name() {
             &["--solo", "f"],
             "{\"schema\": \"cosched.solo/1\", \"cosched_version\": \"0\", \"machine\": \"m\", \"jobs\": [{\"name\": \"j\", \
              \"command\": null, \"time_s\": 0.0, \"mm_reads_per_us\": null, \"trace\": null}]}\n",
-            &["--solo f", "`jobs[0].time_s`", "found 0", "a number above 0"],
+            &["--solo f", "`jobs[0].time_s`", "found 0", "a number from 1e-9"],
         ),
         (&["--solo", "f"], "{\"schema\": \"cosched.solo/1\"}\n", &["--solo f", "`cosched_version`"]),
     ];

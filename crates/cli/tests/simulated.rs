@@ -589,13 +589,95 @@ fn an_interrupted_simulation_leaves_its_record() {
 /// A program with so many phases that its solo run takes very long to simulate.
 const RESTLESS: &str = include_str!("../../../programs/workloads/workload-chase.toml");
 
-#[test]
-fn solo_runs_can_be_interrupted() {
+/// A folder with a mix whose job runs for days alone, in phases of microseconds.
+fn with_restless_mix() -> TempDir {
     let folder = tempdir().expect("a folder");
     let parts =
         "[phases]\nassumed = \"to take long\"\nparts = [{ instructions = 1000 }, { instructions = 1000, cpi = 2 }]\n";
     write(&folder, "restless.toml", &format!("{RESTLESS}\n{parts}"));
-    write(&folder, "mix.toml", "[[job]]\nprogram = \"./restless.toml\"\nwork_instructions = 1_000_000_000_000_000\n");
+    write(&folder, "mix.toml", "[[job]]\nprogram = \"./restless.toml\"\nwork_instructions = 1e14\n");
+    folder
+}
+
+/// If it simulated the job alone, this would not end today.
+#[test]
+fn a_dry_run_simulates_no_job_alone() {
+    let folder = with_restless_mix();
+    let output = cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "--dry-run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert!(out(&output).contains("100000000000000 instructions") && out(&output).contains("nothing was started"));
+}
+
+#[test]
+fn a_job_of_more_than_a_year_is_refused_with_the_figure() {
+    let folder = tempdir().expect("a folder");
+    let run = |work: &str, more: &[&str]| {
+        write(&folder, "mix.toml", &format!("[[job]]\nprogram = \"mcf\"\nwork_instructions = {work}\n"));
+        cosched(&folder, &[&["run", "mix.toml", "--on", "i5-2500"], more].concat())
+    };
+    for more in [&["--dry-run"][..], &["--logs", "L"]] {
+        let output = run("1e18", more);
+        let told = err(&output);
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{told}");
+        for part in [
+            "mix.toml:1: job `mcf` has 1e18 instructions, and i5-2500 executes at most ",
+            " of them a second for it: alone it would take ",
+            " years; expected at most one, as in work_instructions = ",
+            "nothing was started",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert!(!folder.path().join("L").exists());
+        // The remedy is one.
+        let (_, rest) = told.split_once("work_instructions = ").expect("an example");
+        let (most, _) = rest.split_once(';').expect("its end");
+        assert_eq!(run(most, &["--dry-run"]).status.code(), Some(0), "{most}");
+    }
+}
+
+#[test]
+fn the_record_names_all_that_was_lacking() {
+    let folder = with_mix();
+    let words = ["run", "mix.toml", "--on", MACHINE, "-p", "round-robin", "-v", "--logs", "L", "--events", "events"];
+    let output = cosched(&folder, &words);
+    let record: Value = serde_json::from_str(&read(&folder, "L/run.json")).expect("JSON");
+    let event: Value = serde_json::from_str(read(&folder, "events").lines().next().expect("a line")).expect("JSON");
+    let mut codes: Vec<&str> = record["missing"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|missing| missing["capability"].as_str().expect("a code"))
+        .collect();
+    codes.sort_unstable();
+    let of_event: Vec<&String> = event["missing"].as_object().expect("an object").keys().collect();
+    assert_eq!(codes, of_event);
+    assert_eq!(codes, ["core-types", "energy", "mm-writes"]);
+    // The reader of the summary can do nothing with the others: the energy is modelled, and this policy needs no types.
+    let summary = out(&output);
+    let off = summary.lines().find(|line| line.starts_with("off: ")).unwrap_or_else(|| panic!("{summary}"));
+    assert!(off.contains("writes to memory") && !off.contains("energy") && !off.contains("types"), "{off}");
+}
+
+#[test]
+fn powers_of_the_machine_and_of_the_user_are_checked_together() {
+    let folder = with_mix();
+    let run =
+        |more: &[&str]| cosched(&folder, &[&["run", "mix.toml", "--on", "big1-small3", "-p", "lucky"], more].concat());
+    for (param, told) in [
+        ("big_idle_w=100", "`big_idle_w` of policy `lucky` is 100, above `big_busy_w`, which is 18.85"),
+        ("big_busy_w=1", "`big_idle_w` of policy `lucky` is 3, above `big_busy_w`, which is 1"),
+        ("small_idle_w=3", "`small_idle_w` of policy `lucky` is 3, above `small_busy_w`, which is 2.544"),
+    ] {
+        let output = run(&["--dry-run", "--param", param]);
+        assert_eq!(output.status.code(), Some(2), "{param}");
+        assert!(err(&output).contains(&format!("--param: parameter {told}")), "{}", err(&output));
+    }
+    assert_eq!(run(&["--dry-run", "--param", "big_busy_w=3"]).status.code(), Some(0));
+}
+
+#[test]
+fn solo_runs_can_be_interrupted() {
+    let folder = with_restless_mix();
     let mut run = command(folder.path(), &["run", "mix.toml", "--on", MACHINE, "-q", "--logs", "L"]);
     let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
     // Until the signals are held back, one of them would end the program at once.

@@ -128,6 +128,8 @@ listed_enum! {
         NotEnded,
         /// The task never started.
         NotStarted,
+        /// The task ended without having done its work.
+        Failed,
         /// The machine has no energy meter that can be read.
         NoEnergyMeter,
         /// Real time has no meaning in a simulation.
@@ -165,6 +167,7 @@ impl Absence {
             Absence::NoSoloTime => "no solo time (use --solo)",
             Absence::NotEnded => "did not end",
             Absence::NotStarted => "did not start",
+            Absence::Failed => "the job failed",
             Absence::NoEnergyMeter => "no energy meter",
             Absence::Simulated => "simulated",
             Absence::DoesNotFit => "too few hardware counters for it beside the more needed events",

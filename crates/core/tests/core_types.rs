@@ -255,7 +255,8 @@ fn the_most_extreme_parameters_are_in_the_range_of_the_model() {
         let params = Params::resolve(entry.name, entry.params, &bound(most)).unwrap();
         (entry.build)(&params);
     }
-    let params = [("quantum_s", "0.2"), ("big_idle_w", "1e6"), ("to_big_alpha", "-5"), ("to_small_alpha", "1e6")];
+    let power = [("big_busy_w", "1e6"), ("big_idle_w", "1e6")];
+    let params = [("quantum_s", "0.2"), power[0], power[1], ("to_big_alpha", "-5"), ("to_small_alpha", "1e6")];
     let mut world = world(1, 3, computing(5));
     let result = run_policy(&mut world, "lucky", &params, &RunConfig::default());
     assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));

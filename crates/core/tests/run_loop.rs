@@ -240,6 +240,24 @@ fn a_task_that_cannot_start_does_not_stop_the_others() {
     assert_eq!(finish_ms(&result), [0, 100]);
 }
 
+/// Closing one task's interval looks at the others. Done for each by itself, that would cost the square of their number.
+#[test]
+fn tasks_that_are_ended_together_are_read_together() {
+    let n = 50;
+    for timeout in [None, Some(TimeLimit::Fixed(Nanos::from_ms(50)))] {
+        let mut world = world(1, vec![Work::ms(10_000); n]);
+        if timeout.is_none() {
+            world.interrupts = vec![Nanos::from_ms(50)];
+        }
+        let config = RunConfig { jobs: n, timeout, ..RunConfig::default() };
+        let result = run_policy(&mut world, "linux", &[], &config);
+        assert!(result.tasks.iter().all(|task| task.told_to_end != task.timed_out));
+        // All before they are told to end, and each when it has ended.
+        let (together, one): (Vec<usize>, Vec<usize>) = world.reads.iter().partition(|&&tasks| tasks > 1);
+        assert_eq!((together, one.len()), (vec![n], n), "{timeout:?}");
+    }
+}
+
 #[test]
 fn halt_now_ends_the_others_and_soon_lets_them_finish() {
     let work = || vec![Work::ms(100).exit(1), Work::ms(500), Work::ms(500)];

@@ -104,7 +104,7 @@ pub struct RunInfo {
     pub started_at: Option<SystemTime>,
     /// Every job, in the order of the tasks' numbers.
     pub jobs: Vec<JobInfo>,
-    /// The capabilities that the machine lacked.
+    /// The capabilities that the run lacked.
     pub capabilities: Capabilities,
     /// The counters in use, in words; `None` if there are none.
     pub counters: Option<String>,

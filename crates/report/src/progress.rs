@@ -3,7 +3,7 @@
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
 use cosched_core::{Nanos, Snapshot, TaskId, TaskResult, TaskView};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -82,31 +82,42 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
 pub struct ProgressTracker {
     progress: LiveProgress,
     quantum: Nanos,
-    /// Solo times, as far as they are known.
-    solo_s: BTreeMap<TaskId, f64>,
+    /// Solo times by the tasks' numbers, as far as they are known. All are looked at in each turn, so they are no map.
+    solo_s: Vec<Option<f64>>,
+    /// The sum of the solo times, if all are known.
+    all_solo_s: Option<f64>,
     solo_done_s: f64,
     started: usize,
     started_ended: usize,
     ended_well: usize,
     ran_well_s: f64,
     ran_ended_s: f64,
-    ended: BTreeSet<TaskId>,
+    /// By the tasks' numbers.
+    ended: Vec<bool>,
 }
 
 impl ProgressTracker {
     /// A count for `jobs` jobs; `solo_s` has the known solo times in seconds.
     pub fn new(simulated: bool, total: usize, quantum: Nanos, solo_s: BTreeMap<TaskId, f64>) -> ProgressTracker {
+        let all_solo_s = (solo_s.len() == total).then(|| solo_s.values().sum());
+        let mut by_number = vec![None; total];
+        for (task, solo_s) in solo_s {
+            if let Some(known) = by_number.get_mut(task.0 as usize) {
+                *known = Some(solo_s);
+            }
+        }
         ProgressTracker {
             progress: LiveProgress { simulated, total, queued: total, ..LiveProgress::default() },
             quantum,
-            solo_s,
+            solo_s: by_number,
+            all_solo_s,
             solo_done_s: 0.0,
             started: 0,
             started_ended: 0,
             ended_well: 0,
             ran_well_s: 0.0,
             ran_ended_s: 0.0,
-            ended: BTreeSet::new(),
+            ended: vec![false; total],
         }
     }
 
@@ -117,8 +128,16 @@ impl ProgressTracker {
 
     /// How much of a job's work is done, after so many quanta of solo execution; `None` if its solo time is not known.
     pub fn share(&self, task: TaskId, quanta: f64) -> Option<f64> {
-        let solo_s = self.solo_s.get(&task).filter(|&&solo_s| solo_s > 0.0)?;
+        let solo_s = self.solo_s_of(task).filter(|&solo_s| solo_s > 0.0)?;
         Some(quanta * self.quantum.as_s() / solo_s)
+    }
+
+    fn solo_s_of(&self, task: TaskId) -> Option<f64> {
+        self.solo_s.get(task.0 as usize).copied().flatten()
+    }
+
+    fn has_ended(&self, task: TaskId) -> bool {
+        self.ended.get(task.0 as usize).is_some_and(|&ended| ended)
     }
 
     /// A job was started for the first time.
@@ -135,7 +154,7 @@ impl ProgressTracker {
 
     /// A job was started again. Once it has ended, nobody waits for it.
     pub fn started_again(&mut self, task: TaskId) {
-        if !self.ended.contains(&task) {
+        if !self.has_ended(task) {
             self.started();
         }
     }
@@ -144,7 +163,9 @@ impl ProgressTracker {
     pub fn ended(&mut self, now: Nanos, result: &TaskResult) {
         let ok = result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
         self.progress.elapsed = now;
-        self.ended.insert(result.spec.id);
+        if let Some(ended) = self.ended.get_mut(result.spec.id.0 as usize) {
+            *ended = true;
+        }
         self.progress.done += 1;
         self.progress.failed += usize::from(!ok);
         self.started_ended += usize::from(result.started.is_some());
@@ -153,7 +174,7 @@ impl ProgressTracker {
             self.ended_well += 1;
             self.ran_well_s += result.ran.as_s();
         }
-        self.solo_done_s += self.solo_s.get(&result.spec.id).copied().unwrap_or(0.0);
+        self.solo_done_s += self.solo_s_of(result.spec.id).unwrap_or(0.0);
         self.count();
     }
 
@@ -175,15 +196,17 @@ impl ProgressTracker {
 
     /// Tasks that have not ended yet. Tasks that were started again don't count: the run does not wait for them.
     fn unfinished<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a TaskView> {
-        snapshot.tasks.iter().filter(|task| !self.ended.contains(&task.id))
+        snapshot.tasks.iter().filter(|task| !self.has_ended(task.id))
     }
 
     /// The time left in seconds: from solo times and progress if all solo times are known, else from the time of the
     /// jobs that have ended.
     fn left_s(&self, snapshot: &Snapshot) -> Option<f64> {
         let elapsed = snapshot.now.as_s();
-        let (work, done, longest) =
-            if self.solo_s.len() == self.progress.total { self.by_solo(snapshot) } else { self.by_mean(snapshot)? };
+        let (work, done, longest) = match self.all_solo_s {
+            Some(all_s) => self.by_solo(snapshot, all_s),
+            None => self.by_mean(snapshot)?,
+        };
         // Too little is done to know the speed, or the remaining jobs take longer than any known time.
         if done <= 0.0 || elapsed <= 0.0 || done < 0.02 * (work + done) || work <= 0.0 {
             return None;
@@ -192,11 +215,10 @@ impl ProgressTracker {
     }
 
     /// Solo seconds: still to do, done, and to do for the longest job.
-    fn by_solo(&self, snapshot: &Snapshot) -> (f64, f64, f64) {
-        let total: f64 = self.solo_s.values().sum();
+    fn by_solo(&self, snapshot: &Snapshot, total: f64) -> (f64, f64, f64) {
         let (mut done, mut longest) = (self.solo_done_s, 0.0f64);
         for task in self.unfinished(snapshot) {
-            let solo = self.solo_s.get(&task.id).copied().unwrap_or(0.0);
+            let solo = self.solo_s_of(task.id).unwrap_or(0.0);
             let quanta = task.estimates.progress.value().unwrap_or(0.0);
             let one = (quanta * self.quantum.as_s()).min(solo);
             done += one;

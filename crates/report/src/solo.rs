@@ -5,7 +5,7 @@
 use crate::figures::Absences;
 use crate::given::Given;
 use crate::json::{self, JsonError};
-use crate::record::{Means, Record, SoloTimes, solo_times};
+use crate::record::{LEAST_S, Means, Record, SoloTimes, solo_times};
 use crate::series::{Row, SeriesError, SeriesReader};
 use cosched_core::{Absence, Counter, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
 use serde::{Deserialize, Serialize};
@@ -110,8 +110,9 @@ impl SoloFile {
             return bad("schema", format!("found `{}`, expected `{SOLO_SCHEMA}`", file.schema));
         }
         for (ix, job) in file.jobs.iter().enumerate() {
-            if job.time_s <= 0.0 || job.time_s > 1e9 {
-                let problem = format!("found {}, expected a number above 0 (up to 1e9)", job.time_s);
+            if !(LEAST_S..=1e9).contains(&job.time_s) {
+                // Unlike a number's plain form, this one is short for numbers of any size.
+                let problem = format!("found {:?}, expected a number from 1e-9 to 1e9", job.time_s);
                 return bad(&format!("jobs[{ix}].time_s"), problem);
             }
             if job.mm_reads_per_us.is_some_and(|rate| !(0.0..=1e9).contains(&rate)) {
@@ -333,8 +334,12 @@ mod tests {
         check(&text.replace("cosched.solo/1", "cosched.solo/2"), "expected `cosched.solo/1`");
         check(&text.replacen("[[400000000,", "[[0,", 1), "point 0 of the trace");
         check(&text.replacen("\"time_s\":4.0", "\"time_s\":-4.0", 1), "jobs[0].time_s");
-        let zero = text.replacen("\"time_s\":4.0", "\"time_s\":0", 1);
-        check(&zero, "`jobs[0].time_s`: found 0, expected a number above 0 (up to 1e9)");
+        // The clock of a run counts nanoseconds.
+        for (time, found) in [("0", "0.0"), ("1e-320", "1e-320"), ("9e-10", "9e-10"), ("1e10", "10000000000.0")] {
+            let wrong = text.replacen("\"time_s\":4.0", &format!("\"time_s\":{time}"), 1);
+            check(&wrong, &format!("`jobs[0].time_s`: found {found}, expected a number from 1e-9 to 1e9"));
+        }
+        assert!(SoloFile::from_json(&text.replacen("\"time_s\":4.0", "\"time_s\":1e-9", 1)).is_ok());
         let no_reads = text.replacen("\"mm_reads_per_us\":", "\"mm_reads_per_us\":0.0,\"was\":", 1);
         assert!(SoloFile::from_json(&no_reads).is_ok());
         check(&text.replacen("\"name\"", "\"nam\"", 1), "`name`");

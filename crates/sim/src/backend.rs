@@ -6,8 +6,8 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, Counter, Counts, CpuSet, Event, Exit, Kill, Machine, Nanos,
-    Payload, Plan, Reading, Resources, TaskId, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, CpuSet, Event, Exit, Kill, Machine, Nanos, Payload, Plan, Reading,
+    Resources, TaskId, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -23,22 +23,7 @@ impl Backend for Sim {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let counters = &self.config.machine.counters;
-        let mut capabilities = Capabilities::default();
-        for counter in Counter::ALL {
-            if let Some(why) = counters.absence(counter) {
-                capabilities.missing.insert(Capability::of(counter), why);
-            }
-        }
-        let mut capability = |has: bool, capability: Capability, why: Absence| {
-            if !has {
-                capabilities.missing.insert(capability, why);
-            }
-        };
-        capability(counters.traffic, Capability::Traffic, Absence::NoSuchEvent);
-        capability(counters.energy, Capability::Energy, Absence::NoEnergyMeter);
-        capability(self.machine.core_types.len() > 1, Capability::CoreTypes, Absence::OneCoreType);
-        capabilities
+        self.config.machine.capabilities(&self.machine)
     }
 
     fn now(&mut self) -> Nanos {

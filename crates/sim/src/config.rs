@@ -1,9 +1,11 @@
 //! What a simulation is made from: a machine, its jobs, and how exact it is.
 
+use crate::error::SimError;
 use crate::fault::Fault;
 use crate::machine::MachineSpec;
+use crate::part::restrict;
 use crate::program::ProgramSpec;
-use cosched_core::{CpuSet, Nanos};
+use cosched_core::{CpuSet, Machine, Nanos};
 use std::sync::Arc;
 
 /// Everything that a simulation needs.
@@ -44,6 +46,22 @@ impl SimConfig {
             variation: DEFAULT_VARIATION,
             step: DEFAULT_STEP,
             faults: Vec::new(),
+        }
+    }
+
+    /// The part of the machine that may be used, as policies see it. Nothing is simulated for it.
+    ///
+    /// # Errors
+    /// [`SimError::NoSuchCpu`]: the CPUs that may be used are none or not the machine's.
+    pub fn usable_machine(&self) -> Result<Machine, SimError> {
+        let whole = self.machine.machine();
+        match &self.usable {
+            None => Ok(whole),
+            Some(usable) if !usable.is_empty() && usable.is_subset(&whole.all_cpus()) => Ok(restrict(&whole, usable)),
+            Some(asked) => {
+                let (machine, have) = (whole.name.clone(), whole.all_cpus());
+                Err(SimError::NoSuchCpu { machine, have, asked: asked.clone() })
+            }
         }
     }
 }

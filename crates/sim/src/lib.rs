@@ -33,5 +33,5 @@ pub use fit::{CoreTypeFit, CoreTypesFit, FIT_LENGTH, LightFit, MachineFit, fit};
 pub use machine::MachineSpec;
 pub use program::ProgramSpec;
 pub use sim::Sim;
-pub use solo::SoloRun;
+pub use solo::{SoloRun, least_solo_s};
 pub use source::Source;

@@ -3,7 +3,8 @@
 use crate::curve::LatencyCurve;
 use crate::source::Source;
 use cosched_core::{
-    Absence, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError, Params, PerCounter, PolicyEntry, Reading,
+    Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError, Params, PerCounter,
+    PolicyEntry, Reading,
 };
 use std::sync::Arc;
 
@@ -184,6 +185,23 @@ impl MachineSpec {
     /// A value is outside its range. A machine that was read from a file has no such value.
     pub fn params_for(&self, entry: &PolicyEntry) -> Result<Params, ParamError> {
         Params::resolve(entry.name, entry.params, &self.settings_for(entry))
+    }
+
+    /// What a run on this machine can't do; `seen` is the part of it that the run may use.
+    pub fn capabilities(&self, seen: &Machine) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        let mut lacks = |capability: Capability, why: Option<Absence>| {
+            if let Some(why) = why {
+                capabilities.missing.insert(capability, why);
+            }
+        };
+        for counter in Counter::ALL {
+            lacks(Capability::of(counter), self.counters.absence(counter));
+        }
+        lacks(Capability::Traffic, self.counters.traffic_absence());
+        lacks(Capability::Energy, (!self.counters.energy).then_some(Absence::NoEnergyMeter));
+        lacks(Capability::CoreTypes, (seen.core_types.len() < 2).then_some(Absence::OneCoreType));
+        capabilities
     }
 
     /// The machine as policies see it. CPUs are numbered as Linux mostly does: first one CPU of each core, then the

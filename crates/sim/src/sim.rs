@@ -65,15 +65,7 @@ impl Sim {
     /// # Errors
     /// As [`Sim::new`], or [`SimError::Interrupted`].
     pub fn watched(config: SimConfig, stop: &mut dyn FnMut(usize) -> bool) -> Result<Sim, SimError> {
-        let whole = config.machine.machine();
-        let machine = match &config.usable {
-            None => whole,
-            Some(usable) if !usable.is_empty() && usable.is_subset(&whole.all_cpus()) => restrict(&whole, usable),
-            Some(asked) => {
-                let (machine, have) = (whole.name.clone(), whole.all_cpus());
-                return Err(SimError::NoSuchCpu { machine, have, asked: asked.clone() });
-            }
-        };
+        let machine = config.usable_machine()?;
         let none =
             |job: &SimJob| job.cpus == 0 || matches!(job.work, Work::Instructions(0) | Work::SoloTime(Nanos::ZERO));
         if let Some(job) = config.jobs.iter().position(none) {

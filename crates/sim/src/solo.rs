@@ -2,7 +2,8 @@
 
 use crate::config::{SimJob, Work};
 use crate::machine::MachineSpec;
-use crate::world::{Happening, Instance, Tally, World};
+use crate::program::{Phase, ProgramSpec};
+use crate::world::{Behaviour, Happening, Instance, LINES_PER_MB, Tally, World};
 use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
 
@@ -20,6 +21,49 @@ pub struct SoloRun {
     pub ipc: f64,
     /// Lines read from memory, mean rate.
     pub mm_reads: Rate,
+}
+
+/// The time in seconds that a job takes alone at the least: on the fastest cores, with each thread having all of a cache
+/// from the start, and memory that is otherwise idle. Nothing is simulated for it. It holds for a job that is exactly its profile.
+pub fn least_solo_s(machine: &MachineSpec, job: &SimJob) -> f64 {
+    match job.work {
+        Work::SoloTime(time) => time.as_s(),
+        Work::Instructions(instructions) => {
+            let each = instructions as f64 / f64::from(job.cpus.max(1));
+            least_s_of(machine, &job.program, each)
+        }
+    }
+}
+
+/// The same for one thread that executes so many instructions.
+fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -> f64 {
+    // The fastest type of core comes first.
+    let Some(kind) = machine.core_types.first() else { return 0.0 };
+    let behaviour = Behaviour::new(program, kind);
+    let (reads, _, _) = behaviour.reads(machine.llc.mb * LINES_PER_MB);
+    let (penalty, _) = behaviour.penalty.at(machine.memory.idle_latency_ns * kind.ghz);
+    let ns_of = |phase: &Phase| (behaviour.cpi * phase.cpi + reads * phase.memory * penalty) / kind.ghz;
+    let cycle: f64 = behaviour.phases.iter().map(|phase| phase.instructions).sum();
+    let cycle_ns: f64 =
+        behaviour.phases.iter().map(|phase| phase.instructions * ns_of(phase) + phase.then_sleep_ms * 1e6).sum();
+    let (whole, mut left) = if cycle.is_finite() {
+        // A job does not wait for the sleep after its last instruction.
+        let whole = (instructions / cycle).ceil() - 1.0;
+        (whole, instructions - whole * cycle)
+    } else {
+        (0.0, instructions)
+    };
+    let mut ns = if whole > 0.0 { whole * cycle_ns } else { 0.0 };
+    for phase in &behaviour.phases {
+        let done = left.min(phase.instructions);
+        ns += done * ns_of(phase);
+        left -= done;
+        if left <= 0.0 {
+            break;
+        }
+        ns += phase.then_sleep_ms * 1e6;
+    }
+    ns / 1e9
 }
 
 impl SoloRun {

@@ -7,9 +7,11 @@ use super::names::is_name;
 use crate::exit::usage;
 use cosched_core::Restart;
 use cosched_report::visible;
-use serde::Deserialize;
+use serde::de::{Error as _, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use toml::Spanned;
@@ -33,26 +35,85 @@ struct Entry {
     name: Option<Spanned<String>>,
     command: Option<Spanned<Words>>,
     program: Option<String>,
-    copies: Option<Spanned<i64>>,
+    copies: Option<Spanned<Whole>>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     cwd: Option<PathBuf>,
     stdin: Option<PathBuf>,
-    start_s: Option<Spanned<f64>>,
-    cpus: Option<Spanned<i64>>,
+    start_s: Option<Spanned<Amount>>,
+    cpus: Option<Spanned<Whole>>,
     work_instructions: Option<Spanned<Amount>>,
 }
 
+/// A whole number of any size, so that one that is too large is told as such.
+#[derive(Clone, Copy)]
+struct Whole(i128);
+
 /// A whole number or one such as 2e9, which is easier to read.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a number, as in 2e9")]
+#[derive(Clone, Copy)]
 enum Amount {
-    Whole(i64),
+    Whole(Whole),
     Float(f64),
 }
 
+/// Reads a number; the text says what was expected.
+struct Number(&'static str);
+
+impl Visitor<'_> for Number {
+    type Value = Amount;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Amount, E> {
+        Ok(Amount::Whole(Whole(value.into())))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Amount, E> {
+        Ok(Amount::Whole(Whole(value.into())))
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<Amount, E> {
+        Ok(Amount::Whole(Whole(value)))
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<Amount, E> {
+        Ok(Amount::Whole(Whole(value.try_into().unwrap_or(i128::MAX))))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Amount, E> {
+        Ok(Amount::Float(value))
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Whole, D::Error> {
+        let expected = "a whole number";
+        match deserializer.deserialize_any(Number(expected))? {
+            Amount::Whole(whole) => Ok(whole),
+            Amount::Float(value) => Err(D::Error::invalid_type(Unexpected::Float(value), &expected)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Amount, D::Error> {
+        deserializer.deserialize_any(Number("a number, as in 2e9"))
+    }
+}
+
+impl Amount {
+    fn as_f64(&self) -> f64 {
+        match *self {
+            Amount::Whole(Whole(value)) => value as f64,
+            Amount::Float(value) => value,
+        }
+    }
+}
+
 /// The most instructions of a job: ten years of a core that executes 3e9 a second.
-const MOST_INSTRUCTIONS: f64 = 1e18;
+const MOST_INSTRUCTIONS: u64 = 1_000_000_000_000_000_000;
 
 /// The latest arrival, in seconds: some thirty years.
 const LATEST_S: f64 = 1e9;
@@ -132,13 +193,13 @@ pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
 fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::Result<JobInput> {
     let place = at(entry.span());
     let entry = entry.into_inner();
-    let whole = |value: Option<Spanned<i64>>, key: &str, least: i64, greatest: i64| -> anyhow::Result<Option<i64>> {
+    let whole = |value: Option<Spanned<Whole>>, key: &str, greatest: u32| -> anyhow::Result<Option<u32>> {
         let Some(value) = value else { return Ok(None) };
-        let (span, value) = (value.span(), value.into_inner());
-        if (least..=greatest).contains(&value) {
-            return Ok(Some(value));
+        let (span, Whole(value)) = (value.span(), value.into_inner());
+        match u32::try_from(value) {
+            Ok(value) if (1..=greatest).contains(&value) => Ok(Some(value)),
+            _ => Err(usage(format!("{}: {key} is {value}; expected 1 to {greatest}, as in {key} = 1", at(span)))),
         }
-        Err(usage(format!("{}: {key} is {value}; expected {least} to {greatest}, as in {key} = {least}", at(span))))
     };
     if let Some(name) = &entry.name
         && !is_name(name.as_ref())
@@ -173,9 +234,9 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
     }
     let start_s = match entry.start_s {
         None => 0.0,
-        Some(start) if *start.as_ref() >= 0.0 && *start.as_ref() <= LATEST_S => start.into_inner(),
+        Some(start) if (0.0..=LATEST_S).contains(&start.as_ref().as_f64()) => start.as_ref().as_f64(),
         Some(start) => {
-            let value = *start.as_ref();
+            let value = start.as_ref().as_f64();
             return Err(usage(format!(
                 "{}: start_s is {}; expected seconds from 0 to {}, as in start_s = 2.5",
                 at(start.span()),
@@ -188,19 +249,20 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
         None => None,
         Some(amount) => {
             let span = amount.span();
-            let (value, exact) = match amount.into_inner() {
-                Amount::Whole(value) => (value as f64, value),
-                Amount::Float(value) => (value, value as i64),
+            // Whole numbers are compared as such: between 1e18 and the next float are more than a hundred of them.
+            let (exact, told) = match amount.into_inner() {
+                Amount::Whole(Whole(value)) => (u64::try_from(value).ok(), value.to_string()),
+                // A float that is too large becomes the largest number, which is too large as well.
+                Amount::Float(value) => ((value.fract() == 0.0 && value > 0.0).then_some(value as u64), short(value)),
             };
-            if value.fract() != 0.0 || !(1.0..=MOST_INSTRUCTIONS).contains(&value) {
+            let Some(exact) = exact.filter(|exact| (1..=MOST_INSTRUCTIONS).contains(exact)) else {
                 return Err(usage(format!(
-                    "{}: work_instructions is {}; expected a whole number, 1 to {}, as in work_instructions = 2e9",
+                    "{}: work_instructions is {told}; expected a whole number, 1 to {}, as in work_instructions = 2e9",
                     at(span),
-                    short(value),
-                    short(MOST_INSTRUCTIONS)
+                    short(MOST_INSTRUCTIONS as f64)
                 )));
-            }
-            Some(exact as u64)
+            };
+            Some(exact)
         }
     };
     if let Some(name) = entry.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
@@ -217,12 +279,12 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
         command,
         values: Vec::new(),
         program: entry.program,
-        copies: whole(entry.copies, "copies", 1, 100_000)?.unwrap_or(1) as u32,
+        copies: whole(entry.copies, "copies", 100_000)?.unwrap_or(1),
         env: entry.env,
         cwd: entry.cwd,
         stdin: entry.stdin,
         start_s,
-        cpus: whole(entry.cpus, "cpus", 1, 65_536)?.map(|cpus| cpus as u32),
+        cpus: whole(entry.cpus, "cpus", 65_536)?,
         work_instructions,
         place,
         is_only: false,
@@ -285,11 +347,30 @@ mod tests {
         check("[[job]]\ncommand = []\n", &["mix.toml:2", "empty"]);
         check("[[job]]\ncommand = 5\n", &["mix.toml:2", "list of words"]);
         check("[[job]]\ncommand = \"x\"\nstart_s = -1.0\n", &["mix.toml:3", "start_s"]);
+        check("[[job]]\ncommand = \"x\"\nstart_s = 99999999999999999999\n", &["mix.toml:3", "start_s is 1e20;"]);
         check("[[job]]\ncommand = \"x\"\nstart_s = 1e300\n", &["mix.toml:3", "start_s is 1e300;", "0 to 1e9"]);
-        for (value, told) in [("0", "0"), ("-1e9", "-1e9"), ("1.5", "1.5"), ("2e18", "2e18"), ("nan", "NaN")] {
+        for (value, told) in [
+            ("0", "0"),
+            ("-3", "-3"),
+            ("0.0", "0"),
+            ("inf", "inf"),
+            ("-1e9", "-1e9"),
+            ("1.5", "1.5"),
+            ("2e18", "2e18"),
+            ("nan", "NaN"),
+        ] {
             let told = format!("work_instructions is {told}; expected a whole number, 1 to 1e18");
             check(&format!("[[job]]\nprogram = \"x\"\nwork_instructions = {value}\n"), &["mix.toml:3", &told]);
         }
+        // One more than 1e18 is no float of its own.
+        let told = "work_instructions is 1000000000000000001; expected a whole number, 1 to 1e18";
+        check("[[job]]\nprogram = \"x\"\nwork_instructions = 1000000000000000001\n", &["mix.toml:3", told]);
+        let nines = "99999999999999999999";
+        let told = format!("work_instructions is {nines}; expected a whole number, 1 to 1e18");
+        check(&format!("[[job]]\nprogram = \"x\"\nwork_instructions = {nines}\n"), &["mix.toml:3", &told]);
+        check("[[job]]\ncommand = \"x\"\ncopies = 1.5\n", &["mix.toml:3", "`1.5`, expected a whole number"]);
+        let told = format!("copies is {nines}; expected 1 to 100000, as in copies = 1");
+        check(&format!("[[job]]\ncommand = \"x\"\ncopies = {nines}\n"), &["mix.toml:3", &told]);
         check("[[job]]\nprogram = \"x\"\nwork_instructions = \"1\"\n", &["mix.toml:3", "a number, as in 2e9"]);
         check("schema = \"cosched.mix/9\"\n[[job]]\ncommand = \"x\"\n", &["mix.toml:1", "cosched.mix/1"]);
         check("", &["mix.toml", "[[job]]"]);

@@ -1,6 +1,6 @@
 //! `cosched decide`: what would a policy do in this situation, and why?
 
-use super::run::{Format, name_value, unmet};
+use super::run::{Format, name_value, once_each, seed, unmet};
 use crate::exit::usage;
 use crate::input::told;
 use clap::Args;
@@ -28,7 +28,7 @@ pub(crate) struct DecideArgs {
     #[arg(short, long, value_name = "P")]
     policy: Option<String>,
 
-    /// Set a parameter of the policy, as in quantum_s=0.1; can be given several times
+    /// Set a parameter of the policy, as in quantum_s=0.1; can be given once for each parameter
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value)]
     params: Vec<(String, String)>,
 
@@ -37,7 +37,7 @@ pub(crate) struct DecideArgs {
     seq: Option<u64>,
 
     /// Seed of the generator [default: the recorded state of the recorded policy, else 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
 
     /// Form of the answer
@@ -69,6 +69,7 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
         let has = |(name, _): &(&String, &String)| entry.params.iter().any(|spec| spec.name == *name);
         settings.extend(event.machine_params.iter().filter(has).map(|(name, value)| (name.clone(), value.clone())));
     }
+    once_each(&args.params)?;
     settings.extend(args.params.iter().cloned());
     let params = Params::resolve(entry.name, entry.params, &settings).map_err(|error| usage(error.to_string()))?;
     let lacks = entry.shortfalls(&params, &capabilities(&event, entry, &params));

@@ -24,6 +24,7 @@ impl Outcome {
     pub fn of(task: &TaskResult, solo: Reading<Nanos>) -> Outcome {
         let turnaround = match (&task.exit, task.turnaround()) {
             (Some(exit), Some(turnaround)) if exit.ok() => Reading::Value(turnaround),
+            (Some(exit), _) if !exit.ok() => Reading::Absent(Absence::Failed),
             _ if task.started.is_none() => Reading::Absent(Absence::NotStarted),
             _ => Reading::Absent(Absence::NotEnded),
         };

@@ -1,7 +1,7 @@
 //! How fast a run is: turnaround, throughput, mean slowdown, instructions per cycle.
 
 use super::outcome::{Outcomes, all};
-use crate::units::Reading;
+use crate::units::{Absence, Reading};
 
 /// Turnaround of the whole run in seconds, >= 0: launch to the end of the last task (Perf&Fair, section 6).
 pub fn turnaround(run: &Outcomes) -> Reading<f64> {
@@ -26,5 +26,14 @@ pub fn antt(run: &Outcomes) -> Reading<f64> {
 
 /// Arithmetic mean over the tasks of their instructions per cycle (Feliu et al.).
 pub fn mean_ipc(run: &Outcomes) -> Reading<f64> {
-    all(run.tasks.iter().map(|task| task.ipc)).map(|ipcs| ipcs.iter().sum::<f64>() / ipcs.len() as f64)
+    let ipcs = match all(run.tasks.iter().map(|task| task.ipc)) {
+        // A task that did not start says nothing of the machine. What the others lack it would have lacked as well.
+        Reading::Absent(Absence::SomeTasksLackIt) => {
+            let started = |ipc: &Reading<f64>| *ipc != Reading::Absent(Absence::NotStarted);
+            let why = all(run.tasks.iter().map(|task| task.ipc).filter(started)).absence();
+            Reading::Absent(why.unwrap_or(Absence::SomeTasksLackIt))
+        }
+        ipcs => ipcs,
+    };
+    ipcs.map(|ipcs| ipcs.iter().sum::<f64>() / ipcs.len() as f64)
 }

@@ -77,6 +77,28 @@ fn what_is_missing_is_absent_with_its_reason() {
     }
 }
 
+/// The figures over slowdowns of jobs that all failed say so, however they failed.
+#[test]
+fn jobs_that_all_failed_are_told_as_failed() {
+    let mut every = run(vec![task(2.0, 1.0, 1.0, 0.0), task(2.0, 1.0, 1.0, 0.0)]);
+    every.tasks.iter_mut().for_each(|task| task.turnaround = Reading::Absent(Absence::Failed));
+    for metric in METRICS.iter().filter(|metric| metric.needs == Needs::Slowdowns) {
+        assert_eq!(metric.of(&every), Reading::Absent(Absence::Failed), "{}", metric.name);
+    }
+}
+
+/// A task that was dropped before its start does not hide why the others have no IPC.
+#[test]
+fn tasks_that_did_not_start_do_not_hide_why_there_is_no_ipc() {
+    let mut one = run(vec![task(2.0, 1.0, 1.0, 0.0), task(2.0, 1.0, 1.0, 0.0)]);
+    one.tasks[0].ipc = Reading::Absent(Absence::NotStarted);
+    assert_eq!(mean_ipc(&one), Reading::Absent(Absence::SomeTasksLackIt));
+    one.tasks[1].ipc = Reading::Absent(Absence::NoCounters);
+    assert_eq!(mean_ipc(&one), Reading::Absent(Absence::NoCounters));
+    one.tasks[1].ipc = Reading::Absent(Absence::NotStarted);
+    assert_eq!(mean_ipc(&one), Reading::Absent(Absence::NotStarted));
+}
+
 #[test]
 fn no_time_gives_no_slowdown() {
     let mut outcome = task(1.0, 0.0, 1.0, 0.0);
@@ -108,9 +130,11 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
     assert_eq!(result.spec.id, TaskId(0));
     let turnaround = |result: &TaskResult| Outcome::of(result, Reading::Absent(Absence::NoSoloTime)).turnaround;
     assert_eq!(turnaround(&result), Reading::Value(Nanos::from_s(4.0)));
-    result.exit = Some(Exit::Code(1));
-    assert_eq!(turnaround(&result), Reading::Absent(Absence::NotEnded));
-    result.exit = Some(Exit::Signal { signal: 9, oom: false });
+    for exit in [Exit::Code(1), Exit::Signal { signal: 9, oom: false }, Exit::ToldToEnd] {
+        result.exit = Some(exit);
+        assert_eq!(turnaround(&result), Reading::Absent(Absence::Failed));
+    }
+    (result.exit, result.finished) = (None, None);
     assert_eq!(turnaround(&result), Reading::Absent(Absence::NotEnded));
     (result.exit, result.finished, result.started) = (None, None, None);
     assert_eq!(turnaround(&result), Reading::Absent(Absence::NotStarted));

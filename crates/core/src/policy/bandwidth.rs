@@ -26,6 +26,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
             name: "target",
             kind: ParamKind::Choice(&["online", "ideal"]),
             about: "bandwidth to aim at: `online` from each job's mean so far (OATR), `ideal` from solo runs (IABW)",
+            at_most: None,
         },
     ],
     needs,

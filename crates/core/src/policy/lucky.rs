@@ -55,7 +55,8 @@ const PARAMS: &[ParamSpec] = &[
         0.0,
         1e6,
         "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not state it",
-    ),
+    )
+    .at_most("big_busy_w"),
     number(
         "small_capacity_mips",
         1_600.0,
@@ -64,7 +65,14 @@ const PARAMS: &[ParamSpec] = &[
         "performance of a small core at its best, in million instructions/s; 2 per cycle at the lucky paper's 0.8 GHz",
     ),
     number("small_busy_w", 2.15, 0.001, 1e6, "power of a busy small core in watts; 2.15 in the lucky paper"),
-    number("small_idle_w", 0.7, 0.0, 1e6, "power of an idle small core in watts; 0.7 in the lucky paper"),
+    number(
+        "small_idle_w",
+        0.7,
+        0.0,
+        1e6,
+        "power of an idle small core in watts, at most the busy one; 0.7 in the lucky paper",
+    )
+    .at_most("small_busy_w"),
     number(
         "to_big_alpha",
         3.48,
@@ -137,8 +145,7 @@ impl Pair {
     fn new(params: &Params) -> Pair {
         let core = |name: &str| {
             let number = |what: &str| params.number(&format!("{name}_{what}"));
-            let busy = number("busy_w");
-            CoreType::new(number("capacity_mips"), busy, number("idle_w").min(busy))
+            CoreType::new(number("capacity_mips"), number("busy_w"), number("idle_w"))
                 .expect("the ranges of the parameters are within those of the model")
         };
         let regression = |name: &str| Regression {

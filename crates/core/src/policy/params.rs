@@ -29,6 +29,8 @@ pub struct ParamSpec {
     pub kind: ParamKind,
     /// What it does, and where its default comes from.
     pub about: &'static str,
+    /// Another number of the same policy, which this one may not exceed.
+    pub at_most: Option<&'static str>,
 }
 
 /// The values of all parameters of one policy.
@@ -73,13 +75,29 @@ pub enum ParamError {
         /// The allowed values, in words.
         expected: String,
     },
+    /// The parameter is above another one, which it may not exceed.
+    #[error(
+        "parameter `{name}` of policy `{policy}` is {value}, above `{bound}`, which is {most}; expected at most that"
+    )]
+    Above {
+        /// The policy's name.
+        policy: &'static str,
+        /// The parameter's name.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// The name of the parameter that it may not exceed.
+        bound: &'static str,
+        /// The value of that one.
+        most: f64,
+    },
 }
 
 impl Params {
     /// The defaults of `specs`, changed by `settings` in their order.
     ///
     /// # Errors
-    /// An unknown name, or a value outside its range.
+    /// An unknown name, a value outside its range, or one above that of a parameter that it may not exceed.
     pub fn resolve(
         policy: &'static str,
         specs: &'static [ParamSpec],
@@ -93,15 +111,30 @@ impl Params {
             };
             values.insert(spec.name.to_owned(), value);
         }
-        for (name, text) in settings {
-            let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
-                let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(ParamError::Unknown { policy, name: name.clone(), known });
-            };
-            values.insert(name.clone(), parse(policy, spec, text)?);
+        for setting in settings {
+            values.insert(setting.0.clone(), value_of(policy, specs, setting)?);
         }
-        Ok(Params { values })
+        let params = Params { values };
+        for spec in specs {
+            let Some(bound) = spec.at_most else { continue };
+            let (value, most) = (params.number(spec.name), params.number(bound));
+            if value > most {
+                return Err(ParamError::Above { policy, name: spec.name, value, bound, most });
+            }
+        }
+        Ok(params)
+    }
+
+    /// Checks a setting by itself: in a file it may stand beside others, or be completed by other files.
+    ///
+    /// # Errors
+    /// An unknown name, or a value outside its range.
+    pub fn check_setting(
+        policy: &'static str,
+        specs: &'static [ParamSpec],
+        setting: &(String, String),
+    ) -> Result<(), ParamError> {
+        value_of(policy, specs, setting).map(|_| ())
     }
 
     /// A number that the policy declares.
@@ -132,8 +165,30 @@ impl Params {
     }
 }
 
+fn value_of(
+    policy: &'static str,
+    specs: &'static [ParamSpec],
+    (name, text): &(String, String),
+) -> Result<ParamValue, ParamError> {
+    let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
+        let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(ParamError::Unknown { policy, name: name.clone(), known });
+    };
+    parse(policy, spec, text)
+}
+
+/// A longer number is told in its short form.
+const LONGEST_NUMBER: usize = 24;
+
 fn parse(policy: &'static str, spec: &'static ParamSpec, text: &str) -> Result<ParamValue, ParamError> {
-    let bad = |expected: String| ParamError::BadValue { policy, name: spec.name, value: text.to_owned(), expected };
+    let bad = |expected: String| {
+        let value = match text.parse::<f64>() {
+            Ok(number) if text.len() > LONGEST_NUMBER => format!("{number:e}"),
+            _ => text.to_owned(),
+        };
+        ParamError::BadValue { policy, name: spec.name, value, expected }
+    };
     match spec.kind {
         ParamKind::Number { min, max, .. } => match text.parse::<f64>() {
             Ok(value) if value >= min && value <= max => Ok(ParamValue::Number(value)),
@@ -146,9 +201,55 @@ fn parse(policy: &'static str, spec: &'static ParamSpec, text: &str) -> Result<P
 
 /// A number from `min` to `max`.
 pub(super) const fn number(name: &'static str, default: f64, min: f64, max: f64, about: &'static str) -> ParamSpec {
-    ParamSpec { name, kind: ParamKind::Number { default, min, max }, about }
+    ParamSpec { name, kind: ParamKind::Number { default, min, max }, about, at_most: None }
+}
+
+impl ParamSpec {
+    /// The same parameter, which may not exceed the number `other`.
+    pub(super) const fn at_most(self, other: &'static str) -> ParamSpec {
+        ParamSpec { at_most: Some(other), ..self }
+    }
 }
 
 /// The length of an ordinary quantum.
 pub(super) const QUANTUM_S: ParamSpec =
     number("quantum_s", 0.2, 0.001, 3600.0, "length of a quantum in seconds; 0.2 as in Perf&Fair and the lucky paper");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPECS: &[ParamSpec] =
+        &[number("busy_w", 5.0, 0.0, 1e3, ""), number("idle_w", 2.0, 0.0, 1e3, "").at_most("busy_w")];
+
+    fn resolve(settings: &[(&str, &str)]) -> Result<Params, ParamError> {
+        let settings: Vec<(String, String)> =
+            settings.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        Params::resolve("p", SPECS, &settings)
+    }
+
+    #[test]
+    fn a_number_may_not_exceed_the_one_that_bounds_it() {
+        for settings in [&[("idle_w", "5")][..], &[("busy_w", "2")], &[("idle_w", "7"), ("busy_w", "7")], &[]] {
+            assert!(resolve(settings).is_ok(), "{settings:?}");
+        }
+        let above = |value, most| ParamError::Above { policy: "p", name: "idle_w", value, bound: "busy_w", most };
+        assert_eq!(resolve(&[("idle_w", "100")]), Err(above(100.0, 5.0)));
+        assert_eq!(resolve(&[("busy_w", "1")]), Err(above(2.0, 1.0)));
+        assert_eq!(resolve(&[("busy_w", "1"), ("idle_w", "3")]), Err(above(3.0, 1.0)));
+        assert_eq!(
+            above(2.0, 1.0).to_string(),
+            "parameter `idle_w` of policy `p` is 2, above `busy_w`, which is 1; expected at most that"
+        );
+        // By itself each is in its range: what stands beside it is not known.
+        assert!(Params::check_setting("p", SPECS, &("idle_w".to_owned(), "100".to_owned())).is_ok());
+    }
+
+    #[test]
+    fn huge_numbers_are_told_in_short() {
+        let long = format!("1{}", "0".repeat(308));
+        let told = |text: &str| resolve(&[("busy_w", text)]).unwrap_err().to_string();
+        assert_eq!(told(&long), "parameter `busy_w` of policy `p` is `1e308`; expected a number from 0 to 1000");
+        assert_eq!(told("1000000"), "parameter `busy_w` of policy `p` is `1000000`; expected a number from 0 to 1000");
+    }
+}

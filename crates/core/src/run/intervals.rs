@@ -45,7 +45,8 @@ impl<B: Backend> Loop<'_, B> {
             self.look_at_widths(&due);
         }
         let traffic = self.traffic_now();
-        let all: Arc<[TaskId]> = self.running_now();
+        // Only a next interval needs it, and it costs a look at all tasks.
+        let all: Arc<[TaskId]> = if reopen { self.running_now() } else { Arc::new([]) };
         for usage in usages {
             let task = usage.task;
             let record = &mut self.records[task.0 as usize];

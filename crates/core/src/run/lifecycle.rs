@@ -20,10 +20,40 @@ const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
+/// The least progress of live tasks, by either measure, as far as it is known.
+#[derive(Default)]
+struct LeastProgress {
+    estimated: Option<f64>,
+    by_trace: Option<f64>,
+}
+
+impl LeastProgress {
+    fn of(tasks: &[TaskView]) -> LeastProgress {
+        let mut least = LeastProgress::default();
+        tasks.iter().for_each(|task| least.add(task));
+        least
+    }
+
+    fn add(&mut self, task: &TaskView) {
+        let less = |least: &mut Option<f64>, one: Reading<f64>| {
+            let Reading::Value(one) = one else { return };
+            *least = Some(least.map_or(one, |least| least.min(one)));
+        };
+        less(&mut self.estimated, task.estimates.progress);
+        less(&mut self.by_trace, task.estimates.trace_progress);
+    }
+
+    /// Where a task starts that arrives now.
+    fn start(&self) -> Start {
+        Start { progress: self.estimated.unwrap_or(0.0), trace_progress: self.by_trace.unwrap_or(0.0) }
+    }
+}
+
 impl<B: Backend> Loop<'_, B> {
     /// Admits the tasks that are due, as far as the limits allow.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
+        let mut least: Option<LeastProgress> = None;
         while let Some(&id) = self.pending.front() {
             if self.records[id.0 as usize].spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
                 break;
@@ -39,13 +69,9 @@ impl<B: Backend> Loop<'_, B> {
                 break;
             }
             self.pending.pop_front();
-            let least = |of: fn(&TaskView) -> Reading<f64>| {
-                self.snap.tasks.iter().filter_map(|task| of(task).value()).reduce(f64::min).unwrap_or(0.0)
-            };
-            let start = Start {
-                progress: least(|task| task.estimates.progress),
-                trace_progress: least(|task| task.estimates.trace_progress),
-            };
+            // Looking at all tasks for each that arrives would cost the square of their number.
+            let least = least.get_or_insert_with(|| LeastProgress::of(&self.snap.tasks));
+            let start = least.start();
             let record = &mut self.records[id.0 as usize];
             record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
             let view = TaskView {
@@ -53,6 +79,7 @@ impl<B: Backend> Loop<'_, B> {
                 arrived: if record.runs > 0 { now } else { record.spec.arrives },
                 ..TaskView::arriving(&record.spec, now, record.estimator.initial(&record.spec.solo))
             };
+            least.add(&view);
             let pos = self.snap.tasks.partition_point(|task| task.id < id);
             self.snap.tasks.insert(pos, view);
             triggers.push(Trigger::Arrived(id));

@@ -34,12 +34,12 @@ impl<B: Backend> Loop<'_, B> {
                 record.ran + placed.map_or(Nanos::ZERO, |interval| now - interval.since) >= limit
             };
             let over: Vec<TaskId> = self.snap.tasks.iter().filter(over).map(|task| task.id).collect();
-            for id in over {
+            for &id in &over {
                 self.records[id.0 as usize].timed_out = true;
                 self.recorder.warn(now, &Warning::TimedOut(id));
-                self.begin_termination(now, id, false);
                 triggers.push(Trigger::Ended(id));
             }
+            self.begin_termination(now, &over, false);
         }
         for (&id, dying) in self.dying.iter_mut().filter(|(_, dying)| !dying.killed && dying.kill_at <= now) {
             dying.killed = true;
@@ -51,9 +51,7 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn end_all(&mut self, now: Nanos, at_once: bool) {
         self.drop_unstarted();
         let live: Vec<TaskId> = self.snap.tasks.iter().map(|task| task.id).collect();
-        for id in live {
-            self.begin_termination(now, id, at_once);
-        }
+        self.begin_termination(now, &live, at_once);
         if at_once {
             // Every further signal kills again what is left.
             for (&id, dying) in &mut self.dying {
@@ -69,13 +67,17 @@ impl<B: Backend> Loop<'_, B> {
         self.snap.tasks.retain(|task| records[task.id.0 as usize].started.is_some());
     }
 
-    /// Asks a task to end; from now on it takes no part in scheduling.
-    pub(super) fn begin_termination(&mut self, now: Nanos, id: TaskId, at_once: bool) {
-        self.close(&[id], false);
-        let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) else { return };
-        self.snap.tasks.remove(pos);
-        self.records[id.0 as usize].interval = None;
-        self.dying.insert(id, Dying { kill_at: now + self.config.grace, killed: at_once });
-        self.backend.kill(id, if at_once { Kill::Kill } else { Kill::Term });
+    /// Asks tasks to end; from now on they take no part in scheduling. All leave the snapshot in one pass: taking each out
+    /// by itself would cost the square of their number.
+    pub(super) fn begin_termination(&mut self, now: Nanos, tasks: &[TaskId], at_once: bool) {
+        self.close(tasks, false);
+        for &id in tasks {
+            self.records[id.0 as usize].interval = None;
+            self.dying.insert(id, Dying { kill_at: now + self.config.grace, killed: at_once });
+        }
+        let dying = &self.dying;
+        self.snap.tasks.retain(|task| !dying.contains_key(&task.id));
+        let how = if at_once { Kill::Kill } else { Kill::Term };
+        tasks.iter().for_each(|&id| self.backend.kill(id, how));
     }
 }

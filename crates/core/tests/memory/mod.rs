@@ -148,6 +148,8 @@ pub struct Memory {
     /// When tasks became their programs.
     began: BTreeMap<TaskId, Nanos>,
     pub acts: Vec<(Nanos, Act)>,
+    /// How many tasks each read was about.
+    pub reads: Vec<usize>,
     /// The clock of each type of core, as a share of the fastest type's; empty where all are alike.
     pub clocks: Vec<f64>,
     /// How much each CPU was used, and whether two tasks ever met on one.
@@ -180,6 +182,7 @@ impl Memory {
             counters_until: None,
             room_from: Nanos::ZERO,
             acts: Vec::new(),
+            reads: Vec::new(),
             clocks: Vec::new(),
             busy: BTreeMap::new(),
         }
@@ -323,6 +326,7 @@ impl Backend for Memory {
     }
 
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        self.reads.push(tasks.len());
         for &task in tasks {
             let state = &self.tasks[task.0 as usize];
             let mut usage = Usage::zero(task);

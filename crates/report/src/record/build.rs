@@ -149,7 +149,7 @@ fn job(
     // The times of a job that failed do not show how much it was slowed down.
     let slowdown_of = |outcome: &Outcome| match outcome.slowdown() {
         Reading::Value(slowdown) => Ok(slowdown),
-        Reading::Absent(_) if failed => Err("the job failed"),
+        Reading::Absent(_) if failed => Err(Absence::Failed.text()),
         Reading::Absent(why) => Err(why.text()),
     };
     let slowdown = slowdown_of(outcome);

@@ -19,7 +19,7 @@ pub use build::{exit_status, record};
 use cosched_core::{ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
-pub(crate) use solo::Means;
+pub(crate) use solo::{LEAST_S, Means};
 pub use solo::{SoloTimes, solo_times};
 
 /// The format's name and version.
@@ -60,7 +60,7 @@ pub struct Record {
     pub counters: Option<String>,
     /// How jobs were frozen, in words.
     pub freezing: Option<String>,
-    /// The capabilities that the machine lacked, and why.
+    /// All the capabilities that the run lacked, and why.
     pub missing: Vec<Missing>,
     /// Numbers of jobs by how they ended.
     pub totals: Totals,

@@ -5,6 +5,9 @@ use crate::given::Given;
 use crate::warning::{DISTURBED, SOLO_DISTURBED};
 use std::collections::BTreeMap;
 
+/// The least solo time in seconds. What is shorter would be 0 on the clock of a run, which counts nanoseconds.
+pub(crate) const LEAST_S: f64 = 1e-9;
+
 /// Solo times in seconds by the jobs' commands, and by their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SoloTimes {
@@ -50,7 +53,7 @@ pub fn solo_times(record: &Record) -> SoloTimes {
             (true, Some(start), Some(finish)) => Some(finish - start),
             _ => None,
         };
-        let Some(solo) = job.solo_s.or(alone).filter(|&solo| solo > 0.0) else { continue };
+        let Some(solo) = job.solo_s.or(alone).filter(|&solo| solo >= LEAST_S) else { continue };
         times.disturbed |= disturbed && job.solo_s.is_none();
         times.by_name.insert(job.name.clone(), solo);
         if let Some(command) = &job.command {

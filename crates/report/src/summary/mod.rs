@@ -2,11 +2,11 @@
 
 mod jobs;
 mod table;
-use crate::record::Record;
+use crate::record::{Missing, Record};
 use crate::source::{BackendKind, EnergySource};
 use crate::text::{count, grouped, seconds, unbroken, visible, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
-use cosched_core::signal_name;
+use cosched_core::{Capability, Counter, ParamValue, Params, find_policy, signal_name};
 use std::collections::BTreeMap;
 
 /// How a summary is shown.
@@ -258,6 +258,34 @@ fn setting(record: &Record, page: &mut Page) {
     }
 }
 
+/// Of what the run lacked, what the reader can do something with: what the figures need, and what this policy needs. For
+/// other policies it is no defect that all cores are of one type, and modelled energy needs no meter.
+fn worth_telling(record: &Record) -> impl Iterator<Item = &Missing> {
+    let needs: Vec<String> = match find_policy(&record.policy) {
+        Some(entry) => {
+            let text = |value: &ParamValue| match value {
+                ParamValue::Number(number) => number.to_string(),
+                ParamValue::Word(word) => word.clone(),
+            };
+            let params = record.setting.params.iter();
+            let settings: Vec<(String, String)> =
+                params.map(|param| (param.name.clone(), text(&param.value))).collect();
+            // A record of another version may hold parameters that this one has not.
+            let params = Params::resolve(entry.name, entry.params, &settings)
+                .or_else(|_| Params::resolve(entry.name, entry.params, &[]));
+            let needs = params.map(|params| (entry.needs)(&params)).unwrap_or_default();
+            needs.into_iter().map(|need| need.capability.code()).collect()
+        }
+        None => Vec::new(),
+    };
+    let of_figures = |code: &str| match code {
+        "energy" => record.energy.source != EnergySource::Modelled,
+        "cpu-time" | "ipc" => true,
+        code => Counter::ALL.iter().any(|&counter| Capability::of(counter).code() == code),
+    };
+    record.missing.iter().filter(move |missing| of_figures(&missing.capability) || needs.contains(&missing.capability))
+}
+
 /// What was in use and what was not, and what cosched itself took.
 fn details(record: &Record, page: &mut Page) {
     let with: Vec<String> = [("counters", &record.counters), ("freezing", &record.freezing)]
@@ -267,11 +295,11 @@ fn details(record: &Record, page: &mut Page) {
     if !with.is_empty() {
         page.paragraph(&with.join("; "), Style::Plain);
     }
-    if !record.missing.is_empty() {
-        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for missing in &record.missing {
-            by_reason.entry(&missing.why).or_default().push(&missing.what);
-        }
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for missing in worth_telling(record) {
+        by_reason.entry(&missing.why).or_default().push(&missing.what);
+    }
+    if !by_reason.is_empty() {
         let parts: Vec<String> = by_reason.iter().map(|(why, what)| format!("{} ({why})", what.join(", "))).collect();
         page.paragraph(&format!("off: {}", parts.join("; ")), Style::Plain);
     }
@@ -308,6 +336,7 @@ fn details(record: &Record, page: &mut Page) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::info::RunInfo;
     use crate::record::record;
     use crate::testing::{finished, info, result, simulated};
     use cosched_core::{
@@ -396,6 +425,40 @@ mod tests {
         info.capabilities =
             Capabilities { missing: off.into_iter().chain([(Capability::Energy, Absence::NoEnergyMeter)]).collect() };
         insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
+    }
+
+    /// The record names all that was lacking; the summary only what its figures or the policy need.
+    #[test]
+    fn only_what_matters_is_told_as_off() {
+        let (mut result, mut info) = simulated();
+        result.energy_j = Reading::Value(600.0);
+        info.energy_source = EnergySource::Modelled;
+        let missing = [
+            (Capability::Counter(Counter::MmWrites), Absence::NoSuchEvent),
+            (Capability::Energy, Absence::NoEnergyMeter),
+            (Capability::CoreTypes, Absence::OneCoreType),
+            (Capability::Traffic, Absence::NoSuchEvent),
+        ];
+        info.capabilities = Capabilities { missing: missing.into() };
+        let off = |info: &RunInfo| {
+            let record = record(&result, info);
+            let codes: Vec<String> = record.missing.iter().map(|missing| missing.capability.clone()).collect();
+            assert_eq!(codes, ["mm-writes", "energy", "traffic", "core-types"]);
+            let text = plain_summary(&record, 200);
+            text.lines().find(|line| line.starts_with("off: ")).unwrap_or_default().to_owned()
+        };
+        assert_eq!(off(&info), "off: writes to memory (the counter hardware cannot count this event)");
+        info.policy = "lucky".to_owned();
+        let cores = "cores of two types (all cores are of one type)";
+        assert_eq!(
+            off(&info),
+            format!("off: {cores}; writes to memory (the counter hardware cannot count this event)")
+        );
+        info.policy = "efs".to_owned();
+        assert!(off(&info).contains("traffic of each memory domain"), "{}", off(&info));
+        // A meter that is not there matters where nothing models the energy.
+        info.energy_source = EnergySource::Measured;
+        assert!(off(&info).contains("package energy (no energy meter)"), "{}", off(&info));
     }
 
     #[test]

@@ -367,7 +367,8 @@ fn read_kernel(
     let min_slice_ms = group.number(kernel.min_slice_ms, &MIN_SLICE)?;
     if min_slice_ms > period_ms {
         let expected = format!("at most period_ms, {period_ms}");
-        return Err(group.wrong(slice_span, MIN_SLICE.key, min_slice_ms, expected, "min_slice_ms = 4"));
+        let example = format!("{} = {period_ms}", MIN_SLICE.key);
+        return Err(group.wrong(slice_span, MIN_SLICE.key, min_slice_ms, expected, example));
     }
     let (group, switching) = text.table("[kernel.switching]", kernel.switching)?;
     sources.add(&group, switching.source, switching.assumed)?;

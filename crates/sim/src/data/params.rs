@@ -21,7 +21,40 @@ pub(super) fn read_params(
     let source = words(group, &mut table, "source")?;
     let assumed = words(group, &mut table, "assumed")?;
     sources.add(group, source, assumed)?;
-    table.into_iter().map(|(name, value)| read_param(group, name, value)).collect()
+    let spans: BTreeMap<String, std::ops::Range<usize>> =
+        table.iter().map(|(name, value)| (name.clone(), value.span())).collect();
+    let settings: Vec<(String, String)> =
+        table.into_iter().map(|(name, value)| read_param(group, name, value)).collect::<Result<_, _>>()?;
+    check_bounds(group, &settings, &spans)?;
+    Ok(settings)
+}
+
+/// Checks the parameters that may not exceed another one, where the file gives both.
+fn check_bounds(
+    group: &Group<'_>,
+    settings: &[(String, String)],
+    spans: &BTreeMap<String, std::ops::Range<usize>>,
+) -> Result<(), SpecError> {
+    let given =
+        |name: &str| settings.iter().find(|(key, _)| key == name).and_then(|(_, text)| text.parse::<f64>().ok());
+    for spec in POLICIES.iter().flat_map(|policy| policy.params) {
+        let Some((bound, value, most)) = spec.at_most.and_then(|bound| Some((bound, given(spec.name)?, given(bound)?)))
+        else {
+            continue;
+        };
+        if value > most {
+            let span = spans.get(spec.name).cloned().unwrap_or_default();
+            let expected = format!("at most {bound}, {}", Short(most));
+            return Err(group.wrong(
+                span,
+                spec.name,
+                Short(value),
+                expected,
+                format!("{} = {}", spec.name, Short(most)),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn words(group: &Group<'_>, table: &mut ParamTable, key: &str) -> Result<Words, SpecError> {
@@ -43,8 +76,9 @@ fn read_param(group: &Group<'_>, name: String, value: Spanned<Value>) -> Result<
     for policy in POLICIES {
         let Some(spec) = policy.params.iter().find(|spec| spec.name == setting.0) else { continue };
         known = true;
-        match Params::resolve(policy.name, policy.params, std::slice::from_ref(&setting)) {
-            Ok(_) => {}
+        match Params::check_setting(policy.name, policy.params, &setting) {
+            // What the parameter is beside others is checked when all are read.
+            Ok(()) | Err(ParamError::Above { .. }) => {}
             Err(ParamError::Unknown { .. }) => known = false,
             Err(ParamError::BadValue { value, .. }) => {
                 let (expected, example) = range(spec);

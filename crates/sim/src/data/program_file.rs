@@ -188,9 +188,10 @@ fn read_memory(
         }
     }
     if writes_per_ki > MOST_WRITES * reads_per_ki {
+        // Rounded down, so that the figure itself is allowed.
+        let most = (MOST_WRITES * reads_per_ki * 1e6).floor() / 1e6;
         let expected = format!(
-            "at most {} ({MOST_WRITES} for each line read), since in the simulation writes follow the reads",
-            MOST_WRITES * reads_per_ki
+            "at most {most} ({MOST_WRITES} for each line read), since in the simulation writes follow the reads"
         );
         return Err(group.wrong(writes_span, WRITES.key, writes_per_ki, expected, "writes_per_ki = 0"));
     }

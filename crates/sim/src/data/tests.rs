@@ -182,6 +182,11 @@ fn wrong_machine_files_are_refused_with_line_and_remedy() {
     check(("channels = 2", "channels = \"two\""), "channels =", &["string", "cosched man machine-file"]);
     check(("channels = 2", "channel = 2"), "channel =", &["`channel`", "`channels`", "cosched man machine-file"]);
     check(("channels = 2\n", ""), "[memory]", &["[memory] channels is missing; expected 1 to 64"]);
+    check(
+        ("cores_per_llc = 1\n", "cores_per_llc = 99999999999999999999\n"),
+        "cores_per_llc = 9",
+        &["[[core_type]] cores_per_llc is 1e20; expected 1 to 512, as in cores_per_llc = 6"],
+    );
     check(("ghz = 3.2", "ghz = nan"), "ghz = nan", &["[[core_type]] ghz is NaN"]);
     check(("ghz = 3.2", "ghz = -3.2"), "ghz = -3.2", &["-3.2", "0.1 to 10"]);
     check(("mb = 6", "mb = inf"), "mb = inf", &["[llc] mb is inf"]);
@@ -201,7 +206,9 @@ fn wrong_machines_are_refused_although_each_number_is_right() {
     check(("name = \"small\"", "name = \"big\" # again"), "# again", &["name is `big` again; expected a name"]);
     check(("capacity = 1024\n", ""), "[[core_type]]", &["capacity is missing"]);
     check(("capacity = 1024", "capacity = 1000"), "capacity = 1000", &["1024 for the first"]);
-    check(("min_slice_ms = 4", "min_slice_ms = 20"), "min_slice_ms", &["at most period_ms, 18"]);
+    // The remedy is one: with a shorter period another value than the usual one is right.
+    let told = "min_slice_ms is 20; expected at most period_ms, 18, as in min_slice_ms = 18";
+    check(("min_slice_ms = 4", "min_slice_ms = 20"), "min_slice_ms", &[told]);
     check(("\"ddr3-1333\"", "\"ddr9\""), "curve =", &["curve is `ddr9`; expected one of ddr3-1333"]);
     check(("[core_type.power]", "[power_of_core]"), "[power_of_core]", &["`power_of_core`"]);
     check(("[kernel.switching]", "[other]"), "[other]", &["`other`"]);
@@ -227,6 +234,12 @@ fn parameters_are_checked_against_those_of_the_policies() {
     let range = "[params] mu_trans_per_us is 0; expected 0.001 to 1e6, as in mu_trans_per_us = 150";
     check((value, "mu_trans_per_us = 0"), "mu_trans_per_us", &[range]);
     check((value, "mu_trans_per_us = nan"), "mu_trans_per_us", &["is nan; expected 0.001"]);
+    check((value, "c_local = 1e308"), "c_local", &["[params] c_local is 1e308; expected 0 to 1e6, as in c_local = 20"]);
+    let told = "[params] big_idle_w is 3.5; expected at most big_busy_w, 2, as in big_idle_w = 2";
+    let (own, contrary) = ("big_busy_w = 18.85\nbig_idle_w = 3\n", "big_busy_w = 2\nbig_idle_w = 3.5\n");
+    check((own, contrary), "big_idle_w", &[told]);
+    let (own, contrary) = ("small_idle_w = 0.7", "small_idle_w = 2.6");
+    check((own, contrary), "small_idle_w", &["[params] small_idle_w is 2.6; expected at most small_busy_w, 2.544"]);
     check((value, "mu_trans_per_us = [1]"), "mu_trans_per_us", &["is [1]; expected 0.001"]);
     check((value, "objective = \"speed\""), "objective", &["[params] objective is speed; expected energy or edp or"]);
     check(("source = \"fitted", "source = 3 # \"fitted"), "source = 3", &["[params] source is 3; expected text"]);
@@ -300,6 +313,18 @@ fn use_of_memory_without_misses_is_refused() {
     let bad = OVERLAP.replace("[[1.75, 30.5], [7, 25.4], [19.25, 14.6]]", "[[1.75, 0]]");
     let error = READ_PROGRAM(&bad, "my.toml").expect_err("reads without misses").to_string();
     assert!(error.contains("reads_per_ki is 22.3; expected 0, since with 2.5 MB"), "{error}");
+}
+
+/// 100 times 4.9 is 490.00000000000006.
+#[test]
+fn the_most_writes_are_told_as_people_write_them() {
+    let written = |writes: &str| {
+        let text = OVERLAP.replace("reads_per_ki = 22.3", "reads_per_ki = 4.9");
+        READ_PROGRAM(&text.replace("writes_per_ki = 9.3", &format!("writes_per_ki = {writes}")), "my.toml")
+    };
+    let error = written("491").expect_err("too many").to_string();
+    assert!(error.contains("writes_per_ki is 491; expected at most 490 (100 for each line read)"), "{error}");
+    assert!(written("490").is_ok());
 }
 
 #[test]

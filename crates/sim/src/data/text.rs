@@ -2,13 +2,14 @@
 
 use super::error::SpecError;
 use crate::source::Source;
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Visitor};
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
 
 /// A number of a file, if it is there.
-pub(super) type Number = Option<Spanned<f64>>;
+pub(super) type Number = Option<Spanned<Real>>;
 /// A text of a file, if it is there.
 pub(super) type Words = Option<Spanned<String>>;
 /// A yes or no of a file, if it is there.
@@ -16,7 +17,39 @@ pub(super) type Flag = Option<Spanned<bool>>;
 /// A table of a file, if it is there.
 pub(super) type Table<T> = Option<Spanned<T>>;
 /// A list of pairs of numbers, if it is there.
-pub(super) type Pairs = Option<Spanned<Vec<Spanned<Vec<f64>>>>>;
+pub(super) type Pairs = Option<Spanned<Vec<Spanned<Vec<Real>>>>>;
+
+/// A number, whole or not. A whole one may be of any size, so that one that is too large is told as such.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Real(pub(super) f64);
+
+impl<'de> Deserialize<'de> for Real {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Real, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = Real;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Real, E> {
+                Ok(Real(value))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Real, E> {
+                Ok(Real(value as f64))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Real, E> {
+                Ok(Real(value as f64))
+            }
+            fn visit_i128<E>(self, value: i128) -> Result<Real, E> {
+                Ok(Real(value as f64))
+            }
+            fn visit_u128<E>(self, value: u128) -> Result<Real, E> {
+                Ok(Real(value as f64))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
 
 /// A pair of numbers, and where it is in the file.
 pub(super) type Placed = (Range<usize>, (f64, f64));
@@ -77,7 +110,7 @@ impl<'a> Text<'a> {
         toml::from_str(self.text).map_err(|error| SpecError::Form {
             file: self.file.into(),
             line: self.line(error.span().map_or(0, |span| span.start)),
-            message: error.message().trim().replace('\n', "; ").replace("expected f64", "expected a number").into(),
+            message: error.message().trim().replace('\n', "; ").into(),
             page: self.page,
         })
     }
@@ -188,10 +221,10 @@ impl Group<'_> {
         let example = || format!("{} = {}", limits.key, limits.example);
         match number {
             None => Err(self.missing(limits.key, limits.to_string(), example())),
-            Some(found) if !limits.holds(*found.as_ref()) => {
-                Err(self.wrong(found.span(), limits.key, Short(*found.as_ref()), limits.to_string(), example()))
+            Some(found) if !limits.holds(found.as_ref().0) => {
+                Err(self.wrong(found.span(), limits.key, Short(found.as_ref().0), limits.to_string(), example()))
             }
-            Some(found) => Ok(found.into_inner()),
+            Some(found) => Ok(found.into_inner().0),
         }
     }
 
@@ -229,9 +262,10 @@ impl Group<'_> {
         let mut before = f64::NEG_INFINITY;
         let mut found = Vec::new();
         for pair in pairs.into_inner() {
-            let (x, y) = match pair.as_ref()[..] {
+            let numbers: Vec<f64> = pair.as_ref().iter().map(|number| number.0).collect();
+            let (x, y) = match numbers[..] {
                 [x, y] if first.holds(x) && second.holds(y) => (x, y),
-                _ => return Err(self.wrong(pair.span(), key, format!("{:?}", pair.as_ref()), expected, example)),
+                _ => return Err(self.wrong(pair.span(), key, format!("{numbers:?}"), expected, example)),
             };
             if x <= before {
                 let found = format!("[{}, {}] after {}", Short(x), Short(y), Short(before));

@@ -14,12 +14,12 @@ mod physics;
 mod run_queue;
 mod thread;
 
+pub(crate) use behaviour::{Behaviour, LINES_PER_MB};
 pub(crate) use run_queue::weight;
 pub(crate) use thread::{Instance, State, Tally, Thread};
 
 use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
-use behaviour::{Behaviour, LINES_PER_MB};
 use cosched_core::Machine;
 use memory::Domain;
 use physics::{Core, Llc, Sibling};
@@ -192,6 +192,7 @@ impl World {
             busy: 0.0,
             uses: Default::default(),
             ends: u64::MAX,
+            wakes: 0,
         };
         thread.enter(0, &self.behaviours[program][0].phases[0]);
         thread
@@ -236,7 +237,7 @@ impl World {
     pub(crate) fn end(&mut self, thread_ix: usize) {
         self.stop(thread_ix);
         if self.threads[thread_ix].state == State::Asleep {
-            self.sleeping.retain(|&(_, thread)| thread != thread_ix);
+            self.sleeping.remove(&(self.threads[thread_ix].wakes, thread_ix));
         }
         self.threads[thread_ix].state = State::Done;
     }
@@ -352,6 +353,7 @@ impl World {
         thread.enter(next, &phases[next]);
         if sleep > 0 {
             self.dequeue(thread_ix, State::Asleep);
+            self.threads[thread_ix].wakes = self.now + sleep;
             self.sleeping.insert((self.now + sleep, thread_ix));
             self.note_sleep(task);
         }

@@ -106,6 +106,8 @@ pub(crate) struct Thread {
     pub(crate) uses: Uses,
     /// While it runs: when its phase or its work ends.
     pub(crate) ends: u64,
+    /// While it sleeps: when it wakes.
+    pub(crate) wakes: u64,
 }
 
 /// What an instruction of a running thread uses, and how its reads change with the lines that it holds.

@@ -136,7 +136,7 @@ pub(crate) struct PolicyArgs {
     #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
     pub(crate) policy: String,
 
-    /// Set a parameter of the policy, as in quantum_s=0.1; can be given several times
+    /// Set a parameter of the policy, as in quantum_s=0.1; can be given once for each parameter
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value, hide_short_help = true)]
     pub(crate) params: Vec<(String, String)>,
 
@@ -145,7 +145,15 @@ pub(crate) struct PolicyArgs {
     pub(crate) profile: Option<PathBuf>,
 
     /// Seed of everything random
-    #[arg(long, default_value_t = 1, env = "COSCHED_SEED", value_name = "N", hide_short_help = true)]
+    #[arg(
+        long,
+        default_value_t = 1,
+        env = "COSCHED_SEED",
+        value_name = "N",
+        hide_short_help = true,
+        allow_negative_numbers = true,
+        value_parser = seed
+    )]
     pub(crate) seed: u64,
 
     /// Use only these CPUs, as in 0-3,8
@@ -434,6 +442,11 @@ impl RunArgs {
             self.output.log_limit = None;
         }
     }
+}
+
+/// Reads a seed.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}, as in 42", u64::MAX))
 }
 
 /// Reads `NAME=VALUE`.

@@ -6,14 +6,13 @@ use super::files::Files;
 use super::platform::Platform;
 use super::screen::Screen;
 use cosched_core::{
-    Absence, Backend as _, Capabilities, Capability, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
-    TaskSpec, find_policy,
+    Absence, Backend as _, Capabilities, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult, TaskSpec,
 };
 use cosched_linux::root::Root;
 use cosched_linux::{accounts, own_run};
 use cosched_report::{
-    EarlierJob, EnergySource, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse, Notice,
-    RunInfo, RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse, Notice, RunInfo,
+    RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -89,7 +88,7 @@ impl<P: Platform> Batch<'_, P> {
             quantum: config.quantum,
             started_at,
             jobs: self.infos,
-            capabilities: worth_telling(self.capabilities, self.policy, self.params, view.energy),
+            capabilities: self.capabilities.clone(),
             counters: view.counters.clone(),
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotYetMeasured }),
@@ -226,22 +225,6 @@ fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
         }
     }
     line
-}
-
-/// The missing capabilities that the report names: those that its figures need, and those that this policy needs. For
-/// other policies it is no defect that all cores are of one type, and modelled energy needs no meter.
-fn worth_telling(capabilities: &Capabilities, policy: &str, params: &Params, energy: EnergySource) -> Capabilities {
-    let needs = find_policy(policy).map(|entry| (entry.needs)(params)).unwrap_or_default();
-    let mut told = capabilities.clone();
-    told.missing.retain(|&capability, _| {
-        let reported = match capability {
-            Capability::Energy => energy != EnergySource::Modelled,
-            Capability::CpuTime => true,
-            capability => capability.is_counter(),
-        };
-        reported || needs.iter().any(|need| need.capability == capability)
-    });
-    told
 }
 
 /// CPU time of this process, without its children.

@@ -186,6 +186,10 @@ impl Platform for HostPlatform {
         }
     }
 
+    fn prepare(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     fn check(&self, at_once: usize) -> anyhow::Result<()> {
         check_file_size(at_once).map_err(|limit| {
             incapable(format!("{limit}; nothing was started; raise the limit, as in `ulimit -f unlimited`"))

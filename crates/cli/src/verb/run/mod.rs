@@ -43,9 +43,9 @@ mod simulated;
 mod solo;
 mod terminal;
 
-pub(crate) use args::{Format, RunArgs, name_value};
+pub(crate) use args::{Format, RunArgs, name_value, seed};
 pub(crate) use console::{ConsoleArgs, main as console};
-pub(crate) use policy::unmet;
+pub(crate) use policy::{once_each, unmet};
 pub(crate) use terminal::width_of;
 
 use crate::exit::{Exit, Failure, incapable, usage};
@@ -107,6 +107,7 @@ fn go<P: platform::Platform>(
         }
         return Ok(if adopted > 0 { Exit::Failure } else { Exit::Success }.into());
     }
+    platform.prepare()?;
     execute::execute(args, platform, plan).map(ExitCode::from)
 }
 

@@ -78,6 +78,13 @@ pub(crate) trait Platform {
     /// Why a requirement is not met; `None` if it is met.
     fn lacks(&self, requirement: Requirement) -> Option<Problem>;
 
+    /// Does what takes long and leaves nothing behind: a plan that is only shown needs none of it. Called once, before
+    /// anything is written.
+    ///
+    /// # Errors
+    /// The user interrupted it.
+    fn prepare(&self) -> anyhow::Result<()>;
+
     /// Looks whether a run with so many jobs at once can be made at all.
     ///
     /// # Errors

@@ -5,7 +5,8 @@ use crate::exit::{incapable, usage};
 use crate::input::near::did_you_mean;
 use crate::input::{spec, told};
 use cosched_core::{
-    Capabilities, Capability, Importance, POLICIES, ParamKind, Params, PolicyEntry, Shortfall, auto_policy, find_policy,
+    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, ParamSpec, Params, PolicyEntry, Shortfall,
+    auto_policy, find_policy,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(crate) struct Choice {
 }
 
 /// Where a parameter's value comes from. A later variant overrides an earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Origin {
     /// The simulated machine's file.
@@ -82,19 +83,12 @@ pub(crate) fn choose(
         settings.extend(profile(path, text, entry)?);
         origins.resize(settings.len(), Origin::Profile);
     }
+    once_each(&args.params)?;
     settings.extend(args.params.iter().cloned());
     origins.resize(settings.len(), Origin::Param);
-    let params = Params::resolve(entry.name, entry.params, &settings).map_err(|error| {
-        let example = entry.params.first().map_or_else(String::new, |spec| {
-            let value = match spec.kind {
-                ParamKind::Number { default, .. } => default.to_string(),
-                ParamKind::Choice(words) => words[0].to_owned(),
-            };
-            format!(", as in --param {}={value}", spec.name)
-        });
-        usage(format!("--param: {error}{example}"))
-    })?;
+    let params = Params::resolve(entry.name, entry.params, &settings);
     let origins = settings.into_iter().map(|(name, _)| name).zip(origins).collect();
+    let params = params.map_err(|error| refused(&error, entry, &origins, args))?;
     let mut shortfalls = Vec::new();
     for shortfall in entry.shortfalls(&params, capabilities) {
         match shortfall.importance {
@@ -106,6 +100,48 @@ pub(crate) fn choose(
         }
     }
     Ok(Choice { entry, params, origins, profile: content, shortfalls })
+}
+
+/// Refuses a parameter that is given twice: nobody means the first value, and which one counts is a guess.
+pub(crate) fn once_each(params: &[(String, String)]) -> anyhow::Result<()> {
+    for (ix, (name, value)) in params.iter().enumerate() {
+        if let Some((_, first)) = params[..ix].iter().find(|(other, _)| other == name) {
+            return Err(usage(format!(
+                "--param: `{name}` is given twice, as {first} and as {value}; leave one of them out, as in --param \
+                 {name}={value}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The error about a parameter: where its value comes from, and a value that would be right.
+fn refused(
+    error: &ParamError,
+    entry: &PolicyEntry,
+    origins: &BTreeMap<String, Origin>,
+    args: &PolicyArgs,
+) -> anyhow::Error {
+    let spec = |name: &str| entry.params.iter().find(|spec| spec.name == name);
+    let default = |spec: &ParamSpec| match spec.kind {
+        ParamKind::Number { default, .. } => default.to_string(),
+        ParamKind::Choice(words) => words[0].to_owned(),
+    };
+    let (origin, example) = match error {
+        ParamError::Unknown { .. } => (None, entry.params.first().map(|spec| (spec.name, default(spec)))),
+        ParamError::BadValue { name, .. } => (None, spec(name).map(|spec| (spec.name, default(spec)))),
+        // Two values contradict each other. The one that overrides the other's origin is the one to change.
+        ParamError::Above { name, bound, most, .. } => {
+            (origins.get(*name).max(origins.get(*bound)), Some((*name, most.to_string())))
+        }
+    };
+    let place = match (origin, &args.profile) {
+        (Some(Origin::Machine), _) => format!("--on {}", told(&args.on)),
+        (Some(Origin::Profile), Some(path)) => format!("--profile {}", told(path)),
+        _ => "--param".to_owned(),
+    };
+    let example = example.map_or_else(String::new, |(name, value)| format!(", as in --param {name}={value}"));
+    usage(format!("{place}: {error}{example}"))
 }
 
 /// The error that a policy can't run without something that a machine lacks.
@@ -151,7 +187,7 @@ fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> anyhow::Result<Vec<(
             return Err(usage(format!("{file}:{line}: no policy has a parameter `{name}`; {example}")));
         };
         let setting = (name.clone(), text);
-        Params::resolve(owner.name, owner.params, std::slice::from_ref(&setting))
+        Params::check_setting(owner.name, owner.params, &setting)
             .map_err(|error| usage(format!("{file}:{line}: {error}")))?;
         if entry.params.iter().any(|spec| spec.name == name) {
             settings.push(setting);

@@ -9,11 +9,11 @@ use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
-use cosched_core::{Backend as _, Capability, Counter, Nanos, SoloProfile};
+use cosched_core::{Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{BackendKind, EnergySource, SoloSource};
-use cosched_sim::{ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work};
-use std::cell::{Cell, RefCell};
+use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,9 +25,47 @@ const WORK: Work = Work::SoloTime(Nanos::from_ms(100_000));
 /// A simulated machine, with the jobs that are to run on it.
 pub(crate) struct SimPlatform {
     view: View,
-    /// `None` once the run has begun. Making it costs the jobs' solo runs, so it is made once.
+    config: SimConfig,
+    quiet: bool,
+    /// Empty until it is prepared: making it costs the jobs' solo runs, so it is made once, and never for a dry run.
+    made: OnceCell<Made>,
+}
+
+/// The simulation, once the jobs' solo runs have been simulated.
+struct Made {
+    /// `None` once the run has begun.
     sim: RefCell<Option<Sim>>,
     alone: Alone,
+}
+
+/// The longest that a job may take alone: a year of simulated time. Simulating that takes minutes, and whoever asks for
+/// more has most likely mistyped a figure.
+const LONGEST_S: f64 = 365.0 * 86_400.0;
+
+/// Refuses a job that would take longer alone than can be waited for.
+fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> anyhow::Result<()> {
+    let Some(instructions) = job.input.work_instructions else { return Ok(()) };
+    let least_s = least_solo_s(machine, simulated);
+    if least_s <= LONGEST_S {
+        return Ok(());
+    }
+    // Rounded down to two digits, as people write such figures.
+    let most = instructions as f64 * (LONGEST_S / least_s);
+    let mut unit = 1.0;
+    while most / unit >= 100.0 {
+        unit *= 10.0;
+    }
+    Err(usage(format!(
+        "{}: job `{}` has {:e} instructions, and {} executes at most {:.2e} of them a second for it: alone it would take \
+         {:.1} years; expected at most one, as in work_instructions = {:e}; nothing was started",
+        job.input.place,
+        job.name,
+        instructions as f64,
+        machine.name,
+        instructions as f64 / least_s,
+        least_s / LONGEST_S,
+        (most / unit).floor() * unit,
+    )))
 }
 
 /// The user's view of the jobs' solo runs, which are simulated before the run: progress, and Ctrl-C to end them.
@@ -68,9 +106,14 @@ impl Alone {
     fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
         match self.signal.get() {
             Some(signal) => Failure { exit: Exit::Signal(signal), message: error.to_string() }.into(),
-            None => usage(format!("--on {}: {error}; nothing was started", told(on))),
+            None => refused(on, error),
         }
     }
+}
+
+/// The error that nothing can be simulated; `on` is the machine.
+fn refused(on: &str, error: &SimError) -> anyhow::Error {
+    usage(format!("--on {}: {error}; nothing was started", told(on)))
 }
 
 /// Solo runs that take less than this show no progress line.
@@ -157,15 +200,14 @@ impl SimPlatform {
                 }
             };
             let work = input.work_instructions.map_or(WORK, Work::Instructions);
-            simulated.push(SimJob { program, work, cpus: width, nice: 0 });
+            let one = SimJob { program, work, cpus: width, nice: 0 };
+            check_length(&machine, job, &one)?;
+            simulated.push(one);
         }
         let params = machine.params.clone();
         let config = SimConfig { usable, ..SimConfig::new(machine, simulated, args.policy.seed) };
-        let alone = Alone::new(args.output.quiet, jobs.len())?;
-        let sim = Sim::watched(config, &mut |done| alone.look(done));
-        alone.screen.clear();
-        let sim = sim.map_err(|error| alone.failure(on, &error))?;
-        let capabilities = sim.capabilities();
+        let seen = config.usable_machine().map_err(|error| refused(on, &error))?;
+        let capabilities = config.machine.capabilities(&seen);
         let mut counted: Vec<&str> = (Counter::ALL.into_iter())
             .map(Capability::of)
             .filter(|&capability| capabilities.why_missing(capability).is_none())
@@ -175,7 +217,7 @@ impl SimPlatform {
         counted.dedup();
         let view = View {
             kind: BackendKind::Sim,
-            machine: sim.machine(),
+            machine: Arc::new(seen),
             capabilities,
             params,
             counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
@@ -186,7 +228,11 @@ impl SimPlatform {
             files,
             warnings: Vec::new(),
         };
-        Ok(SimPlatform { view, sim: RefCell::new(Some(sim)), alone })
+        Ok(SimPlatform { view, config, quiet: args.output.quiet, made: OnceCell::new() })
+    }
+
+    fn made(&self) -> anyhow::Result<&Made> {
+        self.made.get().context("a simulation is prepared before it runs")
     }
 }
 
@@ -221,6 +267,15 @@ impl Platform for SimPlatform {
         }
     }
 
+    fn prepare(&self) -> anyhow::Result<()> {
+        let alone = Alone::new(self.quiet, self.config.jobs.len())?;
+        let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
+        alone.screen.clear();
+        let sim = sim.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
+        let made = Made { sim: RefCell::new(Some(sim)), alone };
+        self.made.set(made).map_err(|_| anyhow::anyhow!("a simulation is prepared only once"))
+    }
+
     fn check(&self, _at_once: usize) -> anyhow::Result<()> {
         Ok(())
     }
@@ -242,20 +297,22 @@ impl Platform for SimPlatform {
     }
 
     fn backend(&self, _args: &RunArgs, _jobs: Vec<()>, _screen: &Screen) -> anyhow::Result<Interruptible<Sim>> {
-        let sim = self.sim.take().context("a simulation runs only once")?;
-        let interrupts = self.alone.interrupts.take().context("a simulation runs only once")?;
+        let made = self.made()?;
+        let sim = made.sim.take().context("a simulation runs only once")?;
+        let interrupts = made.alone.interrupts.take().context("a simulation runs only once")?;
         Ok(Interruptible::new(sim, interrupts))
     }
 
     fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
-        let sim = self.sim.borrow();
+        let Made { sim, alone } = self.made()?;
+        let sim = sim.borrow();
         let sim = sim.as_ref().context("a simulation runs only once")?;
         // If reads can't be counted, a real solo run would not have measured the bandwidth either.
         let counted = self.view.capabilities.why_missing(Capability::Counter(Counter::MmReads)).is_none();
         // Traces need the solo runs once more, so they are made only for policies that need them.
-        let traces = trace_step.map(|step| sim.solo_traces(step, &mut |done| self.alone.look(done))).transpose();
-        self.alone.screen.clear();
-        let traces = traces.map_err(|error| self.alone.failure(&self.view.machine.name, &error))?;
+        let traces = trace_step.map(|step| sim.solo_traces(step, &mut |done| alone.look(done))).transpose();
+        alone.screen.clear();
+        let traces = traces.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
         let mut traces = traces.into_iter().flatten();
         let profile = |solo: &SoloRun| SoloProfile {
             time: Some(solo.time),

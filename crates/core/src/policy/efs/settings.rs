@@ -15,6 +15,7 @@ const OBJECTIVE: ParamSpec = ParamSpec {
     kind: ParamKind::Choice(&["energy", "edp", "throughput"]),
     about: "what one more job must not make worse: energy per work (EFS), energy-delay product per work, or throughput, \
             which leaves a CPU idle only where one more job would take more from the others than it does",
+    at_most: None,
 };
 const QUANTUM: ParamSpec = number(
     "quantum_s",
