@@ -79,6 +79,19 @@ fn a_reader_that_leaves_ends_the_run() {
     assert!(!Path::new("/proc").join(pid.expect("a number")).exists());
 }
 
+/// A job that writes nothing more does not keep the run going for nobody.
+#[test]
+fn a_reader_that_leaves_is_noticed_before_the_next_line() {
+    let folder = folder();
+    let mix = "[[job]]\nname = \"silent\"\ncommand = \"echo once; exec sleep 1000\"\n";
+    let mut run = cosched(folder.path(), mix, &["--output", "live"]).spawn().expect("a run");
+    let mut reader = BufReader::new(run.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    assert!(reader.read_line(&mut line).expect("a line") > 0 && line == "once\n");
+    drop(reader);
+    assert_eq!(run.wait().expect("an end").code(), Some(128 + 13));
+}
+
 #[test]
 fn a_file_keeps_to_its_limit_and_what_is_cut_is_said() {
     let folder = folder();

@@ -71,6 +71,10 @@ fn a_run_without_logs_shows_its_output_and_leaves_nothing() {
     assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), "0\n3\n"), "{}", err(&output));
     let left = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
     assert_eq!((left(folder.path()), left(&temporary)), (1, 0), "{}", err(&output));
+    // Meanwhile the output is nobody else's.
+    let words = ["run", "-q", "--no-logs", "stat -c %a $TMPDIR/cosched-*"];
+    let output = command(folder.path(), &words).env("TMPDIR", &temporary).output().expect("the binary runs");
+    assert_eq!(out(&output), "700\n", "{}", err(&output));
     for _ in 0..3 {
         assert!(cosched(&folder, &["run", "-q", "--keep-logs", "2", "--", "true"]).status.success());
     }

@@ -239,3 +239,31 @@ fn the_record_of_a_resumed_run_holds_all_jobs() {
     assert!(job["job"].is_null() && job["run_id_absent"] == "no record of its run was found", "{job}");
     assert!(job["runtime_s"].as_f64().is_some() && job["started_at"].as_str().is_some() && job["exit"] == 0, "{job}");
 }
+
+/// Whoever ends well because he is told to has not done his work.
+#[test]
+fn a_job_that_ran_out_of_its_time_is_no_success() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "-q", "--timeout", "0.2", "--record", "r.json", "trap 'exit 0' TERM; sleep 600 & wait"];
+    assert_eq!(cosched(&folder, &words).status.code(), Some(124));
+    let record: Value = serde_json::from_str(&read(&folder, "r.json")).expect("JSON");
+    let (totals, job) = (&record["totals"], &record["jobs"][0]);
+    assert_eq!([&totals["succeeded"], &totals["failed"], &totals["timed_out"]], [0, 1, 1], "{totals}");
+    assert_eq!((job["exit"].as_i64(), job["timed_out"].as_bool()), (Some(143), Some(true)), "{job}");
+    assert_eq!(record["metrics"]["stp_absent"], "the job failed", "{record}");
+    // Nor is it a time alone.
+    let words = ["run", "--solo", "r.json", "trap 'exit 0' TERM; sleep 600 & wait"];
+    assert_eq!(cosched(&folder, &words).status.code(), Some(2));
+}
+
+/// A file that is not there is no log.
+#[test]
+fn jobs_that_never_started_have_no_logs() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "-q", "-j", "1", "--halt", "now,fail=1", "--record", "r.json", "false", ":::", "a", "b"];
+    cosched(&folder, &words);
+    let record: Value = serde_json::from_str(&read(&folder, "r.json")).expect("JSON");
+    let logs: Vec<bool> = record["jobs"].as_array().expect("jobs").iter().map(|job| job["log"].is_string()).collect();
+    assert_eq!(logs, [true, false], "{record}");
+    assert_eq!(record["jobs"][1]["log_absent"], "did not start");
+}

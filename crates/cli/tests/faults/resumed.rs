@@ -238,6 +238,27 @@ fn orphans_that_were_left_alone_are_seen_later() {
     }
 }
 
+/// Nor does it matter that the job log was removed, or that the user forgets to resume.
+#[test]
+fn no_job_runs_twice_because_of_a_job_log_begun_anew() {
+    for freeze in freezers() {
+        let run = killed(freeze, &[]);
+        let words = ["run", "mix.toml", "--joblog", "J", "--freeze", freeze];
+        let anew = Command::new(COSCHED).args(words).current_dir(run.dir.path()).output().unwrap();
+        assert_eq!(anew.status.code(), Some(2), "{}", text(&anew));
+        assert!(text(&anew).contains("still run") && text(&anew).contains("--resume"), "{}", text(&anew));
+        assert!(run.file("J").contains("quick"));
+        std::fs::remove_file(run.dir.path().join("J")).unwrap();
+        let refused = resume(run.dir.path(), freeze, &[]).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+        assert!(text(&refused).contains("slow of run "), "{}", text(&refused));
+        assert_eq!(run.file("begun").lines().count(), 1);
+        go(&run);
+        run.all_ended();
+        run.nothing_left_to_thaw();
+    }
+}
+
 #[test]
 fn orphans_are_ended() {
     for freeze in freezers() {

@@ -55,6 +55,7 @@ use args::{ActuationArg, Requirement, Show};
 use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::RunInput;
+use cosched_report::visible_lines;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
@@ -103,6 +104,9 @@ fn go<P: platform::Platform>(
     if plan.jobs.is_empty() && !plan.newly_adopted {
         if !args.output.quiet {
             let but = if adopted > 0 { format!(", but for {adopted} that were adopted") } else { String::new() };
+            for warning in &plan.warnings {
+                stderr::say(format_args!("cosched: {}", visible_lines(&warning.text())));
+            }
             stderr::say(format_args!("cosched: all {done} jobs succeeded before{but}; nothing is left to run"));
         }
         return Ok(if adopted > 0 { Exit::Failure } else { Exit::Success }.into());
