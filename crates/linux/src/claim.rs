@@ -281,6 +281,31 @@ mod tests {
         }
     }
 
+    /// Its mark and the variable that names the run are no secrets.
+    #[test]
+    fn strangers_can_not_join_the_run_of_the_superuser() {
+        let (dir, root) = tree();
+        let run = RunId::parse(RUN).unwrap();
+        let leader = write(dir.path(), 20, 1, 20, 80, Some((RUN, 0)));
+        let of = |pid: RawPid, user: u32| {
+            let status = format!("Uid:\t{user}\t{user}\t{user}\t{user}\n");
+            std::fs::write(dir.path().join(format!("proc/{pid}/status")), status).unwrap();
+        };
+        // Root's job became another user, and one of root's processes is known by its mark alone.
+        of(20, 1000);
+        write(dir.path(), 30, 1, 30, 90, Some((RUN, 0)));
+        of(30, 0);
+        for pid in [40, 41] {
+            write(dir.path(), pid, 1, pid, 90, (pid == 40).then_some((RUN, 0)));
+            of(pid, 1000);
+        }
+        std::fs::write(dir.path().join("proc/41/environ"), format!("COSCHED_RUN={RUN}\0COSCHED_JOB=job\0")).unwrap();
+        let list = record(&root, RUN, &[leader], &[]);
+        let claim = |owner| Claim { run, record: Some(&list), is_here: true, group: None, owner };
+        assert_eq!(claimed(&root, &claim(Some(0))), [20, 30]);
+        assert_eq!(claimed(&root, &claim(Some(1000))), [20, 40, 41], "their own they may");
+    }
+
     #[test]
     fn a_guardian_is_woken_only_if_it_is_of_the_owner_of_the_list() {
         let real = Root::default();

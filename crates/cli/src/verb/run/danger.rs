@@ -286,4 +286,25 @@ mod tests {
         let with_guest = format!("{passwd}guest:x:1003:1000::/:\n");
         assert!(!is_private(1000, 1000, &with_guest, groups), "it is the group of another user as well");
     }
+
+    /// A user namespace shows all users that it does not know, the superuser too, by one number.
+    #[test]
+    fn the_superuser_outside_is_trusted_and_those_who_look_alike_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let (link, folder) = (dir.join("link"), dir.join("theirs"));
+        std::fs::create_dir(&folder).unwrap();
+        symlink(dir.join("precious"), &link).unwrap();
+        let stranger = 2_000_001;
+        for path in [&link, &folder] {
+            if let Err(error) = std::os::unix::fs::lchown(path, Some(stranger), None) {
+                return eprintln!("skipped, because only root may give files away: {error}");
+            }
+        }
+        let caller = |strangers| Caller { user: 0, first: stranger, strangers };
+        let safe = |strangers, path: &Path| walk(&caller(strangers), path, true).unwrap().is_ok();
+        assert!(safe(65_534, &link), "it is the superuser by another number");
+        assert!(!safe(stranger, &link), "it can be anybody");
+        assert!(safe(stranger, &folder.join("out")), "the folders above are theirs as well");
+    }
 }
