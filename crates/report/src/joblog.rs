@@ -1,4 +1,4 @@
-//! The job log in the format of GNU parallel's `--joblog`, and resuming by the jobs' commands.
+//! The job log in the format of GNU parallel's `--joblog`.
 //!
 //! One line per ended job, its nine columns separated by tabs: sequence number, host, start in seconds since the epoch,
 //! run time in seconds, bytes sent, bytes received, exit value, signal, command (GNU parallel's manual, `--joblog`). As
@@ -9,7 +9,6 @@
 use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{Exit, TaskResult};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::time::Duration;
@@ -234,43 +233,9 @@ pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLog
 }
 
 impl JobLog {
-    /// How often each command succeeded. Simulated jobs don't count.
-    pub fn succeeded(&self) -> Resume {
-        let mut left = BTreeMap::new();
-        for entry in self.entries.iter().filter(|entry| entry.ok() && entry.host != SIMULATED_HOST) {
-            *left.entry(entry.command.clone()).or_insert(0) += 1;
-        }
-        Resume { left }
-    }
-}
-
-/// Commands that succeeded before, with their counts: so many jobs with the command are left out, wherever they are in
-/// the list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resume {
-    left: BTreeMap<String, u64>,
-}
-
-impl Resume {
-    /// Whether a job with this command is done already; each success counts for one job.
-    pub fn take(&mut self, command: &str) -> bool {
-        match self.left.get_mut(command) {
-            Some(n) if *n > 0 => {
-                *n -= 1;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// The number of this command's successes that have not been taken yet.
-    pub fn count(&self, command: &str) -> u64 {
-        self.left.get(command).copied().unwrap_or(0)
-    }
-
-    /// The number of all successes that have not been taken yet.
-    pub fn left(&self) -> u64 {
-        self.left.values().sum()
+    /// The jobs that succeeded, in their order. Simulated jobs don't count.
+    pub fn successes(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.ok() && entry.host != SIMULATED_HOST)
     }
 }
 

@@ -34,8 +34,7 @@ pub use figures::{Absences, Figures};
 pub use given::Given;
 pub use info::{JobInfo, RunInfo, Solo};
 pub use joblog::{
-    Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, Resume, SIMULATED_HOST, append_joblog,
-    read_joblog,
+    Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, SIMULATED_HOST, append_joblog, read_joblog,
 };
 pub use json::{JsonError, schema_of};
 pub use machine_load::{MachineLoad, MachineUse};

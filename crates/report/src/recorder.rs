@@ -406,7 +406,7 @@ mod tests {
         let log = read_joblog(joblog.as_slice(), "j").unwrap();
         let lines: Vec<(u64, i32)> = log.entries.iter().map(|entry| (entry.seq, entry.exit)).collect();
         assert_eq!(lines, [(1, 3), (1, 0)]);
-        assert_eq!(log.succeeded().left(), 1);
+        assert_eq!(log.successes().count(), 1);
     }
 
     #[test]

@@ -120,14 +120,11 @@ impl<P: Platform> Batch<'_, P> {
             recorder = recorder.with_joblog(joblog.boxed());
         }
         let mut journal = files.journal;
-        // What the journal says of itself; the recorder has the warnings of its own files.
-        let mut journal_warnings = Vec::new();
         let mut note = |info: Option<&JobInfo>, at: Nanos| {
             let (Some(info), Some(began)) = (info, started_at) else { return };
             journal.started(info, began + Duration::from_nanos(at.0));
             if let Some(warning) = journal.take_warning() {
-                screen.say(&format!("cosched: {}", warning.text()));
-                journal_warnings.push(warning);
+                screen.warn(warning);
             }
         };
         let began = Instant::now();
@@ -201,7 +198,9 @@ impl<P: Platform> Batch<'_, P> {
         };
         info.warnings = warnings;
         journal.finish();
-        info.warnings.extend(journal_warnings.into_iter().chain(journal.take_warning()));
+        if let Some(warning) = journal.take_warning() {
+            screen.warn(warning);
+        }
         // Everything that this process started has ended, and counts as its own.
         if let Some(used) = accounts().zip(accounts_before).and_then(|(now, before)| now.since(&before)) {
             let accounts::CpuUse { total, stolen, foreign } = used;

@@ -2,12 +2,11 @@
 
 use super::args::RunArgs;
 use super::folder::Folder;
-use super::killed::{live_writer, orphans_of_writers};
+use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
 use super::runs::{self, Journal};
 use crate::exit::usage;
 use crate::input::{told, value_files};
-use crate::verb::thaw::words;
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_report::{JobLogWriter, Record, append_joblog};
@@ -98,19 +97,8 @@ impl Files {
                 let path = &named.path;
                 let fail = |error: Error| named.fail(&error);
                 // With --resume that has been looked at before.
-                if let Some(run) = live_writer(path).filter(|_| !args.resume && !args.is_simulated()) {
-                    return Err(fail(Error::other(format!(
-                        "run {run} still goes on and writes to it; wait for its end, or choose another file"
-                    ))));
-                }
-                let left = if args.resume || args.is_simulated() { Vec::new() } else { orphans_of_writers(path) };
-                if let Some(first) = left.first() {
-                    return Err(fail(Error::other(format!(
-                        "jobs of a killed run that wrote to it still run ({}{}); give --resume, or end them with `cosched thaw \
-                         --kill`, or choose another file",
-                        words(first),
-                        if left.len() > 1 { ", and more" } else { "" }
-                    ))));
+                if let Some(why) = (!args.resume && !args.is_simulated()).then(|| still_used(path)).flatten() {
+                    return Err(fail(Error::other(why)));
                 }
                 let file = named.open(true, waiting)?;
                 // Before the old content goes: whoever resumes must find this run.

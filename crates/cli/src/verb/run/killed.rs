@@ -2,7 +2,7 @@
 
 use super::args::{OrphansArg, RunArgs};
 use super::folder::lock_safe;
-use super::runs::{self, AdoptedLine, IgnoredLine, RunLine};
+use super::runs::{self, JobLine, RunLine, Runs};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;
@@ -26,15 +26,51 @@ pub(crate) struct EarlierRun {
     pub(crate) record: Option<(PathBuf, Record)>,
 }
 
+impl EarlierRun {
+    fn of(line: RunLine) -> EarlierRun {
+        EarlierRun { record: record_of(&line), line }
+    }
+
+    /// It did not write its own record; a later run may have written one for it. So it was killed, or goes on.
+    fn has_not_ended(&self) -> bool {
+        self.record.as_ref().is_none_or(|(_, record)| record.rebuilt.is_some())
+    }
+}
+
+/// What reaches the runs among these that did not end by themselves; `None` if there are none on this host. An identity
+/// holds since the start of the machine only.
+fn reach_of(root: &Root, runs: &[EarlierRun], owner: Option<u32>) -> Option<Reach> {
+    let (this_host, this_boot) = (host_name(root), boot(root));
+    let here = runs.iter().filter(|run| run.line.host == this_host && run.line.boot == this_boot);
+    let ids: Vec<String> = here.filter(|run| run.has_not_ended()).map(|run| run.line.run_id.clone()).collect();
+    // All lines are from one file, whoever may have written into it.
+    owner.filter(|_| !ids.is_empty()).map(|user| Reach::RunsOf(ids, user))
+}
+
 /// What was found of earlier runs, and done about it.
 #[derive(Default)]
 pub(crate) struct Before {
     pub(crate) runs: Vec<EarlierRun>,
+    /// The starts of their jobs.
+    pub(crate) started: Vec<JobLine>,
     /// Jobs of killed runs that were found running.
     pub(crate) found: Vec<Orphan>,
-    /// Jobs that were waited for just now, and are not to be started again.
-    pub(crate) adopted: Vec<AdoptedLine>,
+    /// Jobs that earlier runs waited for, and that are not to be started again.
+    pub(crate) adopted: Vec<JobLine>,
+    /// The same of this run.
+    pub(crate) newly_adopted: Vec<JobLine>,
     pub(crate) warnings: Vec<RunWarning>,
+}
+
+impl Before {
+    pub(crate) fn run(&self, run_id: &str) -> Option<&EarlierRun> {
+        self.runs.iter().find(|run| run.line.run_id == run_id)
+    }
+
+    /// The folder in which a run was started.
+    pub(crate) fn folder_of(&self, run_id: &str) -> Option<String> {
+        self.run(run_id)?.line.cwd.clone()
+    }
 }
 
 /// Looks at the runs that wrote to a job log, deals with jobs of killed ones as `--orphans` says, and writes the records
@@ -45,15 +81,11 @@ pub(crate) struct Before {
 /// done with them. Nothing is started then.
 pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
     let root = Root::default();
-    let ignored = runs::ignored(joblog);
+    let Runs { runs, started, adopted, ignored, owner } = runs::read(joblog);
+    let runs = runs.into_iter().map(EarlierRun::of).collect();
+    let mut before = Before { runs, started, adopted, ..Before::default() };
     let mut to_ignore = Vec::new();
-    let runs = runs::read(joblog).into_iter().map(|line| EarlierRun { record: record_of(&line), line });
-    let mut before = Before { runs: runs.collect(), ..Before::default() };
-    // Those without a record, and those whose record a later run wrote: their jobs may still run.
     let mut killed: Vec<usize> = Vec::new();
-    let rebuilt = |(_, record): &(PathBuf, Record)| record.rebuilt.is_some();
-    let had_died = before.runs.iter().filter(|run| run.record.as_ref().is_some_and(rebuilt));
-    let had_died: Vec<RunLine> = had_died.map(|run| run.line.clone()).collect();
     for (ix, run) in before.runs.iter().enumerate().filter(|(_, run)| run.record.is_none()) {
         match fate(&root, &run.line) {
             Fate::Dead => killed.push(ix),
@@ -62,7 +94,7 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
                 return Err(refused(&format!("run {} {why}", visible(&run.line.run_id))));
             }
             Fate::Unknown if ignored.iter().any(|line| line.is(&run.line)) => {}
-            Fate::Unknown if args.orphans == OrphansArg::Ignore => to_ignore.push(IgnoredLine::of(&run.line)),
+            Fate::Unknown if args.orphans == OrphansArg::Ignore => to_ignore.push(&run.line),
             Fate::Unknown => {
                 let host = visible(run.line.host.as_deref().unwrap_or("another host"));
                 let why = "left no record and can't be seen from here, so its jobs may still run; look there with \
@@ -75,15 +107,7 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
         let told = runs::ignore(joblog, &to_ignore);
         told.map_err(|error| refused(&format!("can't be noted: {error}")))?;
     }
-    // An identity holds since the start of the machine only.
-    let this_boot = boot(&root);
-    let here = |line: &&RunLine| line.boot == this_boot && line.host == host_name(&root);
-    let lines = killed.iter().map(|&ix| &before.runs[ix].line).chain(&had_died);
-    let ids: Vec<String> = lines.filter(here).map(|line| line.run_id.clone()).collect();
-    // All lines are from one file, whoever may have written into it.
-    let told_by = before.runs.iter().find_map(|run| run.line.told_by);
-    if let Some(user) = told_by.filter(|_| !ids.is_empty()) {
-        let reach = Reach::RunsOf(ids, user);
+    if let Some(reach) = reach_of(&root, &before.runs, owner) {
         if !args.dry_run {
             // Whatever becomes of them, none stays frozen.
             mend(&root, &reach);
@@ -110,22 +134,21 @@ fn refused(why: &str) -> anyhow::Error {
 ///
 /// # Errors
 /// Of some it is not known.
-fn adoptable(joblog: &Path, orphans: &[Orphan]) -> anyhow::Result<Vec<AdoptedLine>> {
-    let started = runs::started(joblog);
-    let mut jobs: Vec<AdoptedLine> = Vec::new();
+fn adoptable(started: &[JobLine], orphans: &[Orphan]) -> anyhow::Result<Vec<JobLine>> {
+    let mut jobs: Vec<JobLine> = Vec::new();
     for orphan in orphans {
         // An orphan can have several entries, one for each way in which its processes were found.
         if jobs.iter().any(|job| job.is(&orphan.run, &orphan.job)) {
             continue;
         }
-        let Some(job) = started.iter().rev().find(|job| job.run_id == orphan.run && job.job == orphan.job) else {
+        let Some(job) = started.iter().rev().find(|job| job.is(&orphan.run, &orphan.job)) else {
             return Err(refused(&format!(
                 "{} can't be adopted: no start of such a job was noted, as when it was measured alone, so it is not known \
                  which job it is; choose with --orphans: `wait` for it or `kill` it",
                 words(orphan)
             )));
         };
-        jobs.push(AdoptedLine::of(job));
+        jobs.push(job.clone());
     }
     Ok(jobs)
 }
@@ -163,13 +186,13 @@ fn deal(
             OrphansDone::Waited
         }
         OrphansArg::Adopt => {
-            before.adopted = adoptable(joblog, &orphans)?;
+            before.newly_adopted = adoptable(&before.started, &orphans)?;
             say("waiting for jobs of a killed run");
-            let mut waiting = before.adopted.clone();
+            let mut waiting = before.newly_adopted.clone();
             // Each is noted as soon as it has ended: the waiting can be long, and be interrupted.
             let noted = await_orphans(root, reach, |left| {
-                let runs = |job: &AdoptedLine| left.iter().any(|orphan| job.is(&orphan.run, &orphan.job));
-                let ended: Vec<AdoptedLine> = waiting.extract_if(.., |job| !runs(job)).collect();
+                let runs = |job: &JobLine| left.iter().any(|orphan| job.is(&orphan.run, &orphan.job));
+                let ended: Vec<JobLine> = waiting.extract_if(.., |job| !runs(job)).collect();
                 runs::adopt(joblog, &ended)
             });
             noted.map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", told(joblog))))?;
@@ -191,24 +214,25 @@ fn deal(
     Ok(())
 }
 
-/// Jobs that still run, of killed runs that wrote to a job log.
-pub(super) fn orphans_of_writers(joblog: &Path) -> Vec<Orphan> {
+/// Why a job log can't be begun anew; `None` if it can. A run goes on and writes to it, or jobs of a killed run go on.
+pub(super) fn still_used(joblog: &Path) -> Option<String> {
     let root = Root::default();
-    let (this_host, this_boot) = (host_name(&root), boot(&root));
-    let runs = runs::read(joblog);
-    let Some(user) = runs.iter().find_map(|line| line.told_by) else { return Vec::new() };
-    // Those that ended by themselves left nothing.
-    let died = |line: &&RunLine| record_of(line).is_none_or(|(_, record)| record.rebuilt.is_some());
-    let here = runs.iter().filter(|line| line.host == this_host && line.boot == this_boot);
-    let ids: Vec<String> = here.filter(died).map(|line| line.run_id.clone()).collect();
-    if ids.is_empty() { Vec::new() } else { orphans_within(&root, &Reach::RunsOf(ids, user)) }
-}
-
-/// A run that goes on and writes to a job log.
-pub(super) fn live_writer(joblog: &Path) -> Option<String> {
-    let root = Root::default();
-    let mut runs = runs::read(joblog).into_iter();
-    runs.find(|line| record_of(line).is_none() && fate(&root, line) == Fate::Alive).map(|line| line.run_id)
+    let Runs { runs, owner, .. } = runs::read(joblog);
+    let runs: Vec<EarlierRun> = runs.into_iter().map(EarlierRun::of).collect();
+    let lives = |run: &&EarlierRun| run.record.is_none() && fate(&root, &run.line) == Fate::Alive;
+    if let Some(run) = runs.iter().find(lives) {
+        let run = visible(&run.line.run_id);
+        return Some(format!("run {run} still goes on and writes to it; wait for its end, or choose another file"));
+    }
+    let left = orphans_within(&root, &reach_of(&root, &runs, owner)?);
+    let more = if left.len() > 1 { ", and more" } else { "" };
+    left.first().map(|first| {
+        format!(
+            "jobs of a killed run that wrote to it still run ({}{more}); give --resume, or end them with `cosched thaw \
+             --kill`, or choose another file",
+            words(first)
+        )
+    })
 }
 
 /// Whether a run that left no record goes on.

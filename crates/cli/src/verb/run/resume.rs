@@ -2,12 +2,10 @@
 
 use super::args::RunArgs;
 use super::killed::{Before, settle};
-use super::runs::{self, AdoptedLine, JobLine};
+use super::runs::{self, JobLine};
 use crate::exit::usage;
 use crate::input::{Command, Job, told};
-use cosched_report::{
-    Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, SIMULATED_HOST, read_joblog,
-};
+use cosched_report::{Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, read_joblog};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -52,9 +50,10 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
     };
     let mut before = settle(args, path)?;
     let warnings = std::mem::take(&mut before.warnings);
-    let started = runs::started(path);
-    let mut done = Done::new(&log, &before, &started);
-    let mut adopted = Adopted::new(&before, runs::adopted(path));
+    let mut done = Done::new(&log, &before);
+    let mut adopted = Adopted::new(&before);
+    let here = runs::own_folder();
+    let mut elsewhere: Option<String> = None;
     let mut resumed = Resumed { left: vec![], earlier: vec![], newly_adopted: false, warnings };
     let with_line = |(seq, job): (u64, Job)| {
         let command = job.input.command.as_ref().map(Command::line);
@@ -85,24 +84,16 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
         match known {
             Some(known) => {
                 resumed.newly_adopted |= known.newly_adopted;
+                // One with a folder of its own is another job there.
+                let there = known.folder.as_ref().filter(|there| given.cwd.is_none() && here.as_ref() != Some(there));
+                elsewhere = elsewhere.or_else(|| there.cloned());
                 resumed.earlier.push(known.record(seq, &job.name, command));
             }
             None => resumed.left.push((seq, job)),
         }
     }
-    // Those with a folder of their own are others there.
-    let folders: Folders<'_> =
-        before.runs.iter().filter_map(|run| Some((&*run.line.run_id, run.line.cwd.as_deref()?))).collect();
-    let here = runs::own_folder();
-    let there = started.iter().filter(|line| line.given.cwd.is_none()).find_map(|line| {
-        let there = *folders.get(&*line.run_id)?;
-        let is_done = |job: &EarlierJob| job.command.as_deref() == Some(&line.command);
-        (here.as_deref().is_some_and(|here| here != there) && resumed.earlier.iter().any(is_done)).then_some(there)
-    });
-    if let Some(there) = there {
-        resumed.warnings.push(RunWarning::ResumedElsewhere { there: there.to_owned() });
-    }
-    let succeeded = log.entries.iter().filter(|entry| entry.ok()).count() as u64;
+    resumed.warnings.extend(elsewhere.map(|there| RunWarning::ResumedElsewhere { there }));
+    let succeeded = log.successes().count() as u64;
     if succeeded > 0 && resumed.earlier.is_empty() && !resumed.left.is_empty() {
         resumed.warnings.push(RunWarning::NoneResumed { succeeded });
     }
@@ -138,6 +129,8 @@ struct Known {
     /// It was adopted, by this run or an earlier one.
     adopted: bool,
     newly_adopted: bool,
+    /// The folder in which its run was started.
+    folder: Option<String>,
     /// Its run, the file with its record, and the job in it.
     run: Option<(String, Option<String>)>,
     job: Option<JobRecord>,
@@ -176,34 +169,32 @@ struct Recorded<'a> {
     used: bool,
 }
 
-/// A success, and what the job was given beside its command, if that was noted.
-type Success<'a> = (&'a Entry, Option<&'a Given>);
-
-/// The folders in which runs were started, by the runs.
-type Folders<'a> = BTreeMap<&'a str, &'a str>;
+/// A success, and its start if that was noted.
+type Success<'a> = (&'a Entry, Option<&'a JobLine>);
 
 /// The jobs that succeeded before, by their commands.
 struct Done<'a> {
+    before: &'a Before,
     successes: BTreeMap<&'a str, VecDeque<Success<'a>>>,
     /// Each command's in the order of their starts.
     recorded: BTreeMap<&'a str, Vec<Recorded<'a>>>,
 }
 
 impl<'a> Done<'a> {
-    fn new(log: &'a JobLog, before: &'a Before, started: &'a [JobLine]) -> Done<'a> {
+    fn new(log: &'a JobLog, before: &'a Before) -> Done<'a> {
         let mut starts: BTreeMap<u64, Vec<(f64, &JobLine)>> = BTreeMap::new();
-        for line in started {
+        for line in &before.started {
             starts.entry(line.seq).or_default().extend(seconds(&line.started_at).map(|at| (at, line)));
         }
-        let given = |entry: &Entry| {
+        let start = |entry: &Entry| {
             let is_it = |(at, line): &&(f64, &JobLine)| {
                 line.command == entry.command && (at - entry.start_s).abs() < SAME_START
             };
-            starts.get(&entry.seq)?.iter().find(is_it).map(|(_, line)| &line.given)
+            starts.get(&entry.seq)?.iter().find(is_it).map(|&(_, line)| line)
         };
         let mut successes: BTreeMap<&str, VecDeque<Success<'_>>> = BTreeMap::new();
-        for entry in log.entries.iter().filter(|entry| entry.ok() && entry.host != SIMULATED_HOST) {
-            successes.entry(&entry.command).or_default().push_back((entry, given(entry)));
+        for entry in log.successes() {
+            successes.entry(&entry.command).or_default().push_back((entry, start(entry)));
         }
         let mut recorded: BTreeMap<&str, Vec<Recorded<'_>>> = BTreeMap::new();
         for run in &before.runs {
@@ -218,21 +209,22 @@ impl<'a> Done<'a> {
             }
         }
         recorded.values_mut().for_each(|all| all.sort_by(|a, b| a.started.total_cmp(&b.started)));
-        Done { successes, recorded }
+        Done { before, successes, recorded }
     }
 
     /// A success of this job.
     fn take(&mut self, job: &Sought<'_>) -> Option<Known> {
         let entries = self.successes.get_mut(job.command)?;
         let position = |holds: &dyn Fn(&Success<'_>) -> bool| entries.iter().position(holds);
-        let at = position(&|(entry, given)| entry.seq == job.seq && given.is_none_or(|given| given == job.given))
-            .or_else(|| position(&|(_, given)| job.kind != Kind::OneOfSeveral && *given == Some(job.given)))
-            .or_else(|| position(&|(_, given)| job.kind == Kind::OnlyOfItsCommand && given.is_none()))?;
-        let (entry, given) = entries.remove(at)?;
+        let alike = |start: &JobLine| start.given == *job.given;
+        let at = position(&|(entry, start)| entry.seq == job.seq && start.is_none_or(alike))
+            .or_else(|| position(&|(_, start)| job.kind != Kind::OneOfSeveral && start.is_some_and(alike)))
+            .or_else(|| position(&|(_, start)| job.kind == Kind::OnlyOfItsCommand && start.is_none()))?;
+        let (entry, start) = entries.remove(at)?;
         let found = self.recorded.get_mut(job.command).and_then(|all| {
             let from = all.partition_point(|found| found.started <= entry.start_s - SAME_START);
             let near = all[from..].iter_mut().take_while(|found| found.started < entry.start_s + SAME_START);
-            near.into_iter().find(|found| !found.used && given.is_none_or(|given| *given == found.job.given))
+            near.into_iter().find(|found| !found.used && start.is_none_or(|start| start.given == found.job.given))
         });
         let (run, job) = match found {
             Some(found) => {
@@ -247,6 +239,7 @@ impl<'a> Done<'a> {
             exit: Some(entry.exit),
             adopted: false,
             newly_adopted: false,
+            folder: start.and_then(|start| self.before.folder_of(&start.run_id)),
             run,
             job,
         })
@@ -254,15 +247,16 @@ impl<'a> Done<'a> {
 }
 
 /// Jobs that were adopted, by their commands.
-struct Adopted {
-    jobs: BTreeMap<String, Vec<(AdoptedLine, Known)>>,
+struct Adopted<'a> {
+    jobs: BTreeMap<&'a str, Vec<(&'a JobLine, Known)>>,
 }
 
-impl Adopted {
-    fn new(before: &Before, lines: Vec<AdoptedLine>) -> Adopted {
-        let mut jobs: BTreeMap<String, Vec<(AdoptedLine, Known)>> = BTreeMap::new();
-        for line in lines {
-            let run = before.runs.iter().find(|run| run.line.run_id == line.run_id).and_then(|run| run.record.as_ref());
+impl<'a> Adopted<'a> {
+    fn new(before: &'a Before) -> Adopted<'a> {
+        let mut jobs: BTreeMap<&str, Vec<(&JobLine, Known)>> = BTreeMap::new();
+        let earlier = before.adopted.iter().map(|line| (line, false));
+        for (line, newly_adopted) in earlier.chain(before.newly_adopted.iter().map(|line| (line, true))) {
+            let run = before.run(&line.run_id).and_then(|run| run.record.as_ref());
             let job = run.and_then(|(_, record)| record.jobs.iter().find(|job| job.name == line.job));
             let folder = run.and_then(|(file, _)| file.parent()).unwrap_or(Path::new(""));
             let known = Known {
@@ -270,11 +264,12 @@ impl Adopted {
                 runtime_s: None,
                 exit: None,
                 adopted: true,
-                newly_adopted: before.adopted.contains(&line),
+                newly_adopted,
+                folder: before.folder_of(&line.run_id),
                 run: Some((line.run_id.clone(), run.map(|(file, _)| file.display().to_string()))),
                 job: job.map(|job| beside(job, folder)),
             };
-            jobs.entry(line.command.clone()).or_default().push((line, known));
+            jobs.entry(&line.command).or_default().push((line, known));
         }
         Adopted { jobs }
     }
@@ -282,7 +277,7 @@ impl Adopted {
     /// This job, if it was adopted.
     fn take(&mut self, job: &Sought<'_>) -> Option<Known> {
         let jobs = self.jobs.get_mut(job.command)?;
-        let alike = |(line, _): &(AdoptedLine, Known)| line.given == *job.given;
+        let alike = |(line, _): &(&JobLine, Known)| line.given == *job.given;
         let own = jobs.iter().position(|known| alike(known) && known.0.job == job.name);
         let any = || jobs.iter().rposition(|known| alike(known) && job.kind != Kind::OneOfSeveral);
         Some(jobs.remove(own.or_else(any)?).1)

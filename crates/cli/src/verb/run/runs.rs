@@ -9,7 +9,6 @@ use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
 use cosched_report::{Given, JobInfo, LineSink, RunFile, RunWarning};
 use rustix::fs::OFlags;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -17,13 +16,28 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The format's name and version.
-pub(crate) const RUNS_SCHEMA: &str = "cosched.runs/1";
+/// A line of the file. The name and version of its format come first.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "schema")]
+enum Line {
+    /// A run that wrote to the job log.
+    #[serde(rename = "cosched.runs/1")]
+    Run(RunLine),
+    /// A start of a job.
+    #[serde(rename = "cosched.job/1")]
+    Started(JobLine),
+    /// A job of a killed run that was waited for, and counts as done. The record of the run that adopted it can be gone
+    /// when the batch is resumed again.
+    #[serde(rename = "cosched.adopted/1")]
+    Adopted(JobLine),
+    /// A run that can't be seen from here, and about which the user has said that its jobs do not matter.
+    #[serde(rename = "cosched.ignored/1")]
+    Ignored(IgnoredLine),
+}
 
 /// A run that wrote to a job log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunLine {
-    schema: String,
     /// Tells it from every other run on its host since that was started.
     pub(crate) run_id: String,
     /// Its host; null if the kernel does not tell it.
@@ -36,18 +50,11 @@ pub(crate) struct RunLine {
     pub(crate) logs: Option<String>,
     /// The folder in which it was started; null if the name is no UTF-8.
     pub(crate) cwd: Option<String>,
-    /// The user whose file the line was read from. It says nothing about the processes of others.
-    #[serde(skip)]
-    pub(crate) told_by: Option<u32>,
 }
-
-/// The format's name and version for a job that was started.
-const JOB_SCHEMA: &str = "cosched.job/1";
 
 /// A start of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JobLine {
-    schema: String,
     /// Its run.
     pub(crate) run_id: String,
     /// Its number in the job log.
@@ -61,6 +68,45 @@ pub(crate) struct JobLine {
     pub(crate) given: Given,
     /// When it was started, RFC 3339 in UTC.
     pub(crate) started_at: String,
+}
+
+impl JobLine {
+    /// Whether it is that job of that run.
+    pub(crate) fn is(&self, run_id: &str, job: &str) -> bool {
+        (&*self.run_id, &*self.job) == (run_id, job)
+    }
+}
+
+/// A run that is to be ignored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct IgnoredLine {
+    run_id: String,
+    host: Option<String>,
+    boot: Option<String>,
+}
+
+impl IgnoredLine {
+    fn of(run: &RunLine) -> IgnoredLine {
+        let RunLine { run_id, host, boot, .. } = run.clone();
+        IgnoredLine { run_id, host, boot }
+    }
+
+    /// Whether it is about this run.
+    pub(crate) fn is(&self, run: &RunLine) -> bool {
+        *self == IgnoredLine::of(run)
+    }
+}
+
+/// What stands beside a job log, each kind in the order of the file.
+#[derive(Default)]
+pub(crate) struct Runs {
+    /// The runs that wrote to the job log since it was begun.
+    pub(crate) runs: Vec<RunLine>,
+    pub(crate) started: Vec<JobLine>,
+    pub(crate) adopted: Vec<JobLine>,
+    pub(crate) ignored: Vec<IgnoredLine>,
+    /// The user whose file it is; `None` if there is none. It says nothing about the processes of others.
+    pub(crate) owner: Option<u32>,
 }
 
 /// Writes a line for each job that is started. Without a job log to resume from it writes nothing.
@@ -86,7 +132,6 @@ impl Journal {
     pub(crate) fn started(&mut self, job: &JobInfo, at: SystemTime) {
         let Some((sink, run_id)) = &mut self.file else { return };
         let line = JobLine {
-            schema: JOB_SCHEMA.to_owned(),
             run_id: run_id.clone(),
             seq: job.seq,
             job: job.name.clone(),
@@ -94,7 +139,7 @@ impl Journal {
             given: job.given.clone(),
             started_at: humantime::format_rfc3339_millis(at).to_string(),
         };
-        sink.write(text(&line).as_bytes());
+        sink.write(text(&Line::Started(line)).as_bytes());
     }
 
     /// The warning that lines wait or are lost; each is returned once.
@@ -110,71 +155,14 @@ impl Journal {
     }
 }
 
-/// The format's name and version for a job that was adopted.
-const ADOPTED_SCHEMA: &str = "cosched.adopted/1";
-
-/// A job of a killed run that was waited for, and counts as done. The record of the run that adopted it can be gone when
-/// the batch is resumed again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct AdoptedLine {
-    schema: String,
-    /// The run that was killed.
-    pub(crate) run_id: String,
-    /// The job's name in it.
-    pub(crate) job: String,
-    /// Its command, as in the job log.
-    pub(crate) command: String,
-    /// What else it was given.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub(crate) given: Given,
-    /// When it was started, RFC 3339 in UTC.
-    pub(crate) started_at: String,
-}
-
-impl AdoptedLine {
-    pub(crate) fn of(job: &JobLine) -> AdoptedLine {
-        let JobLine { run_id, job, command, given, started_at, .. } = job.clone();
-        AdoptedLine { schema: ADOPTED_SCHEMA.to_owned(), run_id, job, command, given, started_at }
-    }
-
-    /// Whether it is that job of that run.
-    pub(crate) fn is(&self, run_id: &str, job: &str) -> bool {
-        (&*self.run_id, &*self.job) == (run_id, job)
-    }
-}
-
-/// The format's name and version for a run that is to be ignored.
-const IGNORED_SCHEMA: &str = "cosched.ignored/1";
-
-/// A run that can't be seen from here, and about which the user has said that its jobs do not matter.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct IgnoredLine {
-    schema: String,
-    run_id: String,
-    host: Option<String>,
-    boot: Option<String>,
-}
-
-impl IgnoredLine {
-    pub(crate) fn of(run: &RunLine) -> IgnoredLine {
-        let RunLine { run_id, host, boot, .. } = run.clone();
-        IgnoredLine { schema: IGNORED_SCHEMA.to_owned(), run_id, host, boot }
-    }
-
-    /// Whether it is about this run.
-    pub(crate) fn is(&self, run: &RunLine) -> bool {
-        (&self.run_id, &self.host, &self.boot) == (&run.run_id, &run.host, &run.boot)
-    }
-}
-
 /// The file for a job log; `None` if the job log is a pipe, a device or a descriptor (`/dev/stdout`), which nobody resumes.
 pub(super) fn beside(joblog: &Path) -> Option<PathBuf> {
-    let is_descriptor = || danger_of_file(joblog).is_ok_and(|place| place.is_ok_and(|place| place.follows));
-    if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) || is_descriptor() {
+    if std::fs::metadata(joblog).is_ok_and(|meta| !meta.is_file()) {
         return None;
     }
     // Whatever links lead to it: all that write to the job log must find each other.
     let place = match danger_of_file(joblog) {
+        Ok(Ok(place)) if place.follows => return None,
         Ok(Ok(place)) => place.path,
         _ => std::fs::canonicalize(joblog).unwrap_or_else(|_| joblog.to_owned()),
     };
@@ -192,16 +180,14 @@ pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<
     // Where this process can't be identified, nothing will be started.
     let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&root)) else { return Ok(()) };
     let line = RunLine {
-        schema: RUNS_SCHEMA.to_owned(),
         run_id,
         host: host_name(&root),
         boot: boot(&root),
         started_at: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
         logs: logs.to_str().map(str::to_owned),
         cwd: own_folder(),
-        told_by: None,
     };
-    write(&path, &[line], fresh)
+    write(&path, &[Line::Run(line)], fresh)
 }
 
 /// The folder in which this run was started; `None` if its name is no UTF-8.
@@ -213,27 +199,27 @@ pub(crate) fn own_folder() -> Option<String> {
 ///
 /// # Errors
 /// The file can't be written.
-pub(crate) fn adopt(joblog: &Path, jobs: &[AdoptedLine]) -> std::io::Result<()> {
-    append(joblog, jobs)
+pub(crate) fn adopt(joblog: &Path, jobs: &[JobLine]) -> std::io::Result<()> {
+    append(joblog, jobs.iter().cloned().map(Line::Adopted).collect())
 }
 
 /// Notes runs that are to be ignored from now on.
 ///
 /// # Errors
 /// The file can't be written.
-pub(crate) fn ignore(joblog: &Path, runs: &[IgnoredLine]) -> std::io::Result<()> {
-    append(joblog, runs)
+pub(crate) fn ignore(joblog: &Path, runs: &[&RunLine]) -> std::io::Result<()> {
+    append(joblog, runs.iter().map(|run| Line::Ignored(IgnoredLine::of(run))).collect())
 }
 
-fn append<T: Serialize>(joblog: &Path, lines: &[T]) -> std::io::Result<()> {
+fn append(joblog: &Path, lines: Vec<Line>) -> std::io::Result<()> {
     match beside(joblog).filter(|_| !lines.is_empty()) {
-        Some(path) => write(&path, lines, false),
+        Some(path) => write(&path, &lines, false),
         None => Ok(()),
     }
 }
 
 /// Writes lines to a file, at its end unless it is begun anew.
-fn write<T: Serialize>(path: &Path, lines: &[T], fresh: bool) -> std::io::Result<()> {
+fn write(path: &Path, lines: &[Line], fresh: bool) -> std::io::Result<()> {
     let text: String = lines.iter().map(text).collect();
     let written = write_regular(path, OFlags::APPEND).and_then(|mut file| {
         if fresh {
@@ -245,7 +231,7 @@ fn write<T: Serialize>(path: &Path, lines: &[T], fresh: bool) -> std::io::Result
 }
 
 /// A line with its end. It begins with a line end as well: the line before can have been cut off.
-fn text<T: Serialize>(line: &T) -> String {
+fn text(line: &Line) -> String {
     // Plain data with text keys can't fail to serialise.
     format!("\n{}\n", serde_json::to_string(line).unwrap_or_default())
 }
@@ -256,49 +242,24 @@ fn named(path: &Path) -> impl Fn(std::io::Error) -> std::io::Error {
     move |error| std::io::Error::new(error.kind(), format!("{path}: {error}"))
 }
 
-/// The runs that wrote to a job log, the first one first. Lines that are not whole are left out.
-pub(crate) fn read(joblog: &Path) -> Vec<RunLine> {
-    let (owner, mut all) = lines_of::<RunLine>(joblog);
-    all.retain(|line| line.schema == RUNS_SCHEMA);
-    all.iter_mut().for_each(|line| line.told_by = owner);
-    all
-}
-
-/// The jobs that were adopted since the job log was begun, the first one first.
-pub(crate) fn adopted(joblog: &Path) -> Vec<AdoptedLine> {
-    let mut all: Vec<AdoptedLine> = lines(joblog);
-    all.retain(|line| line.schema == ADOPTED_SCHEMA);
-    all
-}
-
-/// The jobs that were started.
-pub(crate) fn started(joblog: &Path) -> Vec<JobLine> {
-    let mut all: Vec<JobLine> = lines(joblog);
-    all.retain(|line| line.schema == JOB_SCHEMA);
-    all
-}
-
-/// The runs that are to be ignored.
-pub(crate) fn ignored(joblog: &Path) -> Vec<IgnoredLine> {
-    let mut all: Vec<IgnoredLine> = lines(joblog);
-    all.retain(|line| line.schema == IGNORED_SCHEMA);
-    all
-}
-
-/// The lines of one kind.
-fn lines<T: DeserializeOwned>(joblog: &Path) -> Vec<T> {
-    lines_of(joblog).1
-}
-
-/// The user who owns the file, and its lines of one kind.
-fn lines_of<T: DeserializeOwned>(joblog: &Path) -> (Option<u32>, Vec<T>) {
-    let Some(mut file) = beside(joblog).and_then(|path| open_regular(&path)) else { return (None, Vec::new()) };
-    let owner = file.metadata().ok().map(|meta| meta.uid());
+/// Reads what stands beside a job log. Lines that are not whole, or of no known kind, are left out.
+pub(crate) fn read(joblog: &Path) -> Runs {
+    let mut all = Runs::default();
+    let Some(mut file) = beside(joblog).and_then(|path| open_regular(&path)) else { return all };
+    all.owner = file.metadata().ok().map(|meta| meta.uid());
     let mut text = Vec::new();
     if file.read_to_end(&mut text).is_err() {
-        return (owner, Vec::new());
+        return all;
     }
-    (owner, String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    for line in String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()) {
+        match line {
+            Line::Run(run) => all.runs.push(run),
+            Line::Started(job) => all.started.push(job),
+            Line::Adopted(job) => all.adopted.push(job),
+            Line::Ignored(run) => all.ignored.push(run),
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -309,14 +270,14 @@ mod tests {
     fn runs_are_read_back_until_the_job_log_is_begun_anew() {
         let dir = tempfile::tempdir().unwrap();
         let joblog = dir.path().join("log");
-        assert!(read(&joblog).is_empty());
+        assert!(read(&joblog).runs.is_empty());
         enter(&joblog, Path::new("/a"), true).unwrap();
         enter(&joblog, Path::new("/b"), false).unwrap();
-        let folders = |joblog: &Path| read(joblog).into_iter().map(|run| run.logs.unwrap()).collect::<Vec<_>>();
+        let folders = |joblog: &Path| read(joblog).runs.into_iter().map(|run| run.logs.unwrap()).collect::<Vec<_>>();
         assert_eq!(folders(&joblog), ["/a", "/b"]);
         let own = cosched_linux::own_run(&Root::default()).unwrap();
-        let user = rustix::process::geteuid().as_raw();
-        assert!(read(&joblog).iter().all(|run| run.run_id == own && run.host.is_some() && run.told_by == Some(user)));
+        assert_eq!(read(&joblog).owner, Some(rustix::process::geteuid().as_raw()));
+        assert!(read(&joblog).runs.iter().all(|run| run.run_id == own && run.host.is_some()));
         // A run that was killed while it entered itself.
         let file = dir.path().join("log.runs");
         std::fs::write(&file, [std::fs::read(&file).unwrap(), b"{\"schema\":\"cosc".to_vec()].concat()).unwrap();
@@ -325,19 +286,19 @@ mod tests {
         let mut journal = Journal::open(&joblog).unwrap();
         let info = JobInfo { command: Some("sleep 1".to_owned()), ..JobInfo::of(&cosched_core::TaskSpec::new(2, "a")) };
         journal.started(&info, SystemTime::UNIX_EPOCH);
-        let [started] = &started(&joblog)[..] else { panic!() };
-        assert_eq!((&*started.run_id, started.seq, &*started.job, &*started.command), (&*own, 3, "a", "sleep 1"));
-        assert_eq!(started.started_at, "1970-01-01T00:00:00.000Z");
-        let job = AdoptedLine::of(started);
+        let [job] = &read(&joblog).started[..] else { panic!() };
+        assert_eq!((&*job.run_id, job.seq, &*job.job, &*job.command), (&*own, 3, "a", "sleep 1"));
+        assert_eq!(job.started_at, "1970-01-01T00:00:00.000Z");
         assert!(job.is(&own, "a") && !job.is(&own, "b"));
         adopt(&joblog, &[job.clone(), job.clone()]).unwrap();
-        assert_eq!((adopted(&joblog), folders(&joblog).len()), (vec![job.clone(), job], 3));
-        let run = read(&joblog).remove(0);
-        assert!(ignored(&joblog).is_empty());
-        ignore(&joblog, &[IgnoredLine::of(&run)]).unwrap();
-        assert!(ignored(&joblog)[0].is(&run) && read(&joblog).len() == 3 && adopted(&joblog).len() == 2);
+        assert_eq!((read(&joblog).adopted, folders(&joblog).len()), (vec![job.clone(), job.clone()], 3));
+        let before = read(&joblog);
+        assert!(before.ignored.is_empty());
+        ignore(&joblog, &[&before.runs[0]]).unwrap();
+        let all = read(&joblog);
+        assert!(all.ignored[0].is(&before.runs[0]) && all.runs.len() == 3 && all.adopted.len() == 2);
         enter(&joblog, Path::new("/d"), true).unwrap();
-        assert!(adopted(&joblog).is_empty());
+        assert!(read(&joblog).adopted.is_empty());
         assert_eq!(folders(&joblog), ["/d"]);
         enter(Path::new("/dev/null"), Path::new("/e"), true).unwrap();
         assert!(!Path::new("/dev/null.runs").exists());
