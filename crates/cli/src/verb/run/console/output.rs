@@ -102,6 +102,7 @@ impl Output {
             && let Some(followed) = self.jobs.get_mut(&job)
         {
             for (file, length) in followed.files.iter_mut().zip(lengths) {
+                // Nothing of what failed attempts wrote is shown, so there is nothing to compare the file with.
                 file.position = length.min(file.limit);
             }
         }
@@ -172,11 +173,8 @@ impl Output {
     }
 
     fn finish(&mut self, job: u32, to: &mut Target<'_>) -> io::Result<()> {
-        let whole = self.shows_whole_jobs();
         let Some(mut followed) = self.jobs.remove(&job) else { return Ok(()) };
-        if !whole {
-            self.rewritten.extend(followed.rewritten().map(|file| (job, file)));
-        }
+        self.rewritten.extend(followed.rewritten().map(|file| (job, file)));
         followed.show(self.how, usize::MAX, &mut self.piece, to)
     }
 }
@@ -216,7 +214,7 @@ impl FollowedFile {
         let changed = meta.modified().ok();
         let before = std::mem::replace(&mut self.changed, changed);
         // What is beyond the limit is cut off by us.
-        if before.is_none() || before == changed || self.position >= self.limit {
+        if before == changed || self.position >= self.limit {
             return false;
         }
         let mut tail = [0; TAIL];
@@ -438,6 +436,14 @@ mod tests {
             shown.write("1.out", b"good\n");
             assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], all);
         }
+        // The last attempt opened the file anew.
+        let mut shown = Shown::new(Show::Group, false);
+        shown.start(1);
+        shown.write("1.out", b"a long way\n");
+        shown.output.started_again(1, [11, 0]);
+        std::fs::write(shown.dir.path().join("1.out"), "good\n").unwrap();
+        assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "good\n");
+        assert_eq!(shown.output.rewritten().collect::<Vec<_>>(), [(1, 0)]);
     }
 
     #[test]
