@@ -1,5 +1,7 @@
-//! Options of GNU parallel that cosched does not have, each with what to do instead. docs/parallel.md has those that both
-//! have.
+//! What GNU parallel has and cosched has not: options, each with what to do instead, and words that it gives to a shell.
+//! docs/parallel.md has what both have.
+
+use std::ffi::OsString;
 
 /// Names of an option, and advice.
 struct Foreign {
@@ -148,8 +150,40 @@ pub(crate) fn advice(option: &str) -> Option<String> {
     ))
 }
 
+/// A word of a command in several words that a shell would take for itself. GNU parallel hands all words to a shell.
+pub(crate) fn literal_word(command: &[OsString]) -> Option<String> {
+    const TAKEN: [&str; 10] = [">", ">>", "<", "|", "&&", "||", "2>", "2>>", "&>", "2>&1"];
+    // These have operators of that form themselves.
+    const OWN: [&str; 4] = ["test", "[", "[[", "expr"];
+    let words: Vec<&str> = command.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    let end = words.iter().position(|word| word.starts_with(":::")).unwrap_or(words.len());
+    let (first, more) = words[..end].split_first()?;
+    let found = more.iter().find(|word| TAKEN.contains(word)).filter(|_| !OWN.contains(first))?;
+    Some((*found).to_owned())
+}
+
 /// The names of all of these options.
 #[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FOREIGN.iter().flat_map(|foreign| foreign.names.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_only_a_shell_knows_are_noticed() {
+        for (command, found) in [
+            ("echo {} > {}.out ::: a", Some(">")),
+            ("cat a | wc", Some("|")),
+            ("echo {} ::: > |", None),
+            ("expr 3 > 2", None),
+            ("find . -exec ls {} ;", None),
+            (">", None),
+        ] {
+            let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+            assert_eq!(literal_word(&command).as_deref(), found, "{command:?}");
+        }
+    }
 }

@@ -232,6 +232,7 @@ fn ancestors(root: &Root) -> Vec<(RawPid, u64)> {
 mod tests {
     use super::*;
     use crate::run_id::tests::{link_namespace, write_stat};
+    use std::os::unix::fs::{PermissionsExt as _, chown};
 
     fn tree() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
@@ -307,6 +308,33 @@ mod tests {
         let pids: Vec<i32> = others.iter().map(|other| other.pid).collect();
         assert_eq!(pids, [10, 12], "what lives, and what can't be seen");
         drop(seats);
+    }
+
+    /// Whoever writes a file can name any process.
+    #[test]
+    fn a_user_can_not_take_cpus_in_the_name_of_others() {
+        let (dir, root) = tree();
+        link_namespace(dir.path(), "self", 5);
+        write_stat(dir.path(), 1, 'S', 0);
+        let (user, folder) = (2_000_001, dir.path().join("tmp/cosched-2000001"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let mut held = Vec::new();
+        for (pid, owner) in [(10, user), (11, 0)] {
+            write_stat(dir.path(), pid, 'S', 1);
+            let status = format!("Uid:\t{owner}\t{owner}\t{owner}\t{owner}\n");
+            std::fs::write(dir.path().join(format!("proc/{pid}/status")), status).unwrap();
+            let file = folder.join(format!("cpus-{pid}-1-5"));
+            std::fs::write(&file, format!("cosched cpus 1\nrun {pid}-1-5\ncpus {}\n", pid - 10)).unwrap();
+            held.push(File::open(&file).unwrap());
+            if let Err(error) = chown(&file, Some(user), None) {
+                return eprintln!("skipped, because only root may give files away: {error}");
+            }
+        }
+        chown(&folder, Some(user), None).unwrap();
+        held.iter().for_each(|file| flock(file, FlockOperation::LockExclusive).unwrap());
+        let chosen = stranger(&root).choose(&set("0-3"), Share::Free, None);
+        assert_eq!(chosen.others, [Neighbour { pid: 10, cpus: set("0") }], "process 11 is somebody else's");
     }
 
     #[test]

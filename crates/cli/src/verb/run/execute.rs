@@ -13,10 +13,10 @@ use super::screen::Screen;
 use super::setting::setting;
 use super::solo;
 use crate::exit::Exit;
+use crate::parallel::literal_word;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
 use cosched_report::{RunWarning, record, visible};
-use std::ffi::OsString;
 use std::path::Path;
 
 /// Runs a plan to its end, reports, and returns the exit code.
@@ -142,36 +142,4 @@ fn odd_traces(result: &RunResult) -> Vec<RunWarning> {
         })
     };
     result.tasks.iter().filter_map(odd).collect()
-}
-
-/// A word of a command in several words that a shell would take for itself. GNU parallel hands all words to a shell.
-fn literal_word(command: &[OsString]) -> Option<String> {
-    const TAKEN: [&str; 10] = [">", ">>", "<", "|", "&&", "||", "2>", "2>>", "&>", "2>&1"];
-    // These have operators of that form themselves.
-    const OWN: [&str; 4] = ["test", "[", "[[", "expr"];
-    let words: Vec<&str> = command.iter().map(|word| word.to_str().unwrap_or_default()).collect();
-    let end = words.iter().position(|word| word.starts_with(":::")).unwrap_or(words.len());
-    let (first, more) = words[..end].split_first()?;
-    let found = more.iter().find(|word| TAKEN.contains(word)).filter(|_| !OWN.contains(first))?;
-    Some((*found).to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_that_only_a_shell_knows_are_noticed() {
-        for (command, found) in [
-            ("echo {} > {}.out ::: a", Some(">")),
-            ("cat a | wc", Some("|")),
-            ("echo {} ::: > |", None),
-            ("expr 3 > 2", None),
-            ("find . -exec ls {} ;", None),
-            (">", None),
-        ] {
-            let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
-            assert_eq!(literal_word(&command).as_deref(), found, "{command:?}");
-        }
-    }
 }

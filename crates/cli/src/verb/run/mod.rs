@@ -6,13 +6,14 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`limits`]: limits in GNU parallel's forms; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line; [`terminal`], [`mod@console`] and [`screen`]: what
-//!   is shown, the jobs' output too;
+//! - [`limits`]: limits in GNU parallel's forms; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line;
+//!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
-//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`danger`], [`folder`], [`runs`],
-//!   [`named`] and [`files`]: what is written; [`killed`] and [`resume`]: the runs before this one; [`plan`]: what is
-//!   going to be done; [`explain`]: the plan in words;
+//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`danger`], [`folder`] and [`runs`]: what
+//!   others could change, log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this
+//!   one; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]: what is going to be done;
+//!   [`explain`]: the plan in words;
 //! - [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 
