@@ -58,6 +58,21 @@ fn round_robin_shares_by_quantum() {
     assert_eq!(result.tasks[0].waited_max, Nanos::from_ms(200));
 }
 
+/// Where more than half of the tasks have a CPU, some run on. It must not be the same ones each time.
+#[test]
+fn equal_tasks_get_equal_turns() {
+    for policy in ["round-robin", "bandwidth", "fair", "perf-fair"] {
+        for (cores, tasks) in [(2, 3), (3, 5), (4, 5), (4, 6), (4, 7), (4, 11)] {
+            let mut world = world(cores, vec![Work::ms(6_000); tasks]);
+            world.capabilities.missing.insert(Capability::Ipc, Absence::NoCounters);
+            let result = run_policy(&mut world, policy, &[], &RunConfig::default());
+            let finish = finish_ms(&result);
+            let spread = finish.iter().max().unwrap() - finish.iter().min().unwrap();
+            assert!(spread <= 3 * 200, "{policy}, {tasks} on {cores}: {finish:?}");
+        }
+    }
+}
+
 #[test]
 fn a_freed_cpu_is_filled_at_once_and_only_that() {
     let mut world = world(2, vec![Work::ms(1_000), Work::ms(50), Work::ms(1_000), Work::ms(1_000)]);

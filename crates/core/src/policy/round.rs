@@ -10,13 +10,15 @@ use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Running, Snapshot, TaskView};
 use crate::topology::{CpuId, CpuSet};
 use crate::units::Nanos;
+use std::cmp::Reverse;
 
 /// One round of giving out CPUs.
 pub(super) struct Round<'a> {
     pub(super) snap: &'a Snapshot,
     /// Whether all CPUs are given out anew.
     pub(super) full: bool,
-    /// Indices into `snap.tasks` of the tasks that may be chosen: overdue tasks first, then the longest waiting first.
+    /// Indices into `snap.tasks` of the tasks that may be chosen: overdue tasks first, then the longest waiting first. Those
+    /// that run have not waited at all; of them the one that has run longest without a break comes last, as in a queue.
     pub(super) order: Vec<u32>,
     /// In a full round, the tasks that hold CPUs and sleep. They keep CPUs that no other task wants.
     sleepers: Vec<u32>,
@@ -83,24 +85,33 @@ impl<'a> Round<'a> {
         }
         // One number per task sorts faster than a tuple: not overdue, waiting since, index.
         let mut keys: Vec<u128> = Vec::with_capacity(snap.tasks.len());
+        let mut run = Vec::new();
         let mut sleepers = Vec::new();
         for (task, ix) in snap.tasks.iter().zip(0u32..) {
             if !task.control.place || stays(task) {
                 continue;
             }
-            if !task.asleep {
-                let since = u128::from(task.waiting_since.0);
-                keys.push(u128::from(!task.overdue) << 96 | since << 32 | u128::from(ix));
-            } else if task.running.is_some() {
-                sleepers.push(ix);
+            match &task.running {
+                Some(_) if task.asleep => sleepers.push(ix),
+                _ if task.asleep => {}
+                Some(running) => run.push((Reverse(running.since), task.estimates.ran, ix)),
+                None => {
+                    let since = u128::from(task.waiting_since.0);
+                    keys.push(u128::from(!task.overdue) << 96 | since << 32 | u128::from(ix));
+                }
             }
         }
         keys.sort_unstable();
+        run.sort_unstable();
+        // Of those that began or stopped together the one comes first that has run least in all. By their numbers alone it
+        // would be one of the same few each time.
+        let ran = |key: &u128| (snap.tasks[*key as u32 as usize].estimates.ran, *key);
+        keys.chunk_by_mut(|a, b| a >> 32 == b >> 32).for_each(|together| together.sort_by_key(ran));
         let left = free.len() as u32;
         Round {
             snap,
             full,
-            order: keys.into_iter().map(|key| key as u32).collect(),
+            order: keys.into_iter().map(|key| key as u32).chain(run.into_iter().map(|(.., ix)| ix)).collect(),
             sleepers,
             free,
             first_whole: 0,
