@@ -56,10 +56,83 @@ fn a_job_log_belongs_to_one_run_at_a_time() {
         "{}",
         err(&second)
     );
+    // By another name it is the same file, and by its name the run is known where the file is gone.
+    std::fs::hard_link(folder.path().join("J"), folder.path().join("H")).expect("a link");
+    for (joblog, moves) in [("H", false), ("J", true)] {
+        if moves {
+            std::fs::rename(folder.path().join("J"), folder.path().join("old")).expect("a file");
+        }
+        for more in [&[][..], &["--resume"]] {
+            let second = cosched(&folder, &[&["run", "--joblog", joblog], more, &["true"]].concat());
+            assert!(second.status.code() == Some(2) && err(&second).contains("still goes on"), "{}", err(&second));
+        }
+    }
+    assert!(!folder.path().join("J").exists() && !folder.path().join("H.runs").exists());
     std::fs::remove_file(folder.path().join("began")).expect("a file");
     assert!(first.wait().expect("it ends").success());
-    assert!(read(&folder, "J").contains("touch began"));
+    assert!(read(&folder, "old").contains("touch began") && read(&folder, "old") == read(&folder, "H"));
     assert!(cosched(&folder, &["run", "--joblog", "J", "true"]).status.success());
+}
+
+/// Of runs that are started together one runs, with --resume and without.
+#[test]
+fn one_of_several_that_start_together_has_the_job_log() {
+    for more in [&[][..], &["--resume"]] {
+        let folder = tempdir().expect("a folder");
+        let job = "echo x >> ran; touch began; while [ ! -e end ]; do sleep 0.01; done";
+        let words = [&["run", "-q", "--joblog", "J"], more, &[job]].concat();
+        let start = || command(folder.path(), &words).stderr(Stdio::null()).stdout(Stdio::null()).spawn();
+        let mut all: Vec<_> = (0..4).map(|_| start().expect("it runs")).collect();
+        let mut codes = Vec::new();
+        until("all but one have given up", || {
+            all.retain_mut(|run| match run.try_wait().expect("it is ours") {
+                Some(status) => {
+                    codes.push(status.code());
+                    false
+                }
+                None => true,
+            });
+            all.len() == 1 && folder.path().join("began").exists()
+        });
+        write(&folder, "end", "");
+        assert!(all[0].wait().expect("it ends").success());
+        assert_eq!((codes, read(&folder, "ran")), (vec![Some(2); 3], "x\n".to_owned()));
+        assert!(cosched(&folder, &["run", "--joblog", "J", "--resume", job]).status.success());
+        assert_eq!((read(&folder, "ran").len(), read(&folder, "J").lines().count()), (2, 2));
+    }
+}
+
+/// A descriptor is the caller's: what is there stays, and what comes next follows.
+#[test]
+fn what_is_written_to_a_descriptor_comes_where_it_stands() {
+    let folder = tempdir().expect("a folder");
+    let program = env!("CARGO_BIN_EXE_cosched");
+    for (option, first) in [("--joblog", "Seq\t"), ("--events", "{"), ("--record", "{")] {
+        for (descriptor, more) in [("/dev/stdout", ""), ("/dev/fd/3", "3>&1")] {
+            for to in ["> out", ">> out"] {
+                write(&folder, "out", if to == "> out" { "old\n" } else { "" });
+                let run = format!("{program} run -q --no-logs {option} {descriptor} true {more}");
+                let line = format!("{{ echo before; {run}; {run}; echo after; }} {to}");
+                let shell =
+                    std::process::Command::new("/bin/sh").current_dir(folder.path()).args(["-c", &line]).status();
+                assert!(shell.expect("it runs").success());
+                let text = read(&folder, "out");
+                let lines: Vec<&str> = text.lines().collect();
+                assert!(lines[0] == "before" && lines[lines.len() - 1] == "after", "{line}: {text}");
+                assert!(lines[1].starts_with(first), "{line}: {text}");
+                let whole = match option {
+                    "--joblog" => lines.iter().filter(|line| line.ends_with("\ttrue")).count(),
+                    "--events" => lines.iter().filter(|line| line.contains("\"seq\":0")).count(),
+                    _ => lines.iter().filter(|line| line.contains("cosched.run/1")).count(),
+                };
+                assert_eq!(whole, 2, "{line}: {text}");
+            }
+        }
+    }
+    let line = format!("{program} run -q --no-logs --joblog /dev/fd/3 true 3< out");
+    let refused = std::process::Command::new("/bin/sh").current_dir(folder.path()).args(["-c", &line]).output();
+    let refused = refused.expect("it runs");
+    assert!(refused.status.code() == Some(2) && err(&refused).contains("not open for writing"), "{}", err(&refused));
 }
 
 /// What stands beside the job log is beside the file itself.

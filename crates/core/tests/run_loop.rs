@@ -50,6 +50,33 @@ fn a_task_starts_when_it_becomes_its_program() {
     }
 }
 
+/// Whoever notes starts knows of all tasks that may run, whenever the process dies.
+#[test]
+fn a_start_is_told_before_it_happens() {
+    #[derive(Default)]
+    struct Told(Vec<(u32, &'static str)>);
+    impl Recorder for Told {
+        fn starting(&mut self, _: Nanos, task: &TaskSpec) {
+            self.0.push((task.id.0, "starting"));
+        }
+        fn started(&mut self, _: Nanos, task: &TaskSpec) {
+            self.0.push((task.id.0, "started"));
+        }
+        fn restarted(&mut self, _: Nanos, task: &TaskSpec, _: u32) {
+            self.0.push((task.id.0, "restarted"));
+        }
+    }
+    let mut world = world(2, vec![Work::ms(600), Work::ms(100).exit(3), Work::ms(500)]);
+    let mut told = Told::default();
+    let config = RunConfig { attempts: 2, ..RunConfig::default() };
+    let specs = world.specs();
+    run_specs(&mut world, specs, "round-robin", &[], &config, &mut told);
+    let of = |task: u32| told.0.iter().filter(|(id, _)| *id == task).map(|(_, what)| *what).collect::<Vec<_>>();
+    assert_eq!((of(0), of(2)), (vec!["starting", "started"], vec!["starting", "started"]));
+    assert_eq!(of(1), ["starting", "started", "starting", "restarted"]);
+    assert_eq!(told.0[..2], [(0, "starting"), (1, "starting")], "before any is started");
+}
+
 #[test]
 fn round_robin_shares_by_quantum() {
     let mut world = world(1, vec![Work::ms(400), Work::ms(400)]);

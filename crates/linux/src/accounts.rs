@@ -18,7 +18,7 @@ pub struct CpuAccounts {
 }
 
 /// Where the time of the CPUs went between two instants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuUse {
     /// All time of the CPUs: their number x the time that passed.
     pub total: Nanos,
@@ -26,6 +26,27 @@ pub struct CpuUse {
     pub stolen: Nanos,
     /// Time in which they executed what is neither this process nor a child of it that has ended.
     pub foreign: Nanos,
+}
+
+impl CpuUse {
+    /// This and another span together.
+    pub(crate) fn and(self, other: CpuUse) -> CpuUse {
+        CpuUse {
+            total: self.total + other.total,
+            stolen: self.stolen + other.stolen,
+            foreign: self.foreign + other.foreign,
+        }
+    }
+
+    /// This span without a part of it. The kernel's ticks are coarse, so nothing falls below zero.
+    pub fn without(self, part: CpuUse) -> CpuUse {
+        let rest = |all: Nanos, part: Nanos| Nanos(all.0.saturating_sub(part.0));
+        CpuUse {
+            total: rest(self.total, part.total),
+            stolen: rest(self.stolen, part.stolen),
+            foreign: rest(self.foreign, part.foreign),
+        }
+    }
 }
 
 /// Reads the accounts of these CPUs; `None` where the kernel does not keep them, or not for all of these CPUs.
@@ -115,6 +136,9 @@ mod tests {
         let used = second.since(&first).unwrap();
         // CPU 0: 70 busy, 20 idle, 10 stolen; CPU 1: 2 busy, 50 idle, 40 stolen; 40 of it all were our own.
         assert_eq!(used, CpuUse { total: ticks(192), stolen: ticks(50), foreign: ticks(32) });
+        let half = CpuUse { total: ticks(96), stolen: ticks(60), foreign: ticks(2) };
+        assert_eq!(used.without(half), CpuUse { total: ticks(96), stolen: ticks(0), foreign: ticks(30) });
+        assert_eq!(used.without(half).and(half), CpuUse { stolen: ticks(60), ..used });
         assert_eq!(first.since(&first), None, "no time has passed");
         assert_eq!(first.since(&second), None, "it went backwards");
     }

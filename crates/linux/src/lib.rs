@@ -47,4 +47,4 @@ pub use neighbours::{Chosen, Neighbour, Seat, Share, choose_cpus};
 pub use run_id::{Fate, fate_of, own_run};
 pub use runtime::{NoFolder, folder_problem};
 pub use spawn::{Environment, Program, find_program};
-pub use sys::affinity;
+pub use sys::{affinity, same_open_file};

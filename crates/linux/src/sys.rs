@@ -275,6 +275,17 @@ pub fn affinity(tid: RawPid) -> io::Result<CpuSet> {
     Ok(bits.collect())
 }
 
+/// Another descriptor for what this process has open under a number: they share the position.
+///
+/// # Errors
+/// Nothing is open under that number, or an error of the kernel.
+pub fn same_open_file(number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the kernel checks the number; nothing of this process is read or written.
+    let fd = check(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })?;
+    // SAFETY: the descriptor is new, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// A limit on open files: what is in force, and how far it may be raised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileLimit(libc::rlimit);

@@ -27,8 +27,8 @@ pub enum Notice<'a> {
         /// How far the run is.
         progress: &'a LiveProgress,
     },
-    /// A job that had ended was started again.
-    StartedAgain {
+    /// A job is about to be started, for the first time or again.
+    Starting {
         /// The job's command, log files and solo time.
         info: Option<&'a JobInfo>,
         /// Time since the start of the run.
@@ -186,6 +186,12 @@ impl Recorder for FileRecorder<'_> {
         self.events.is_some()
     }
 
+    fn starting(&mut self, now: Nanos, task: &TaskSpec) {
+        if let Some(listener) = &mut self.listener {
+            listener(Notice::Starting { info: self.jobs.get(task.id.0 as usize), at: now });
+        }
+    }
+
     fn started(&mut self, now: Nanos, task: &TaskSpec) {
         self.tracker.started();
         if let Some(series) = &mut self.series {
@@ -202,9 +208,6 @@ impl Recorder for FileRecorder<'_> {
         self.tracker.started_again(task.id);
         if let Some(series) = &mut self.series {
             series.started(now, task.id);
-        }
-        if let Some(listener) = &mut self.listener {
-            listener(Notice::StartedAgain { info: self.jobs.get(task.id.0 as usize), at: now });
         }
         self.check_files();
     }
@@ -301,6 +304,7 @@ mod tests {
         let snapshot = snapshot();
         let samples = samples(snapshot.now);
         for task in &result.tasks {
+            recorder.starting(Nanos(5), &task.spec);
             recorder.started(Nanos::ZERO, &task.spec);
         }
         recorder.decided(DecisionRecord {
@@ -348,7 +352,7 @@ mod tests {
                 .with_listener(|notice| {
                     told.push(match notice {
                         Notice::Started { task, .. } => format!("started {}", task.name),
-                        Notice::StartedAgain { info, at } => format!("{} again at {}", info.unwrap().name, at.0),
+                        Notice::Starting { info, at } => format!("{} starts at {}", info.unwrap().name, at.0),
                         Notice::Retried { result, info } => {
                             format!("{} failed in attempt {}", info.unwrap().name, result.runs)
                         }

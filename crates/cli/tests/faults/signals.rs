@@ -88,9 +88,17 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
             if freeze == "signals" {
                 assert!(run.marked().iter().all(|process| process.state == 'T'), "{:?}", run.marked());
             }
+            std::thread::sleep(std::time::Duration::from_millis(1_000));
             run.send(Signal::CONT);
         }
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
+        // What others did meanwhile is none of the run's affairs. At least 2.3 s were left out.
+        let record: serde_json::Value = serde_json::from_str(&run.file("logs/run.json")).unwrap();
+        if let Some(seconds) = record["machine_load"]["cpu_s"].as_f64() {
+            let cpus = record["machine_details"]["cpus"].as_f64().unwrap();
+            let turnaround = record["metrics"]["turnaround_s"].as_f64().unwrap();
+            assert!(seconds / cpus < turnaround + 1.5, "{seconds} {cpus} {turnaround}");
+        }
         assert!(!run.stderr().contains("stopped itself"), "{}", run.stderr());
         run.nothing_left();
         run.logs_complete(JOBS, LINES, true);

@@ -18,6 +18,12 @@ use std::sync::Arc;
 impl<B: Backend> Loop<'_, B> {
     /// Carries out a decision that was checked, and brings the loop's own picture in line with it.
     pub(super) fn carry_out(&mut self, mut decision: Decision) -> Result<(), RunError<B::Error>> {
+        for change in decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })) {
+            let record = &self.records[change.task().0 as usize];
+            if record.started.is_none() {
+                self.recorder.starting(self.snap.now, &record.spec);
+            }
+        }
         if self.planning.is_none() {
             let changes = self.loosened(&decision);
             self.backend.apply(&changes)?;

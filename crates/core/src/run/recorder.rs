@@ -61,6 +61,9 @@ pub trait Recorder {
     fn wants_policy_state(&self) -> bool {
         false
     }
+    /// A task is about to be started, for the first time or again. Whatever becomes of this process from now on, the task
+    /// may run.
+    fn starting(&mut self, _now: Nanos, _task: &TaskSpec) {}
     /// A task was started.
     fn started(&mut self, _now: Nanos, _task: &TaskSpec) {}
     /// A task that had ended was started again; `run` counts from 1, so it is at least 2. The end of such a run is not

@@ -21,6 +21,7 @@ pub use config::{Freezing, HostConfig, HostJob};
 pub use error::HostError;
 pub use notice::Notice;
 
+use crate::accounts::{self, CpuUse};
 use crate::cgroup::{GroupError, RunGroup};
 use crate::interrupts;
 use crate::root::Root;
@@ -59,6 +60,7 @@ pub struct Host {
     /// Told by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
+    left_out: CpuUse,
 }
 
 impl Host {
@@ -100,6 +102,7 @@ impl Host {
             room: Room::new(mem_keep, most_load),
             queued: Vec::new(),
             clock: RunClock::start(),
+            left_out: CpuUse::default(),
             root,
         })
     }
@@ -112,6 +115,11 @@ impl Host {
     /// Why the cgroup freezer is not used, where it was wanted.
     pub fn group_problem(&self) -> Option<&GroupError> {
         self.group_problem.as_ref()
+    }
+
+    /// Where the time of the CPUs went while the whole run was suspended.
+    pub fn left_out(&self) -> CpuUse {
+        self.left_out
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
@@ -151,7 +159,13 @@ impl Host {
             self.actuator.freeze(&mut self.lifecycle, task);
         }
         self.actuator.settle(&mut self.lifecycle);
+        let cpus = self.machine.all_cpus();
+        let before = accounts::read(&self.root, &cpus);
         let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
+        let after = accounts::read(&self.root, &cpus);
+        if let Some(used) = after.zip(before).and_then(|(after, before)| after.since(&before)) {
+            self.left_out = self.left_out.and(used);
+        }
         for &task in &running {
             self.actuator.set_frozen(&self.lifecycle, task, false);
         }

@@ -122,7 +122,7 @@ impl<P: Platform> Batch<'_, P> {
         let mut journal = files.journal;
         let mut note = |info: Option<&JobInfo>, at: Nanos| {
             let (Some(info), Some(began)) = (info, started_at) else { return };
-            journal.started(info, began + Duration::from_nanos(at.0));
+            journal.starting(info, began + Duration::from_nanos(at.0));
             if let Some(warning) = journal.take_warning() {
                 screen.warn(warning);
             }
@@ -130,8 +130,8 @@ impl<P: Platform> Batch<'_, P> {
         let began = Instant::now();
         let mark = if view.is_simulated() { "[simulated] " } else { "" };
         let mut recorder = recorder.with_listener(|notice| match notice {
-            Notice::Started { task, info, at, .. } => {
-                note(info, at);
+            Notice::Starting { info, at } => note(info, at),
+            Notice::Started { task, info, .. } => {
                 if let Some((out, err)) = &job_files[task.id.0 as usize] {
                     let tag = info.and_then(|info| info.tag.as_ref());
                     let tag = tag.filter(|_| args.output.tag).unwrap_or(&task.name);
@@ -142,7 +142,6 @@ impl<P: Platform> Batch<'_, P> {
                     screen.say(&format!("{mark}started {what}"));
                 }
             }
-            Notice::StartedAgain { info, at } => note(info, at),
             Notice::Retried { result, info } => {
                 if let Some((out, err)) = &job_files[result.spec.id.0 as usize] {
                     screen.started_again(result.spec.id.0, [out, err]);
@@ -176,6 +175,7 @@ impl<P: Platform> Batch<'_, P> {
         let result = cosched_core::run(&mut backend, policy, &mut recorder, specs.to_vec(), config);
         let warnings = recorder.into_warnings();
         let cpu_used = own_cpu_time() - cpu_before;
+        let left_out = P::left_out(&backend);
         drop(backend);
         let shown = screen.leave_console();
         for cut in shown.cuts {
@@ -203,7 +203,7 @@ impl<P: Platform> Batch<'_, P> {
         }
         // Everything that this process started has ended, and counts as its own.
         if let Some(used) = accounts().zip(accounts_before).and_then(|(now, before)| now.since(&before)) {
-            let accounts::CpuUse { total, stolen, foreign } = used;
+            let accounts::CpuUse { total, stolen, foreign } = used.without(left_out);
             info.machine_use = Reading::Value(MachineUse { cpus: cpus.len(), total, stolen, foreign });
         }
         if result.turnaround > Nanos::ZERO && !view.is_simulated() {

@@ -25,7 +25,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     // A file that can't be written is an error before anything is started.
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
-    let (folder, mut files) = Files::open(args, &plan.logs, names)?;
+    let (folder, mut files) = Files::open(args, &plan.logs, names, &plan.seen)?;
     let record_to = files.record.take();
     let aside = folder.aside.clone();
     let mut folder = Passing::new(folder, &plan.logs, !args.output.no_logs);

@@ -4,6 +4,7 @@ use super::args::RunArgs;
 use super::folder::Folder;
 use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
+use super::resume::Seen;
 use super::runs::{self, Journal};
 use crate::exit::usage;
 use crate::input::{told, value_files};
@@ -30,8 +31,8 @@ const OWN: [&str; 7] =
 
 impl Files {
     /// Claims the log folder for these files of jobs, and opens the files that are asked for. The folder is the run's own
-    /// until it is dropped.
-    pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: Vec<String>) -> anyhow::Result<(Folder, Files)> {
+    /// until it is dropped. With `--resume`, `seen` is what was looked at.
+    pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: Vec<String>, seen: &Seen) -> anyhow::Result<(Folder, Files)> {
         let named = AllNamed::check(args)?;
         // What is made here goes again if a signal comes.
         let waiting = Waiting::new(args.output.quiet).context("taking signals")?;
@@ -41,16 +42,12 @@ impl Files {
         } else {
             Folder::claim(logs, &names, args.output.shared_logs)?
         };
-        let places = [&named.record, &named.events, &named.joblog].into_iter().flatten().map(Named::place);
-        let runs = args.output.joblog.as_deref().and_then(runs::beside);
-        let mut new: Vec<PathBuf> = places.map(Path::to_owned).chain(runs).collect();
-        new.retain(|path| path.symlink_metadata().is_err());
-        let opened = Files::open_in(args, named, logs, &folder, &waiting);
+        let opened = Files::open_in(args, named, (logs, seen), &folder, &waiting);
         match opened.and_then(|files| waiting.look().map(|()| files)) {
             Ok(files) => Ok((folder, files)),
             Err(error) => {
                 folder.abandon(&["series.jsonl"]);
-                new.iter().for_each(|path| drop(std::fs::remove_file(path)));
+                waiting.unmake();
                 Err(error)
             }
         }
@@ -59,7 +56,7 @@ impl Files {
     fn open_in(
         args: &RunArgs,
         named: AllNamed,
-        logs: &Path,
+        (logs, seen): (&Path, &Seen),
         folder: &Folder,
         waiting: &Waiting,
     ) -> anyhow::Result<Files> {
@@ -79,13 +76,9 @@ impl Files {
         }
         let AllNamed { record, events, joblog } = named;
         let record = record.map(|named| RecordFile::open(named, waiting)).transpose()?;
-        let empty = |named: &Named, file: &File| match file.metadata().is_ok_and(|meta| meta.is_file()) {
-            true => file.set_len(0).map_err(|error| named.fail(&error)),
-            false => Ok(()),
-        };
         let open_empty = |named: Named| {
             let file = named.open(false, waiting)?;
-            empty(&named, &file).map(|()| file)
+            named.empty(&file).map(|()| file)
         };
         let events = events.map(open_empty).transpose()?;
         let series = folder.create("series.jsonl");
@@ -96,21 +89,33 @@ impl Files {
             Some(named) => {
                 let path = &named.path;
                 let fail = |error: Error| named.fail(&error);
-                // With --resume that has been looked at before.
-                if let Some(why) = (!args.resume && !args.is_simulated()).then(|| still_used(path)).flatten() {
-                    return Err(fail(Error::other(why)));
-                }
                 let file = named.open(true, waiting)?;
-                // Before the old content goes: whoever resumes must find this run.
+                named.claim(&file, waiting)?;
+                let mut journal = Journal::default();
                 if !args.is_simulated() {
+                    // What was looked at to resume can have changed until this run had the job log.
+                    let why = match args.resume {
+                        true if Seen::now(path) == *seen => None,
+                        true => {
+                            Some("another run has written to it just now; nothing is known of that; try again".into())
+                        }
+                        false => still_used(path),
+                    };
+                    if let Some(why) = why {
+                        return Err(fail(Error::other(why)));
+                    }
+                    if let Some(runs) = runs::beside(path).filter(|runs| !runs.exists()) {
+                        waiting.made(&runs);
+                    }
+                    // Before the old content goes: whoever resumes must find this run.
                     runs::enter(path, logs, !args.resume).map_err(fail)?;
+                    journal = Journal::open(path).map_err(fail)?;
                 }
                 if !args.resume {
-                    empty(&named, &file)?;
+                    named.empty(&file)?;
                 }
-                let journal =
-                    if args.is_simulated() { Journal::default() } else { Journal::open(path).map_err(fail)? };
-                (Some(append_joblog(file).map_err(fail)?), journal)
+                let joblog = if named.is_special() { Ok(JobLogWriter::new(file, true)) } else { append_joblog(file) };
+                (Some(joblog.map_err(fail)?), journal)
             }
         };
         Ok(Files { series: Some(series), events, joblog, journal, record })

@@ -8,6 +8,7 @@ use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capability, Counter, CpuSet, Machine, Nanos};
+use cosched_linux::accounts::CpuUse;
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
@@ -162,6 +163,10 @@ impl Platform for HostPlatform {
     type Backend = Host;
 
     const SOLO_BY_DEFAULT: bool = false;
+
+    fn left_out(backend: &Host) -> CpuUse {
+        backend.left_out()
+    }
 
     fn view(&self) -> &View {
         &self.view

@@ -8,9 +8,11 @@ use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;
 use crate::whole_file::write_regular;
-use cosched_linux::{Interrupt, Interrupts};
-use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, openat};
-use std::fs::File;
+use cosched_linux::{Interrupt, Interrupts, same_open_file};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, fcntl_getfl, fcntl_setfl, flock, openat};
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -20,6 +22,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 /// A reader that comes within this time is not worth a word.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What an ended run had open is open for no longer than this.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
 
 /// A file that the user named.
 pub(crate) struct Named {
@@ -116,13 +121,14 @@ impl Named {
         fail(self.option, &self.path, error)
     }
 
-    /// Opens it for writing, and makes it if it is not there. It keeps what is in it. A pipe is waited for until it has a
+    /// Opens it for writing, and makes it if it is not there. It keeps what is in it. What is written to a descriptor comes
+    /// where the descriptor stands. A pipe is waited for until it has a
     /// reader, or a signal ends the run.
     ///
     /// # Errors
     /// An error of the system; or somebody else has made it since it was looked at.
     pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> anyhow::Result<File> {
-        let mut flags = OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let is_checked = self.is_safe && !self.place.follows;
         if is_checked {
             flags |= OFlags::NOFOLLOW;
@@ -130,12 +136,17 @@ impl Named {
         // A pipe that is open for reading as well has a reader always.
         let is_pipe = || self.place.path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
         let how = if reads && !is_pipe() { OFlags::RDWR } else { OFlags::WRONLY };
+        let try_open = |more| openat(CWD, &self.place.path, flags | how | more, Mode::from_raw_mode(0o666));
         let since = Instant::now();
         let mut said = false;
         let file = loop {
-            match openat(CWD, &self.place.path, flags | how, Mode::from_raw_mode(0o666)) {
+            if let Ok(fd) = try_open(OFlags::CREATE | OFlags::EXCL) {
+                waiting.made(&self.place.path);
+                break File::from(fd);
+            }
+            match try_open(OFlags::CREATE) {
                 Ok(fd) => break File::from(fd),
-                Err(rustix::io::Errno::NXIO) if is_pipe() => waiting.look()?,
+                Err(Errno::NXIO) if is_pipe() => waiting.look()?,
                 Err(error) => return Err(self.fail(&error.into())),
             }
             if !said && since.elapsed() > PATIENCE {
@@ -150,9 +161,60 @@ impl Named {
         if is_checked && !is_device && !trusts(kind.uid()) {
             return Err(self.fail(&io::Error::other("another user made it just now")));
         }
-        // Others may write to it, too: what the run shows, where that is its standard output, or a second run.
+        if kind.is_file()
+            && let Some(number) = self.descriptor()
+        {
+            // The caller's file goes on where the caller is in it, and what the caller writes next comes after it.
+            let file = same_open_file(number).map(File::from).map_err(|error| self.fail(&error))?;
+            let flags = fcntl_getfl(&file).map_err(|error| self.fail(&error.into()))?;
+            let reads_only = (flags & OFlags::RWMODE) == OFlags::RDONLY;
+            return if reads_only { Err(self.fail(&io::Error::other("it is not open for writing"))) } else { Ok(file) };
+        }
+        // Others may write to it, too, as a second run may.
         fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(&error.into()))?;
         Ok(file)
+    }
+
+    /// The number of this process's own descriptor that it is, if it is one.
+    fn descriptor(&self) -> Option<i32> {
+        let path = self.place.path.strip_prefix(format!("/proc/{}", std::process::id())).ok()?;
+        self.place.follows.then(|| path.strip_prefix("fd").ok()?.to_str()?.parse().ok())?
+    }
+
+    /// Claims the file for this run as long as it stays open. Two runs that are started together, or that know the file by
+    /// two names, must not both take it for theirs.
+    ///
+    /// # Errors
+    /// Another run has it, or has removed it.
+    pub(crate) fn claim(&self, file: &File, waiting: &Waiting) -> anyhow::Result<()> {
+        if self.is_special() {
+            return Ok(());
+        }
+        let since = Instant::now();
+        // Where the file system knows no locks, the runs know each other by what lies beside the file.
+        while let Err(Errno::WOULDBLOCK) = flock(file, FlockOperation::NonBlockingLockExclusive) {
+            if since.elapsed() > LAST_MOMENT {
+                let why = "another run still goes on and writes to it; wait for its end, or choose another file";
+                return Err(self.fail(&io::Error::other(why)));
+            }
+            waiting.look()?;
+            std::thread::sleep(LOOK);
+        }
+        // The run that had it may have removed it again.
+        let which = |meta: &Metadata| (meta.dev(), meta.ino());
+        let same = std::fs::symlink_metadata(self.place()).and_then(|now| Ok(which(&now) == which(&file.metadata()?)));
+        match same {
+            Ok(true) => Ok(()),
+            _ => Err(self.fail(&io::Error::other("it was removed or replaced just now; try again"))),
+        }
+    }
+
+    /// Empties the file, unless it is a pipe, a device or a descriptor.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(crate) fn empty(&self, file: &File) -> anyhow::Result<()> {
+        if self.is_special() { Ok(()) } else { file.set_len(0).map_err(|error| self.fail(&error)) }
     }
 }
 
@@ -164,6 +226,7 @@ fn fail(option: &str, path: &Path, error: &io::Error) -> anyhow::Error {
 pub(crate) struct Waiting {
     interrupts: Interrupts,
     quiet: bool,
+    made: RefCell<Vec<PathBuf>>,
 }
 
 impl Waiting {
@@ -172,7 +235,17 @@ impl Waiting {
     /// # Errors
     /// An error of the kernel.
     pub(crate) fn new(quiet: bool) -> io::Result<Waiting> {
-        Ok(Waiting { interrupts: Interrupts::hold()?, quiet })
+        Ok(Waiting { interrupts: Interrupts::hold()?, quiet, made: RefCell::default() })
+    }
+
+    /// Notes a file that this run has made. One that was there before is not its own to remove.
+    pub(crate) fn made(&self, path: &Path) {
+        self.made.borrow_mut().push(path.to_owned());
+    }
+
+    /// Removes the files that were made.
+    pub(crate) fn unmake(&self) {
+        self.made.take().iter().for_each(|path| drop(std::fs::remove_file(path)));
     }
 
     /// Looks whether a signal has come.

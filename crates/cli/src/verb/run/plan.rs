@@ -3,7 +3,7 @@
 use super::args::RunArgs;
 use super::platform::Platform;
 use super::policy::{Choice, choose};
-use super::resume::Resumed;
+use super::resume::{Resumed, Seen};
 use super::setting;
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job, told};
@@ -32,6 +32,8 @@ pub(crate) struct Plan<P: Platform> {
     pub(crate) earlier: Vec<EarlierJob>,
     /// Some of them were adopted just now.
     pub(crate) newly_adopted: bool,
+    /// What the job log was, if this run resumes it.
+    pub(crate) seen: Seen,
     /// What the user is to know of earlier runs, and of the file of solo times.
     pub(crate) warnings: Vec<RunWarning>,
     /// Where the jobs come from.
@@ -148,7 +150,7 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
 
 impl<P: Platform> Plan<P> {
     pub(crate) fn new(args: &RunArgs, platform: &P, resumed: Resumed, input: RunInput) -> anyhow::Result<Plan<P>> {
-        let Resumed { left: jobs, earlier, newly_adopted, mut warnings } = resumed;
+        let Resumed { left: jobs, earlier, newly_adopted, seen, mut warnings } = resumed;
         let view = platform.view();
         let mut solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT, &view.machine.name)?;
         warnings.append(&mut solo.warnings);
@@ -209,6 +211,7 @@ impl<P: Platform> Plan<P> {
             solo,
             earlier,
             newly_adopted,
+            seen,
             warnings,
             input,
             files,

@@ -5,6 +5,7 @@ use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
 use crate::input::Job;
 use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
+use cosched_linux::accounts::CpuUse;
 use cosched_report::{BackendKind, EnergySource, RunWarning, SettingFile, SoloSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,6 +104,9 @@ pub(crate) trait Platform {
 
     /// What a job runs, in words.
     fn shown(&self, job: &Job) -> String;
+
+    /// Where the time of the CPUs went while a run was suspended.
+    fn left_out(backend: &Self::Backend) -> CpuUse;
 
     /// Makes the backend for these jobs; nothing is started yet.
     ///

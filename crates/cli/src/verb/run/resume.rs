@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// A batch, and what earlier runs have done of it.
+#[derive(Default)]
 pub(crate) struct Resumed {
     /// The jobs that are to run, with their numbers in the job log.
     pub(crate) left: Vec<(u64, Job)>,
@@ -19,11 +20,32 @@ pub(crate) struct Resumed {
     pub(crate) earlier: Vec<EarlierJob>,
     /// Some of them were adopted just now, and no record tells of that yet.
     pub(crate) newly_adopted: bool,
+    /// What was looked at.
+    pub(crate) seen: Seen,
     pub(crate) warnings: Vec<RunWarning>,
+}
+
+/// What a job log was when it was looked at. Another run can come in between until this one has it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The length of the job log in bytes.
+    length: u64,
+    /// The runs that had entered themselves beside it.
+    runs: Vec<String>,
+}
+
+impl Seen {
+    /// What it is now.
+    pub(crate) fn now(joblog: &Path) -> Seen {
+        let length = std::fs::metadata(joblog).map_or(0, |meta| meta.len());
+        Seen { length, runs: runs::read(joblog).runs.into_iter().map(|run| run.run_id).collect() }
+    }
 }
 
 /// A start in the job log is that in a record if they differ by less, in seconds: both are rounded.
 const SAME_START: f64 = 0.003;
+/// A job becomes its program within this time after its start was noted, in seconds, however busy the machine is.
+const LONGEST_START: f64 = 60.0;
 /// Why no record tells more.
 const NO_RECORD: &str = "no record of its run was found";
 
@@ -39,8 +61,9 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
     // Where the job log was removed, jobs of a killed run may still be known.
     let is_there = |log: &&PathBuf| log.exists() || runs::beside(log).is_some_and(|runs| runs.exists());
     let Some(path) = args.output.joblog.as_ref().filter(|_| args.resume).filter(is_there) else {
-        return Ok(Resumed { left: numbered.collect(), earlier: vec![], newly_adopted: false, warnings: vec![] });
+        return Ok(Resumed { left: numbered.collect(), ..Resumed::default() });
     };
+    let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let log = match std::fs::File::open(path) {
         Ok(file) => {
             read_joblog(std::io::BufReader::new(file), &told(path)).map_err(|error| usage(error.to_string()))?
@@ -54,7 +77,8 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
     let mut adopted = Adopted::new(&before);
     let here = runs::own_folder();
     let mut elsewhere: Option<String> = None;
-    let mut resumed = Resumed { left: vec![], earlier: vec![], newly_adopted: false, warnings };
+    let seen = Seen { length, runs: before.runs.iter().map(|run| run.line.run_id.clone()).collect() };
+    let mut resumed = Resumed { seen, warnings, ..Resumed::default() };
     let with_line = |(seq, job): (u64, Job)| {
         let command = job.input.command.as_ref().map(Command::line);
         let given = job.input.given();
@@ -186,11 +210,13 @@ impl<'a> Done<'a> {
         for line in &before.started {
             starts.entry(line.seq).or_default().extend(seconds(&line.started_at).map(|at| (at, line)));
         }
+        // A start is noted just before it, and a number is not started twice at a time.
         let start = |entry: &Entry| {
             let is_it = |(at, line): &&(f64, &JobLine)| {
-                line.command == entry.command && (at - entry.start_s).abs() < SAME_START
+                let since = entry.start_s - at;
+                line.command == entry.command && since > -SAME_START && since < LONGEST_START
             };
-            starts.get(&entry.seq)?.iter().find(is_it).map(|&(_, line)| line)
+            starts.get(&entry.seq)?.iter().rev().find(is_it).map(|&(_, line)| line)
         };
         let mut successes: BTreeMap<&str, VecDeque<Success<'_>>> = BTreeMap::new();
         for entry in log.successes() {

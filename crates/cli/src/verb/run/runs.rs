@@ -66,7 +66,7 @@ pub(crate) struct JobLine {
     /// What else it was given.
     #[serde(default, skip_serializing_if = "Given::is_empty")]
     pub(crate) given: Given,
-    /// When it was started, RFC 3339 in UTC.
+    /// The last moment before it was started, RFC 3339 in UTC.
     pub(crate) started_at: String,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Runs {
     pub(crate) owner: Option<u32>,
 }
 
-/// Writes a line for each job that is started. Without a job log to resume from it writes nothing.
+/// Writes a line before each start of a job. Without a job log to resume from it writes nothing.
 #[derive(Default)]
 pub(crate) struct Journal {
     file: Option<(LineSink<File>, String)>,
@@ -128,8 +128,8 @@ impl Journal {
         Ok(Journal { file: Some((LineSink::lasting(file, RunFile::Runs), run_id)) })
     }
 
-    /// Notes that a job was started.
-    pub(crate) fn started(&mut self, job: &JobInfo, at: SystemTime) {
+    /// Notes that a job is about to be started. Noted afterwards, a run that is killed would leave jobs that nobody knows.
+    pub(crate) fn starting(&mut self, job: &JobInfo, at: SystemTime) {
         let Some((sink, run_id)) = &mut self.file else { return };
         let line = JobLine {
             run_id: run_id.clone(),
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(folders(&joblog), ["/a", "/b", "/c"]);
         let mut journal = Journal::open(&joblog).unwrap();
         let info = JobInfo { command: Some("sleep 1".to_owned()), ..JobInfo::of(&cosched_core::TaskSpec::new(2, "a")) };
-        journal.started(&info, SystemTime::UNIX_EPOCH);
+        journal.starting(&info, SystemTime::UNIX_EPOCH);
         let [job] = &read(&joblog).started[..] else { panic!() };
         assert_eq!((&*job.run_id, job.seq, &*job.job, &*job.command), (&*own, 3, "a", "sleep 1"));
         assert_eq!(job.started_at, "1970-01-01T00:00:00.000Z");

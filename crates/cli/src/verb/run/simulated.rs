@@ -10,6 +10,7 @@ use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
 use cosched_core::{Capability, Counter, Nanos, SoloProfile};
+use cosched_linux::accounts::CpuUse;
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{BackendKind, EnergySource, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s};
@@ -243,6 +244,10 @@ impl Platform for SimPlatform {
 
     /// Solo runs in a simulation take almost no time.
     const SOLO_BY_DEFAULT: bool = true;
+
+    fn left_out(_backend: &Interruptible<Sim>) -> CpuUse {
+        CpuUse::default()
+    }
 
     fn view(&self) -> &View {
         &self.view
