@@ -90,12 +90,16 @@ fn a_standard_error_that_takes_nothing_changes_no_exit_code() {
 fn with_one_job_the_exit_code_is_the_job_s() {
     let folder = tempdir().expect("a folder");
     write(&folder, "plain", "text");
-    let cases: [(&[&str], i32); 8] = [
+    write(&folder, "folder/file", "text");
+    let cases: [(&[&str], i32); 11] = [
         (&["sh", "-c", "exit 7"], 7),
         (&["sh", "-c", "kill -9 $$"], 137),
         (&["true"], 0),
         (&["no-such-program-anywhere"], 127),
         (&["./plain"], 126),
+        (&["./folder"], 126),
+        (&["./plain/x"], 126),
+        (&["./none"], 127),
         // Several jobs have no code in common.
         (&["sh", "-c", "exit {}", ":::", "7", "8"], 1),
         (&["sh", "-c", "exit {}", ":::", "7"], 7),

@@ -268,9 +268,25 @@ fn places(root: &Root, user: u32) -> Vec<Place> {
     let below = |parent: PathBuf| Place { dir: parent.join(NAME), parent: Some(parent) };
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let named = named.filter(|_| *root == Root::default());
-    let usual = root.path(&format!("/run/user/{user}"));
-    let last = Place { parent: None, dir: root.path("/tmp").join(format!("{NAME}-{user}")) };
+    let number = outside(root, user);
+    let usual = root.path(&format!("/run/user/{number}"));
+    let last = Place { parent: None, dir: root.path("/tmp").join(format!("{NAME}-{number}")) };
     named.into_iter().chain([usual]).map(below).chain([last]).collect()
+}
+
+/// The user's number outside the user namespace of this process. In a namespace of their own (`unshare -r`) everybody has
+/// number 0, and must not take the place of root's folder.
+fn outside(root: &Root, user: u32) -> u32 {
+    let map = std::fs::read_to_string(root.path("/proc/self/uid_map")).unwrap_or_default();
+    let lines = map.lines().filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace().map(|field| field.parse::<u32>().ok());
+        Some((fields.next()??, fields.next()??, fields.next()??))
+    });
+    let mut found = lines.filter_map(|(inside, outside, count)| {
+        let at = user.checked_sub(inside).filter(|&at| at < count)?;
+        outside.checked_add(at)
+    });
+    found.next().unwrap_or(user)
 }
 
 /// Whether a folder belongs to the user, and nobody else may write to it.
@@ -291,6 +307,21 @@ mod tests {
         let root = Root::new(dir.path());
         let own = dir.path().join(format!("tmp/cosched-{}", geteuid().as_raw()));
         (dir, root, own)
+    }
+
+    #[test]
+    fn in_a_user_namespace_the_folder_has_the_number_outside() {
+        let (dir, root, own) = tree();
+        let user = geteuid().as_raw();
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        let map = format!("{:>10} 1000 1\n{:>10} 100000 65536\n", user, user + 1);
+        std::fs::write(dir.path().join("proc/self/uid_map"), map).unwrap();
+        assert_eq!([user, user + 1, user + 65_536].map(|user| outside(&root, user)), [1_000, 100_000, 165_535]);
+        assert_eq!(outside(&root, user + 65_537), user + 65_537, "no number of this namespace");
+        Folder::own(&root).unwrap();
+        assert!(dir.path().join("tmp/cosched-1000").is_dir() && !own.exists());
+        std::fs::write(dir.path().join("proc/self/uid_map"), "0 0 4294967295\n").unwrap();
+        assert_eq!(outside(&root, user), user);
     }
 
     #[test]

@@ -356,7 +356,10 @@ impl RunWarning {
                 format!("an earlier run was killed; thawed or removed: {groups}; continued: {processes}")
             }
             RunWarning::StoppedItself { job } => {
-                format!("job {job} stopped itself; its CPUs go to others until it is continued (kill -CONT)")
+                format!(
+                    "job {job} stopped itself until it is continued (kill -CONT); policies that share CPUs by quantum give \
+                     its CPUs to others meanwhile"
+                )
             }
             RunWarning::Continued { job } => format!("job {job} had stopped itself for too long and was continued"),
             RunWarning::Lingers { job, processes } => {

@@ -165,7 +165,16 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         reason: String::new(),
         needs: "cgroup v2 (Linux 5.2) and permission to write the caller's own group: root, or delegation by systemd",
         without: "jobs are frozen by SIGSTOP and SIGCONT, which a job can notice",
-        mend: freezer.is_some().then(|| "systemd-run --user --scope -p Delegate=yes cosched run ...".to_owned()),
+        mend: freezer.is_some().then(|| {
+            // Without systemd there is nobody to ask.
+            if root.path("/run/systemd/system").is_dir() {
+                "systemd-run --user --scope -p Delegate=yes cosched run ...".to_owned()
+            } else {
+                "have root make a cgroup, give it, its cgroup.procs and its cgroup.subtree_control to you (chown), and \
+                 start a shell in it (echo PID > cgroup.procs); run cosched there"
+                    .to_owned()
+            }
+        }),
     });
     features.push(Feature {
         feature: "freeze by signals".to_owned(),

@@ -104,7 +104,11 @@ impl Meter {
 
     /// Keeps the last figures of a job that has ended, and closes its counters.
     pub(crate) fn close(&mut self, task: TaskId, account: Option<CpuAccount>, speed: f64) {
-        let last = self.read(task, account, speed);
+        let mut last = self.read(task, account, speed);
+        // The kernel closes the clock of a process that becomes a set-user-ID program. What was waited for counts.
+        if let (Reading::Value(clock), Some(account)) = (last.cpu_time, account) {
+            last.cpu_time = Reading::Value(clock.max(account.time));
+        }
         self.jobs[task.0 as usize] = Metered::Ended(last);
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 pub enum Notice {
     /// An earlier run died and left things frozen; they were set free.
     Mended(Mended),
-    /// A job stopped itself; its CPUs are given to others.
+    /// A job stopped itself. It needs no CPU until it is continued.
     StoppedItself {
         /// Its name.
         job: String,

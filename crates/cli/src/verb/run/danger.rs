@@ -115,9 +115,16 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
             }
             left.extend(names(&target));
         } else if is_file {
-            let theirs = !caller.trusts_maker(entry.uid()) && !is_device(&entry);
-            let why = || format!("it belongs to another user (number {})", entry.uid());
-            return if theirs { Ok(Err(why())) } else { safe(at) };
+            if !caller.trusts_maker(entry.uid()) && !is_device(&entry) {
+                return Ok(Err(format!("it belongs to another user (number {})", entry.uid())));
+            }
+            // Anybody may have given it this name, where the kernel allows that (`fs.protected_hardlinks`).
+            if entry.is_file() && entry.nlink() > 1 && open().is_some() {
+                return Ok(Err(
+                    "it has another name as well (a hard link), and others may write to its folder".to_owned()
+                ));
+            }
+            return safe(at);
         }
     }
 }
@@ -223,6 +230,22 @@ mod tests {
         symlink("loop", dir.join("loop")).unwrap();
         assert!(danger(&dir.join("loop")).is_err());
         assert!(danger(&dir.join("link/../../x")).unwrap().is_none(), "what follows a link counts from its target");
+    }
+
+    /// Where the kernel lets anybody give other users' files further names.
+    #[test]
+    fn a_file_with_several_names_is_a_danger_where_others_may_make_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let (sticky, file) = (dir.join("sticky"), dir.join("file"));
+        std::fs::create_dir(&sticky).unwrap();
+        mode(&sticky, 0o1777);
+        std::fs::write(&file, "precious").unwrap();
+        std::fs::hard_link(&file, sticky.join("file")).unwrap();
+        assert!(danger_of_file(&file).unwrap().is_ok(), "nobody else can make names here");
+        assert!(danger_of_file(&sticky.join("file")).unwrap().unwrap_err().contains("hard link"));
+        std::fs::remove_file(&file).unwrap();
+        assert!(danger_of_file(&sticky.join("file")).unwrap().is_ok(), "it has this name alone");
     }
 
     #[test]

@@ -22,6 +22,7 @@ use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -314,9 +315,17 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> any
                 let is_only = input.is_only;
                 let name = told(&words[0]);
                 let is_path = words[0].as_encoded_bytes().contains(&b'/');
-                if is_path && cwd.as_deref().unwrap_or(Path::new("")).join(&words[0]).is_file() {
-                    let why = format!("{place}: job `{}`: {name} is not executable (chmod +x {name})", job.name);
-                    return Err(no_program(126, is_only, why));
+                let there = cwd.as_deref().unwrap_or(Path::new("")).join(&words[0]).metadata();
+                // As for the shell, `nice` and `time`.
+                let unfit = match there {
+                    _ if !is_path => None,
+                    Ok(there) if there.is_file() => Some(format!("{name} is not executable (chmod +x {name})")),
+                    Ok(_) => Some(format!("{name} is a folder or a device, no program")),
+                    Err(error) if error.kind() == ErrorKind::NotFound => None,
+                    Err(error) => Some(format!("{name}: {error}")),
+                };
+                if let Some(why) = unfit {
+                    return Err(no_program(126, is_only, format!("{place}: job `{}`: {why}", job.name)));
                 }
                 let within = if is_path { "" } else { " in PATH" };
                 let remedy = if place == COMMAND_LINE {
