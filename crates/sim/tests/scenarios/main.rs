@@ -159,6 +159,31 @@ fn oracle_is_the_fairest_and_slows_down_everybody_alike() {
     Shown::new(starving()).wins("turnaround_s", "bandwidth", 0.9, &["oracle"]);
 }
 
+/// Prints the table at the head of docs/policies.md: `cargo test --release -p cosched-sim --test scenarios -- --ignored
+/// --nocapture figures`.
+#[test]
+#[ignore = "prints figures and checks none"]
+fn figures_of_all_policies() {
+    let middle = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix09", 4_000);
+    let light = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 4_000);
+    let scenes = [walkers(), heavy(), middle, light, starving()];
+    println!("| | walkers | heavy | middle | light | starving |");
+    for policy in ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"] {
+        print!("| `{policy}` |");
+        for scene in &scenes {
+            let mut shown = Shown::new(scene.clone());
+            let mut range = |metric: &str, decimals: usize| {
+                let mut values: Vec<f64> = SEEDS.map(|seed| shown.get(policy, seed, metric)).collect();
+                values.sort_by(f64::total_cmp);
+                let [least, most] = [values[0], values[values.len() - 1]].map(|value| format!("{value:.decimals$}"));
+                if least == most { least } else { format!("{least} to {most}") }
+            };
+            print!(" {}, {}, {} |", range("turnaround_s", 1), range("unfairness", 2), range("antt", 1));
+        }
+        println!();
+    }
+}
+
 /// How long each number of tasks ran at once.
 #[derive(Default)]
 struct AtOnce {
