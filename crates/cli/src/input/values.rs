@@ -16,8 +16,10 @@ pub(crate) struct Reading {
     pub(crate) zero: bool,
     /// `--colsep`: divides a value into columns.
     pub(crate) columns: Option<Separator>,
-    /// `-n`: values of a job.
+    /// `-n` or `-N`: values of a job.
     pub(crate) per_job: Option<usize>,
+    /// `-N`: the text around a replacement string is written for each of them.
+    pub(crate) repeats: bool,
     /// `-r`: leave out empty values, and having none is no error.
     pub(crate) skip_empty: bool,
 }

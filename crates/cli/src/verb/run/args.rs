@@ -95,9 +95,14 @@ pub(crate) struct ValueArgs {
     pub(crate) colsep: Option<Separator>,
 
     /// Put N values into each job
-    #[arg(short = 'n', long, short_alias = 'N', alias = "max-replace-args", value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "max_replace_args")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(crate) max_args: Option<u32>,
+
+    /// The same, and repeat the text around a replacement string for each of them, as GNU parallel does
+    #[arg(short = 'N', long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
+    pub(crate) max_replace_args: Option<u32>,
 
     /// Leave out empty values; having no value at all is no error
     #[arg(short = 'r', long, hide_short_help = true)]
@@ -111,7 +116,8 @@ impl ValueArgs {
             files: self.arg_file.clone(),
             zero: self.null,
             columns: self.colsep.clone(),
-            per_job: self.max_args.map(|n| n as usize),
+            per_job: self.max_args.or(self.max_replace_args).map(|n| n as usize),
+            repeats: self.max_replace_args.is_some(),
             skip_empty: self.no_run_if_empty,
         }
     }
