@@ -91,7 +91,8 @@ impl ShellTemplate {
     /// # Errors
     /// A value with special characters would become code, or it is not clear what is to be repeated.
     pub(crate) fn fill(&self, row: &Row, repeats: bool) -> anyhow::Result<Command> {
-        let mut filled = Filled { row, known: Vec::new(), values: Vec::new(), body: Vec::new(), shown: Some(String::new()) };
+        let mut filled =
+            Filled { row, known: Vec::new(), values: Vec::new(), body: Vec::new(), shown: Some(String::new()) };
         let mut at = 0;
         for unit in if repeats && row.values.len() > 1 { self.units()? } else { Vec::new() } {
             self.fill_range(at..unit.start, None, &mut filled)?;

@@ -423,6 +423,12 @@ mod tests {
             "eval echo {}~:::~`x`",
             "ssh~host~ls~{}~:::~a;b",
             "bash -c~:::~a b",
+            "bash~+x~-c~echo {}~:::~$(touch x)",
+            "flock F -c 'echo {}'~:::~$(touch x)",
+            "flock~F~--command~echo {}~:::~$(touch x)",
+            "script~-qc~echo {}~/dev/null~:::~a;b",
+            "runuser bob -c 'echo {}'~:::~a;b",
+            "if true; then watch ls {}; fi~:::~a;b",
         ] {
             let error = error(words);
             assert!(error.contains("would be read as code") && error.contains("sh -c 'echo \"$1\"' sh {}"), "{error}");
