@@ -111,7 +111,7 @@ impl ShellTemplate {
         script.extend(body);
         // What a terminal could obey is shown by the quoted form of the whole command.
         let shown = shown.filter(|shown| !shown.contains(is_hidden));
-        Ok(Command::Shell(ShellLine { script: os(&script), values, shown }))
+        Ok(Command::Shell(ShellLine { script: os(&script), values, shown, shell: None }))
     }
 
     /// The parts of the line that are repeated for each value of a job.

@@ -62,6 +62,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO", hide_short_help = true)]
     pub(crate) solo: Option<String>,
 
+    /// Shell for lines, as in bash: a path, or a name in PATH
+    ///
+    /// A POSIX shell. It reads commands that are one word with blanks or the like, lines of -f, and lines in mix files
+    /// [default: /bin/sh]
+    #[arg(long, value_name = "SHELL", env = "COSCHED_SHELL", hide_short_help = true)]
+    pub(crate) shell: Option<OsString>,
+
     /// Skip jobs that succeeded before, by the --joblog
     #[arg(long, requires = "joblog")]
     pub(crate) resume: bool,
@@ -446,6 +453,9 @@ impl RunArgs {
         }
         if habit("log_limit") {
             self.output.log_limit = None;
+        }
+        if habit("shell") {
+            self.shell = None;
         }
     }
 }

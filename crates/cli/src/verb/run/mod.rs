@@ -10,7 +10,7 @@
 //!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
-//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`danger`], [`folder`] and [`runs`]: what
+//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`danger`], [`folder`] and [`runs`]: what
 //!   others could change, log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this
 //!   one; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]: what is going to be done;
 //!   [`explain`]: the plan in words;
@@ -40,6 +40,7 @@ mod resume;
 mod runs;
 mod screen;
 mod setting;
+mod shell;
 mod simulated;
 mod solo;
 mod terminal;
@@ -58,6 +59,7 @@ use cosched_linux::root::Root;
 use cosched_report::RunInput;
 use cosched_report::visible_lines;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     cosched_linux::settle_signals();
@@ -124,7 +126,7 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart, RunInput)> {
     }
     let mut restart = Restart::Never;
     let mut from = setting::input("command", None, args.is_simulated());
-    let inputs = if let Some(mix) = &args.mix {
+    let mut inputs = if let Some(mix) = &args.mix {
         let text = input::read_mix(mix).map_err(|error| {
             usage(format!("{error}; give a mix file that is there, as in `cosched run jobs.toml` (`cosched man mix-file` explains it)"))
         })?;
@@ -147,6 +149,14 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart, RunInput)> {
         }
         inputs
     };
+    if let Some(name) = &args.shell {
+        let shell = Rc::new(shell::find(name)?);
+        for input in &mut inputs {
+            if let Some(input::Command::Shell(line)) = &mut input.command {
+                line.shell = Some(shell.clone());
+            }
+        }
+    }
     Ok((input::expand(inputs)?, restart, from))
 }
 
