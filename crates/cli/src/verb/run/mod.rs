@@ -58,6 +58,8 @@ use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::RunInput;
 use cosched_report::visible_lines;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -172,6 +174,13 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     }
     if args.output.no_logs && args.output.logs.is_some() {
         return Err(usage("--no-logs keeps no log folder, and --logs names one; leave one of them out"));
+    }
+    if let Some(name) = args.output.joblog.as_deref().and_then(|file| file.as_os_str().as_bytes().strip_prefix(b"+")) {
+        let name = input::told(OsStr::from_bytes(name));
+        return Err(usage(format!(
+            "--joblog +{name}: GNU parallel appends to {name} then; here --joblog {name} --resume continues a job log, and leaves \
+             out what succeeded; --joblog ./+{name} is a file of that name"
+        )));
     }
     if args.output.keep_order && !args.output.tag && args.output.show() != Some(Show::Group) {
         return Err(usage(
