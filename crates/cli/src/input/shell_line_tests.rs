@@ -275,6 +275,31 @@ fn every_hostile_value_arrives_as_it_is_in_every_kind_of_place() {
     }
 }
 
+#[test]
+fn every_hostile_value_arrives_where_the_text_around_it_is_repeated() {
+    let is_repeated = |(text, expected): &&Part| !text.contains(' ') && expected.contains(&None);
+    for (text, expected) in PARTS.iter().filter(is_repeated) {
+        for (number, &value) in HOSTILE.iter().enumerate() {
+            let (before, after) = LINES[number % 2];
+            let other = HOSTILE[(number + 7) % HOSTILE.len()];
+            let template = ShellTemplate::new(format!("{before}{text}{after}").as_bytes()).unwrap();
+            let command = template.fill(&row(&[value, other]), true).unwrap();
+            let Command::Shell(script) = &command else { unreachable!("a line stays a line") };
+            let mut wanted: Vec<u8> = Vec::new();
+            for value in [value, other] {
+                expected.iter().for_each(|part| wanted.extend(part.map_or(value, str::as_bytes)));
+                wanted.push(0);
+            }
+            let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
+            assert_eq!(shown(&output_of(&script.words())), shown(&wanted), "{text}");
+            if !command.line().contains("$'") {
+                let pasted = ["/bin/sh", "-c", &command.line()].map(OsString::from);
+                assert_eq!(shown(&output_of(&pasted)), shown(&wanted), "{}", command.line());
+            }
+        }
+    }
+}
+
 /// What a here-document prints is the value as it is, whatever its lines look like.
 #[test]
 fn every_hostile_value_arrives_in_a_here_document() {
