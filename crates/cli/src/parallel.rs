@@ -152,14 +152,38 @@ pub(crate) fn advice(option: &str) -> Option<String> {
 
 /// A word of a command in several words that a shell would take for itself. GNU parallel hands all words to a shell.
 pub(crate) fn literal_word(command: &[OsString]) -> Option<String> {
-    const TAKEN: [&str; 10] = [">", ">>", "<", "|", "&&", "||", "2>", "2>>", "&>", "2>&1"];
+    const TAKEN: [&str; 11] = [">", ">>", "<", "|", "&", "&&", "||", "2>", "2>>", "&>", "2>&1"];
     // These have operators of that form themselves.
     const OWN: [&str; 4] = ["test", "[", "[[", "expr"];
     let words: Vec<&str> = command.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     let end = words.iter().position(|word| word.starts_with(":::")).unwrap_or(words.len());
     let (first, more) = words[..end].split_first()?;
-    let found = more.iter().find(|word| TAKEN.contains(word)).filter(|_| !OWN.contains(first))?;
-    Some((*found).to_owned())
+    if OWN.contains(first) {
+        return None;
+    }
+    let before = std::iter::once(first).chain(more);
+    let is_taken = |(before, word): &(&&str, &&str)| match **word {
+        "&" => !DIVIDES.contains(*before),
+        word => TAKEN.contains(&word) || (!SEARCHES.contains(first) && is_redirection(word)),
+    };
+    before.zip(more).find(is_taken).map(|(_, word)| (*word).to_owned())
+}
+
+/// Programs whose patterns can look like a redirection, as `>{}` for the names in a FASTA file.
+const SEARCHES: [&str; 8] = ["ag", "awk", "egrep", "fgrep", "grep", "rg", "sed", "zgrep"];
+
+/// Options that are followed by a sign that divides fields.
+const DIVIDES: [&str; 4] = ["-F", "-d", "-s", "-t"];
+
+/// Whether a word is a redirection together with its file: `2>log`, `&>log`, and `>/dev/null`, but not `>text`.
+fn is_redirection(word: &str) -> bool {
+    let file = |sign: &str| word.strip_prefix(sign).map(|rest| rest.strip_prefix('>').unwrap_or(rest));
+    let is_name = |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>|=".contains(c));
+    match (file("2>").or(file("&>")), file(">")) {
+        (Some(name), _) => is_name(name),
+        (None, Some(name)) => is_name(name) && (name.contains('/') || name.starts_with('{')),
+        (None, None) => false,
+    }
 }
 
 /// The names of all of these options.
@@ -179,6 +203,21 @@ mod tests {
             ("cat a | wc", Some("|")),
             ("echo {} ::: > |", None),
             ("expr 3 > 2", None),
+            ("ls {} >/dev/null", Some(">/dev/null")),
+            ("ls {} >>./log", Some(">>./log")),
+            ("ls {} >{}.out ::: a", Some(">{}.out")),
+            ("ls {} 2>/dev/null ::: a", Some("2>/dev/null")),
+            ("ls {} 2>>log", Some("2>>log")),
+            ("ls {} &>log", Some("&>log")),
+            ("sleep {} & ::: 1", Some("&")),
+            ("sleep 1 & ls", Some("&")),
+            ("cut -d & -f 1", None),
+            ("grep <tag> a", None),
+            ("grep >{} a", None),
+            ("echo <tag>", None),
+            ("echo >name", None),
+            ("echo 2>=1 &>", Some("&>")),
+            ("echo a&b R&D", None),
             ("find . -exec ls {} ;", None),
             (">", None),
         ] {

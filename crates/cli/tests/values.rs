@@ -38,6 +38,13 @@ const SAME_AS_PARALLEL: &[(&str, &str, &str)] = &[
     ("-n~2~echo~{2}~{1}~:::~a~b~c~d", "", "echo b a\necho d c\n"),
     ("-n~2~echo~x{}y~:::~a~b~c", "", "echo xa by\necho xcy\n"),
     ("-N~2~echo~:::~a~b~c", "", "echo a b\necho c\n"),
+    ("-N~2~echo~x{}y~:::~a~b~c", "", "echo xay xby\necho xcy\n"),
+    ("-N2~rm~{.}.o~{/}z~:::~d/a.c~e/b.c", "", "rm d/a.o e/b.o a.cz b.cz\n"),
+    ("--max-replace-args~2~echo~x{}y{1}z~x{2}~{}{#}~:::~a~b", "", "echo xayaz xbyaz xb a1 b1\n"),
+    ("-N1~echo~x{}y~:::~a~b", "", "echo xay\necho xby\n"),
+    ("-N2~sort {} > {}.out~:::~a~b", "", "sort a b > a.out b.out\n"),
+    ("-N2~rm {}.bak -- \"p {} q\"~:::~a~b", "", "rm a.bak b.bak -- \"p a b q\"\n"),
+    ("-n2~rm~{}.bak~:::~a~b~c", "", "rm a b.bak\nrm c.bak\n"),
     ("echo~{.}~{/}~{//}~{/.}~{#}~:::~d/a.b.c", "", "echo d/a.b a.b.c d a.b 1\n"),
     ("echo~{-1}~{1/.}~:::~d/a.b~:::~z/q.x", "", "echo z/q.x a\n"),
     ("echo~{#}~:::~a~b", "", "echo 1\necho 2\n"),
@@ -347,6 +354,56 @@ fn a_word_that_no_kernel_takes_is_refused_before_anything_starts() {
     assert_eq!(output.status.code(), Some(2), "{}", err(&output));
     assert!(err(&output).contains("for it beside the environment"), "{}", err(&output));
     assert!(!folder.path().join("m").exists());
+}
+
+/// Lines on the command line, in lists and in mix files go to the shell that is named, and no others do.
+#[test]
+fn lines_go_to_the_shell_that_is_named() {
+    let folder = tempdir().expect("a folder");
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("a file");
+    // A shell of our own, which says that it was called.
+    file("mysh", "#!/bin/sh\necho mine\nexec /bin/sh \"$@\"\n");
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path().join("mysh"), mode).expect("a mode");
+    file("list", "echo a b\n");
+    file("mix.toml", "[[job]]\ncommand = \"echo a b\"\n[[job]]\ncommand = [\"echo\", \"c\"]\n");
+    let shown = |words: &[&str]| {
+        let output = run(&folder, &[&["-q", "-k", "--record", "r.json", "--shell", "./mysh"], words].concat());
+        assert!(output.status.success(), "{words:?}: {}", err(&output));
+        out(&output)
+    };
+    assert_eq!(shown(&["echo '<{}>'", ":::", "a b"]), "mine\n<a b>\n");
+    assert_eq!(shown(&["-f", "list"]), "mine\na b\n");
+    assert_eq!(shown(&["mix.toml"]), "mine\na b\nc\n");
+    let record: serde_json::Value = serde_json::from_str(&read(&folder, "r.json")).expect("JSON");
+    assert_eq!(record["setting"]["options"]["shell"], "./mysh");
+    assert_eq!(shown(&["echo", "a b"]), "a b\n");
+    // It is found in PATH, and the environment names it as well.
+    let mut command = call(&folder, &["-q", "-k", "echo a b"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", folder.path().display())).env("COSCHED_SHELL", "mysh");
+    assert_eq!(out(&command.output().expect("it runs")), "mine\na b\n");
+    let refused = run(&folder, &["--shell", "fish", "touch m; true"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
+    assert!(err(&refused).contains("fish is no POSIX shell") && err(&refused).contains("--shell bash"));
+    assert!(!folder.path().join("m").exists());
+}
+
+#[test]
+fn words_of_bash_are_told_once_where_another_shell_reads_them() {
+    let folder = tempdir().expect("a folder");
+    let warnings = |words: &[&str]| {
+        let told = err(&run(&folder, &[&["--no-logs"], words].concat()));
+        told.lines().filter(|line| line.contains("give --shell bash")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let line = ["true {} {1..3}", ":::", "a", "b"];
+    let real = std::fs::canonicalize("/bin/sh").expect("a shell");
+    let is_bash = real.file_name().is_some_and(|name| name.as_bytes().starts_with(b"bash"));
+    let found = warnings(&line);
+    assert_eq!(found.len(), usize::from(!is_bash), "{found:?}");
+    assert!(found.iter().all(|line| line.contains("`{1..3}`")), "{found:?}");
+    assert!(warnings(&[&["--shell", "sh"], &line[..]].concat()).is_empty());
+    assert!(warnings(&["true", "{1..3}", "[["]).is_empty(), "no shell reads several words");
 }
 
 #[test]

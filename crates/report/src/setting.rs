@@ -107,6 +107,8 @@ pub struct RunOptions {
     pub log_limit_bytes: Option<u64>,
     /// Where solo times come from: `measure` or `file`.
     pub solo: Option<String>,
+    /// The shell of `--shell`, as it was named.
+    pub shell: Option<String>,
     /// The small cores of `--emulate-small`.
     pub emulate_small: Option<String>,
     /// The events of `--event`.

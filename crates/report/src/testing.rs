@@ -110,6 +110,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::OutputLost { why: "disk full".to_owned(), folder: "/l".to_owned() },
         RunWarning::ResumedElsewhere { there: "/d".to_owned() },
         RunWarning::LiteralWord { word: ">".to_owned() },
+        RunWarning::ShellWord { word: "<<<".to_owned() },
         RunWarning::LogRewritten { file: "mcf-1.err".to_owned() },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
@@ -230,7 +231,7 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
 /// A run of a mix file on a host, with a parameter and no option.
 pub(crate) fn setting() -> RunSetting {
     let mut absent = Absences::default();
-    for name in ["timeout", "mem_keep_bytes", "load", "log_limit_bytes", "solo", "emulate_small"] {
+    for name in ["timeout", "mem_keep_bytes", "load", "log_limit_bytes", "solo", "shell", "emulate_small"] {
         absent.note_option(name, None::<()>, "not given");
     }
     absent.note_option("policy_lacks", None::<()>, "the policy was named");

@@ -229,6 +229,11 @@ pub enum RunWarning {
         /// The word.
         word: String,
     },
+    /// A line for the shell holds a word that `/bin/sh` may take in another way than bash.
+    ShellWord {
+        /// The word.
+        word: String,
+    },
     /// A job wrote more than `--log-limit` allows.
     LogCut {
         /// The file in the log folder.
@@ -310,6 +315,7 @@ impl RunWarning {
             RunWarning::LogCut { .. } => "log-cut",
             RunWarning::LogRewritten { .. } => "log-rewritten",
             RunWarning::LiteralWord { .. } => "literal-word",
+            RunWarning::ShellWord { .. } => "shell-word",
             RunWarning::ResumedElsewhere { .. } => "resumed-elsewhere",
             RunWarning::InputUnread => "input-unread",
             RunWarning::OutputLost { .. } => "output-lost",
@@ -429,6 +435,11 @@ impl RunWarning {
             RunWarning::LiteralWord { word } => format!(
                 "the word `{word}` is an argument here, since several words are started without a shell; a line for the \
                  shell is one word, as in 'sort {{}} > {{}}.out'"
+            ),
+            RunWarning::ShellWord { word } => format!(
+                "`{}` in a line for the shell may mean something else, or nothing, to /bin/sh here than to bash; give \
+                 --shell bash",
+                visible(word)
             ),
             RunWarning::LogRewritten { file } => format!(
                 "the job itself has cut off {file}, and what it had written before is gone: to open /dev/stdout or \

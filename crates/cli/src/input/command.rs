@@ -7,17 +7,28 @@
 use cosched_report::is_hidden;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The command of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Command {
     /// A program with its arguments, started without a shell.
     Argv(Vec<OsString>),
-    /// A line for `/bin/sh -c`.
+    /// A line for a shell's `-c`.
     Shell(ShellLine),
 }
 
-/// A line for `/bin/sh -c`.
+/// A shell for lines.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shell {
+    /// As the user named it.
+    pub(crate) name: OsString,
+    /// The program.
+    pub(crate) path: PathBuf,
+}
+
+/// A line for a shell's `-c`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ShellLine {
     /// What the shell reads. It refers to `values` and never contains one.
@@ -26,12 +37,14 @@ pub(crate) struct ShellLine {
     pub(crate) values: Vec<OsString>,
     /// The line with the values in their places, where there is such a line that means the same.
     pub(crate) shown: Option<String>,
+    /// The shell that reads it, if that is another than `/bin/sh`.
+    pub(crate) shell: Option<Rc<Shell>>,
 }
 
 impl Command {
     /// A line for the shell that uses no values.
     pub(crate) fn shell(line: impl Into<OsString>) -> Command {
-        Command::Shell(ShellLine { script: line.into(), values: Vec::new(), shown: None })
+        Command::Shell(ShellLine { script: line.into(), values: Vec::new(), shown: None, shell: None })
     }
 
     /// The command as one line that a shell would read in the same way.
@@ -89,12 +102,17 @@ impl Command {
 }
 
 impl ShellLine {
+    /// The program of the shell.
+    pub(crate) fn program(&self) -> &Path {
+        self.shell.as_ref().map_or(Path::new("/bin/sh"), |shell| &shell.path)
+    }
+
     /// The words with which the shell is called.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = ["sh", "-c"].map(OsString::from).to_vec();
-        words.push(self.script.clone());
+        let name = self.shell.as_ref().map_or_else(|| OsString::from("sh"), |shell| shell.name.clone());
+        let mut words: Vec<OsString> = vec![name.clone(), "-c".into(), self.script.clone()];
         if !self.values.is_empty() {
-            words.push("sh".into());
+            words.push(name);
             words.extend(self.values.iter().cloned());
         }
         words

@@ -5,7 +5,8 @@
 //! - [`near`]: typing errors; [`command`]: commands and how they are quoted; [`read`]: files that users name;
 //!   [`job`]: a job as it was given;
 //! - [`code_word`]: words that programs read as code; [`replacement`]: `{}` and the like; [`values`]: where values come
-//!   from; [`shell_lexer`] and [`shell_line`]: lines for the shell; [`template`]: a command and its values;
+//!   from; [`shell_lexer`] and [`shell_line`]: lines for the shell; [`shell_word`]: what only bash knows in them;
+//!   [`template`]: a command and its values;
 //! - [`names`]: the names of jobs, and their copies; [`list`]: a list of commands; [`mix_bounds`] and [`mix`]: mix files;
 //! - [`spec`]: machines and programs to simulate.
 
@@ -21,6 +22,7 @@ mod read;
 mod replacement;
 mod shell_lexer;
 mod shell_line;
+mod shell_word;
 pub(crate) mod spec;
 pub(crate) mod template;
 mod values;
@@ -28,8 +30,9 @@ mod values;
 /// The place of a job that is given on the command line.
 pub(crate) const COMMAND_LINE: &str = "the command line";
 
-pub(crate) use command::{Command, quote, told};
+pub(crate) use command::{Command, Shell, quote, told};
 pub(crate) use job::Job;
 pub(crate) use names::expand;
 pub(crate) use read::{read_bytes, read_mix, read_spec, read_text};
+pub(crate) use shell_word::shell_word;
 pub(crate) use values::{Reading, Separator, files as value_files};

@@ -10,6 +10,7 @@ use super::shell_lexer::{Lexed, Piece, Place, Quoting, lex};
 use crate::exit::usage;
 use cosched_report::is_hidden;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 /// A line for the shell with replacement strings.
@@ -17,6 +18,36 @@ use std::os::unix::ffi::OsStrExt;
 pub(crate) struct ShellTemplate {
     line: Vec<u8>,
     pieces: Vec<Piece>,
+}
+
+/// A line that is being filled with the values of a job.
+struct Filled<'a> {
+    row: &'a Row,
+    /// Each distinct replacement string has variables of its own, by their numbers.
+    known: Vec<(Replacement, Vec<usize>)>,
+    values: Vec<OsString>,
+    body: Vec<u8>,
+    shown: Option<String>,
+}
+
+impl Filled<'_> {
+    /// Adds text of the line.
+    fn push(&mut self, text: &[u8]) {
+        self.body.extend(text);
+        self.shown = self.shown.take().and_then(|shown| Some(shown + std::str::from_utf8(text).ok()?));
+    }
+
+    /// The numbers of the variables that a replacement string stands for.
+    fn numbers(&mut self, what: Replacement) -> Vec<usize> {
+        if let Some((_, numbers)) = self.known.iter().find(|(known, _)| *known == what) {
+            return numbers.clone();
+        }
+        let from = self.values.len() + 1;
+        self.values.extend(what.of(self.row));
+        let numbers: Vec<usize> = (from..=self.values.len()).collect();
+        self.known.push((what, numbers.clone()));
+        numbers
+    }
 }
 
 impl ShellTemplate {
@@ -55,58 +86,91 @@ impl ShellTemplate {
         })
     }
 
-    /// The command of one job.
+    /// The command of one job. With `repeats` the text around a string is written for each of several values.
     ///
     /// # Errors
-    /// A value with special characters would become code.
-    pub(crate) fn fill(&self, row: &Row) -> anyhow::Result<Command> {
-        // Each distinct replacement string has variables of its own.
-        let mut known: Vec<(Replacement, Vec<usize>)> = Vec::new();
-        let mut values: Vec<OsString> = Vec::new();
-        let mut body: Vec<u8> = Vec::new();
-        let mut shown = Some(String::new());
+    /// A value with special characters would become code, or it is not clear what is to be repeated.
+    pub(crate) fn fill(&self, row: &Row, repeats: bool) -> anyhow::Result<Command> {
+        let mut filled =
+            Filled { row, known: Vec::new(), values: Vec::new(), body: Vec::new(), shown: Some(String::new()) };
+        let mut at = 0;
+        for unit in if repeats && row.values.len() > 1 { self.units()? } else { Vec::new() } {
+            self.fill_range(at..unit.start, None, &mut filled)?;
+            for nth in 0..row.values.len() {
+                if nth > 0 {
+                    filled.push(b" ");
+                }
+                self.fill_range(unit.clone(), Some(nth), &mut filled)?;
+            }
+            at = unit.end;
+        }
+        self.fill_range(at..self.line.len(), None, &mut filled)?;
+        let Filled { values, body, shown, .. } = filled;
+        let set: Vec<String> = (1..=values.len()).map(|number| format!("cosched_{number}=${{{number}}}")).collect();
+        let mut script = if set.is_empty() { Vec::new() } else { format!("{}; set --; ", set.join(" ")).into_bytes() };
+        script.extend(body);
+        // What a terminal could obey is shown by the quoted form of the whole command.
+        let shown = shown.filter(|shown| !shown.contains(is_hidden));
+        Ok(Command::Shell(ShellLine { script: os(&script), values, shown, shell: None }))
+    }
+
+    /// The parts of the line that are repeated for each value of a job.
+    fn units(&self) -> anyhow::Result<Vec<Range<usize>>> {
+        let mut units: Vec<Range<usize>> = Vec::new();
+        for place in self.places().filter(|place| matches!(place.what, Replacement::All(_))) {
+            let Some(unit) = &place.unit else {
+                return Err(usage(format!(
+                    "-N repeats the text around {} for each value, and here it ends inside quotes that hold more: {}; with -n \
+                     the values stand there side by side, and {{1}} and {{2}} name them",
+                    cosched_report::visible_bytes(&self.line[place.at.clone()]),
+                    cosched_report::visible_bytes(&self.line)
+                )));
+            };
+            // A place in a substitution can stand within what is repeated as a whole.
+            match units.last_mut().filter(|last| unit.start < last.end) {
+                Some(last) => *last = last.start.min(unit.start)..last.end.max(unit.end),
+                None => units.push(unit.clone()),
+            }
+        }
+        Ok(units)
+    }
+
+    /// Fills in a part of the line, with all values or with the one that is told.
+    fn fill_range(&self, range: Range<usize>, nth: Option<usize>, filled: &mut Filled) -> anyhow::Result<()> {
         for piece in &self.pieces {
             let place = match piece {
-                Piece::Text(range) => {
-                    body.extend(&self.line[range.clone()]);
-                    shown = shown.and_then(|shown| Some(shown + std::str::from_utf8(&self.line[range.clone()]).ok()?));
+                Piece::Text(text) => {
+                    let (from, to) = (text.start.max(range.start), text.end.min(range.end));
+                    if from < to {
+                        filled.push(&self.line[from..to]);
+                    }
                     continue;
                 }
-                Piece::Place(place) => place,
+                Piece::Place(place) if range.contains(&place.at.start) => place,
+                Piece::Place(_) => continue,
             };
-            let numbers = match known.iter().find(|(what, _)| *what == place.what) {
-                Some((_, numbers)) => numbers.clone(),
-                None => {
-                    let from = values.len() + 1;
-                    values.extend(place.what.of(row));
-                    let numbers: Vec<usize> = (from..=values.len()).collect();
-                    known.push((place.what, numbers.clone()));
-                    numbers
-                }
-            };
-            let texts: Vec<&[u8]> = numbers.iter().map(|&number| values[number - 1].as_bytes()).collect();
+            let mut numbers = filled.numbers(place.what);
+            if let (Some(nth), Replacement::All(_)) = (nth, place.what) {
+                numbers = vec![numbers[nth]];
+            }
+            let texts: Vec<&[u8]> = numbers.iter().map(|&number| filled.values[number - 1].as_bytes()).collect();
             if place.is_code {
                 texts.iter().try_for_each(|text| check_code(text))?;
             }
+            let text = self.shown(place, &texts);
             let join = |between: &str, form: &dyn Fn(&usize) -> String| {
                 numbers.iter().map(form).collect::<Vec<_>>().join(between)
             };
-            body.extend(match place.quoting {
+            filled.body.extend(match place.quoting {
                 Quoting::None => join(" ", &|number| format!("\"${{cosched_{number}}}\"")).into_bytes(),
                 Quoting::Double | Quoting::Here => join(" ", &|number| format!("${{cosched_{number}}}")).into_bytes(),
                 Quoting::Single => {
                     format!("'\"{}\"'", join(" ", &|number| format!("${{cosched_{number}}}"))).into_bytes()
                 }
             });
-            let text = self.shown(place, &texts);
-            shown = shown.and_then(|shown| Some(shown + &text?));
+            filled.shown = filled.shown.take().and_then(|shown| Some(shown + &text?));
         }
-        let set: Vec<String> = (1..=values.len()).map(|number| format!("cosched_{number}=${{{number}}}")).collect();
-        let mut script = if set.is_empty() { Vec::new() } else { format!("{}; set --; ", set.join(" ")).into_bytes() };
-        script.extend(body);
-        // What a terminal could obey is shown by the quoted form of the whole command.
-        let shown = shown.filter(|shown| !shown.contains(is_hidden));
-        Ok(Command::Shell(ShellLine { script: os(&script), values, shown }))
+        Ok(())
     }
 
     /// The quoted values as they can stand in the place; `None` if they can't.

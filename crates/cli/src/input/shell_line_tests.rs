@@ -6,7 +6,7 @@ fn row(values: &[&[u8]]) -> Row {
 
 fn fill(line: &str, values: &[&str]) -> Result<ShellLine, String> {
     let bytes: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
-    match ShellTemplate::new(line.as_bytes()).and_then(|template| template.fill(&row(&bytes))) {
+    match ShellTemplate::new(line.as_bytes()).and_then(|template| template.fill(&row(&bytes), false)) {
         Ok(Command::Shell(line)) => Ok(line),
         Ok(Command::Argv(_)) => unreachable!("a line stays a line"),
         Err(error) => Err(error.to_string()),
@@ -42,6 +42,32 @@ fn values_stand_in_every_kind_of_quotes() {
     assert_eq!(body("echo a # it's a comment\necho {}"), "echo a # it's a comment\necho \"${cosched_1}\"");
     assert_eq!(body("find {} -exec rm \\{\\} +"), "find \"${cosched_1}\" -exec rm \\{\\} +");
     assert_eq!(body("set -- a; echo ${1} ${#} {}"), "set -- a; echo ${1} ${#} \"${cosched_1}\"");
+}
+
+/// Where a blank or a sign of the shell divides the text, GNU parallel 20221122 wrote the same lines.
+#[test]
+fn text_around_a_string_is_repeated_for_each_value() {
+    let shown = |line: &str| {
+        let template = ShellTemplate::new(line.as_bytes()).unwrap();
+        template.fill(&row(&[b"a", b"b"]), true).map(|command| command.line()).map_err(|error| error.to_string())
+    };
+    let check = |line: &str, expected: &str| assert_eq!(shown(line).unwrap(), expected, "{line}");
+    check("rm {}.bak", "rm a.bak b.bak");
+    check("sort {} > {}.out", "sort a b > a.out b.out");
+    check("cat >{}.out 2>{}.err", "cat >'a'.out >'b'.out 2>'a'.err 2>'b'.err");
+    check("cat 1{}2;echo", "cat 1a2 1b2;echo");
+    check("x={}; cat \"{}\"w", "x='a' x='b'; cat \"a\"w \"b\"w");
+    check("echo \"p x{}y q\" r", "echo \"p x\"'a'\"y x\"'b'\"y q\" r");
+    check("echo 'p {}.o q' r", "echo 'p a.o b.o q' r");
+    check("echo x{1}y{}z{}", "echo x'a'y'a'z'a' x'a'y'b'z'b'");
+    check("echo \"$(basename {}.c)\" {#}{}", "echo \"$(basename a.c b.c)\" '3''a' '3''b'");
+    check("echo x$(basename {}){}y", "echo x$(basename a)'a'y x$(basename b)'b'y");
+    check("cat << E\n{}.c z\n{}\nE\n", "cat << E\na.c b.c z\na b\nE\n");
+    check("cat {}<< E\nE\n", "cat 'a' 'b'<< E\nE\n");
+    for line in ["echo \"file {}\"", "echo '{} x'", "rm \"/my folder/{}.bak\""] {
+        assert!(shown(line).unwrap_err().contains("quotes that hold more"), "{line}");
+    }
+    assert!(fill("echo \"file {}\"", &["a", "b"]).is_ok());
 }
 
 #[test]
@@ -215,7 +241,7 @@ fn output_of(words: &[OsString]) -> Vec<u8> {
 
 fn check_line(line: &str, expected: &[Option<&str>], value: &[u8], has_bash: bool) {
     let template = ShellTemplate::new(line.as_bytes()).unwrap_or_else(|error| panic!("{line}: {error}"));
-    let command = template.fill(&row(&[value])).unwrap();
+    let command = template.fill(&row(&[value]), false).unwrap();
     let Command::Shell(script) = &command else { unreachable!("a line stays a line") };
     let mut wanted: Vec<u8> = Vec::new();
     expected.iter().for_each(|part| wanted.extend(part.map_or(value, str::as_bytes)));
@@ -249,12 +275,37 @@ fn every_hostile_value_arrives_as_it_is_in_every_kind_of_place() {
     }
 }
 
+#[test]
+fn every_hostile_value_arrives_where_the_text_around_it_is_repeated() {
+    let is_repeated = |(text, expected): &&Part| !text.contains(' ') && expected.contains(&None);
+    for (text, expected) in PARTS.iter().filter(is_repeated) {
+        for (number, &value) in HOSTILE.iter().enumerate() {
+            let (before, after) = LINES[number % 2];
+            let other = HOSTILE[(number + 7) % HOSTILE.len()];
+            let template = ShellTemplate::new(format!("{before}{text}{after}").as_bytes()).unwrap();
+            let command = template.fill(&row(&[value, other]), true).unwrap();
+            let Command::Shell(script) = &command else { unreachable!("a line stays a line") };
+            let mut wanted: Vec<u8> = Vec::new();
+            for value in [value, other] {
+                expected.iter().for_each(|part| wanted.extend(part.map_or(value, str::as_bytes)));
+                wanted.push(0);
+            }
+            let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
+            assert_eq!(shown(&output_of(&script.words())), shown(&wanted), "{text}");
+            if !command.line().contains("$'") {
+                let pasted = ["/bin/sh", "-c", &command.line()].map(OsString::from);
+                assert_eq!(shown(&output_of(&pasted)), shown(&wanted), "{}", command.line());
+            }
+        }
+    }
+}
+
 /// What a here-document prints is the value as it is, whatever its lines look like.
 #[test]
 fn every_hostile_value_arrives_in_a_here_document() {
     for value in HOSTILE {
         let template = ShellTemplate::new(b"cat << E\nx {} y\nE\n").unwrap();
-        let command = template.fill(&row(&[value])).unwrap();
+        let command = template.fill(&row(&[value]), false).unwrap();
         let Command::Shell(script) = &command else { unreachable!("a line stays a line") };
         let mut words = script.words();
         words[0] = "/bin/sh".into();
@@ -303,7 +354,7 @@ mod random {
                 Piece::Place(place) => template.line[place.at.clone()].to_vec(),
             }).collect();
             prop_assert_eq!(whole, line.as_bytes());
-            if let Ok(Command::Shell(script)) = template.fill(&row(&[b"VALUE"])) {
+            if let Ok(Command::Shell(script)) = template.fill(&row(&[b"VALUE", b"VALUE"]), true) {
                 prop_assert!(!script.script.to_string_lossy().contains("VALUE"));
             }
         }

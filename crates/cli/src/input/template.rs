@@ -62,7 +62,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     let is_only = rows.len() == 1;
     let room = room_for_words();
     let job = |row: Row| {
-        let command = template.fill(&row)?;
+        let command = template.fill(&row, reading.repeats)?;
         check_lengths(&command, room)?;
         Ok(JobInput { values: row.values, is_only, ..JobInput::command(command, place.clone()) })
     };
@@ -206,15 +206,23 @@ impl Template {
         }
     }
 
-    fn fill(&self, row: &Row) -> anyhow::Result<Command> {
+    /// The command of one job. With `repeats` the text around a string is written for each of several values.
+    fn fill(&self, row: &Row, repeats: bool) -> anyhow::Result<Command> {
         let words = match self {
-            Template::Shell(line) => return line.fill(row),
+            Template::Shell(line) => return line.fill(row, repeats),
             Template::Words(words) => words,
         };
         let mut argv: Vec<OsString> = Vec::new();
         for word in words {
             // As with GNU parallel, whose shell sees nothing there.
             if matches!(&word.parts[..], [Part::Replacement(what)] if what.is_lacking(row)) {
+                continue;
+            }
+            if repeats && row.values.len() > 1 && word.is_repeated() {
+                word.check_blanks()?;
+                for nth in 0..row.values.len() {
+                    argv.push(word.with(row, nth)?);
+                }
                 continue;
             }
             let mut present = OsString::new();
@@ -245,6 +253,49 @@ impl Template {
             )));
         }
         Ok(Command::Argv(argv))
+    }
+}
+
+impl Word {
+    /// Whether it holds a string that stands for all values of a job.
+    fn is_repeated(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Replacement(Replacement::All(_))))
+    }
+
+    /// Refuses text with blanks, of which GNU parallel repeats only the part between two of them.
+    fn check_blanks(&self) -> anyhow::Result<()> {
+        let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+        let Some(text) = self.parts.iter().find_map(|part| match part {
+            Part::Text(text) if text.as_bytes().iter().any(is_blank) => Some(text),
+            _ => None,
+        }) else {
+            return Ok(());
+        };
+        Err(usage(format!(
+            "-N repeats the text around {{}} for each value, and here it has a blank in it: `{}`; with -n it is not repeated, \
+             and {{1}} and {{2}} name the values",
+            told(text)
+        )))
+    }
+
+    /// The word with one of the values where all could stand.
+    fn with(&self, row: &Row, nth: usize) -> anyhow::Result<OsString> {
+        let mut word = OsString::new();
+        for part in &self.parts {
+            let value = match part {
+                Part::Text(text) => {
+                    word.push(text);
+                    continue;
+                }
+                Part::Replacement(what @ Replacement::All(_)) => what.of(row).swap_remove(nth),
+                Part::Replacement(what) => what.of(row).into_iter().collect(),
+            };
+            if self.is_code {
+                check_code(value.as_bytes())?;
+            }
+            word.push(value);
+        }
+        Ok(word)
     }
 }
 
@@ -330,6 +381,25 @@ mod tests {
         assert_eq!(lines_with("cp~{2}~{1}~:::~a~b~c", &two), ["cp b a", "cp c"]);
     }
 
+    /// What GNU parallel 20221122 printed for the same words.
+    #[test]
+    fn text_around_a_string_is_repeated_for_each_value() {
+        let two = Reading { per_job: Some(2), repeats: true, ..Reading::default() };
+        let check = |words: &str, expected: &[&str]| assert_eq!(lines_with(words, &two), expected, "{words}");
+        check("echo~x{}y~:::~a~b~c", &["echo xay xby", "echo xcy"]);
+        check("rm~{.}.o~{/}z~:::~d/a.c~e/b.c", &["rm d/a.o e/b.o a.cz b.cz"]);
+        check("echo~x{}y{1}z~:::~a~b~c", &["echo xayaz xbyaz", "echo xcycz"]);
+        check("echo~x{}y{.}z~{}{#}~:::~a.1~b.2", &["echo xa.1yaz xb.2ybz a.11 b.21"]);
+        check("echo~{1}{#}{2}~:::~a~b~c", &["echo a1b", "echo c2"]);
+        check("echo~pre~:::~a~b~c", &["echo pre a b", "echo pre c"]);
+        let one = Reading { per_job: Some(1), repeats: true, ..Reading::default() };
+        assert_eq!(lines_with("echo~x{}y~:::~a~b", &one), ["echo xay", "echo xby"]);
+        // It can't be known whether that is a script or a name with blanks.
+        let words: Vec<OsString> = ["sh", "-c", "rm {}.bak", ":::", "a", "b"].map(OsString::from).to_vec();
+        let error = parse(&words, &two).unwrap_err().to_string();
+        assert!(error.contains("has a blank in it") && error.contains("with -n"), "{error}");
+    }
+
     #[test]
     fn missing_parts_are_told() {
         for words in [":::~a", "x~:::", "x~:::~a~:::"] {
@@ -353,6 +423,12 @@ mod tests {
             "eval echo {}~:::~`x`",
             "ssh~host~ls~{}~:::~a;b",
             "bash -c~:::~a b",
+            "bash~+x~-c~echo {}~:::~$(touch x)",
+            "flock F -c 'echo {}'~:::~$(touch x)",
+            "flock~F~--command~echo {}~:::~$(touch x)",
+            "script~-qc~echo {}~/dev/null~:::~a;b",
+            "runuser bob -c 'echo {}'~:::~a;b",
+            "if true; then watch ls {}; fi~:::~a;b",
         ] {
             let error = error(words);
             assert!(error.contains("would be read as code") && error.contains("sh -c 'echo \"$1\"' sh {}"), "{error}");

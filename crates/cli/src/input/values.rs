@@ -16,8 +16,10 @@ pub(crate) struct Reading {
     pub(crate) zero: bool,
     /// `--colsep`: divides a value into columns.
     pub(crate) columns: Option<Separator>,
-    /// `-n`: values of a job.
+    /// `-n` or `-N`: values of a job.
     pub(crate) per_job: Option<usize>,
+    /// `-N`: the text around a replacement string is written for each of them.
+    pub(crate) repeats: bool,
     /// `-r`: leave out empty values, and having none is no error.
     pub(crate) skip_empty: bool,
 }
@@ -166,7 +168,8 @@ pub(crate) fn rows(
         if section.is_empty() && (in_files || !reading.skip_empty) {
             let what = if in_files { "file" } else { "value" };
             let example = if in_files { "gzip -k {} :::: names.txt" } else { "gzip -k {} ::: a.txt b.txt" };
-            return Err(usage(format!("there is no {what} after `{word}`; as in `cosched run {example}`")));
+            let with_r = if in_files { "" } else { "; with -r it is no error to have none" };
+            return Err(usage(format!("there is no {what} after `{word}`; as in `cosched run {example}`{with_r}")));
         }
         if linked && lists.is_empty() {
             return Err(usage(format!(
@@ -334,6 +337,7 @@ mod tests {
     fn mistakes_are_told() {
         let error = |words: &str| rows_of(words, &Reading::default()).unwrap_err();
         assert!(error("x :::").contains("no value after `:::`; as in `cosched run"));
+        assert!(error("x :::").ends_with("with -r it is no error to have none"));
         assert!(error("x ::::").contains("no file after `::::`"));
         assert!(error("x :::+ a").contains("there is none"));
         let many = vec!["a"; 300].join(" ");

@@ -8,12 +8,14 @@ mod expansion;
 mod here;
 mod refusal;
 mod simple_command;
+mod unit;
 
 use super::replacement::Replacement;
 use crate::exit::usage;
 use here::Here;
 use simple_command::Command;
 use std::ops::Range;
+use unit::Mark;
 
 /// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(crate) struct Place {
     pub(crate) is_code: bool,
     /// Its bytes in the line.
     pub(crate) at: Range<usize>,
+    /// The bytes that `-N` repeats for each value; `None` if that can't be done.
+    pub(crate) unit: Option<Range<usize>>,
 }
 
 /// The quoting in which a place stands.
@@ -74,8 +78,10 @@ pub(crate) fn lex(line: &[u8]) -> anyhow::Result<Lexed> {
         command: Command::default(),
         ends_with_here: false,
         is_unclosed: false,
+        marks: vec![Mark::default(); line.len()],
     };
     lexer.run()?;
+    lexer.find_units();
     let no_more = lexer.why_no_more();
     if lexer.copied < line.len() {
         lexer.pieces.push(Piece::Text(lexer.copied..line.len()));
@@ -111,6 +117,8 @@ struct Lexer<'a> {
     ends_with_here: bool,
     /// A single quote has no partner.
     is_unclosed: bool,
+    /// One for each byte of the line.
+    marks: Vec<Mark>,
 }
 
 const ARGUMENT: &str = "make the value an argument: put {} outside, as in `sh -c 'echo \"$1\"' sh {}`";
@@ -118,10 +126,13 @@ const ARGUMENT: &str = "make the value an argument: put {} outside, as in `sh -c
 impl Lexer<'_> {
     fn run(&mut self) -> anyhow::Result<()> {
         while let Some(&byte) = self.line.get(self.at) {
-            match self.frames.last() {
-                Some(Frame::Double) => self.double(byte)?,
+            let (from, outer, frame) = (self.at, self.frames.len(), self.frames.last().copied());
+            let frame = frame.unwrap_or(Frame::Commands);
+            match frame {
+                Frame::Double => self.double(byte)?,
                 _ => self.commands(byte)?,
             }
+            self.mark(from, outer, frame);
         }
         self.end_word();
         if self.in_double() && self.has_places() {
@@ -265,7 +276,7 @@ impl Lexer<'_> {
         }
         let begun = if self.at_word_start { &[][..] } else { &self.line[self.word.start..self.at] };
         let is_code = self.command.code.is_code_in(begun);
-        self.pieces.push(Piece::Place(Place { what, quoting, is_code, at: self.at..self.at + length }));
+        self.pieces.push(Piece::Place(Place { what, quoting, is_code, at: self.at..self.at + length, unit: None }));
         self.at += length;
         self.copied = self.at;
         Ok(true)

@@ -62,6 +62,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO", hide_short_help = true)]
     pub(crate) solo: Option<String>,
 
+    /// Shell for lines, as in bash: a path, or a name in PATH
+    ///
+    /// A POSIX shell. It reads commands that are one word with blanks or the like, lines of -f, and lines in mix files
+    /// [default: /bin/sh]
+    #[arg(long, value_name = "SHELL", env = "COSCHED_SHELL", hide_short_help = true)]
+    pub(crate) shell: Option<OsString>,
+
     /// Skip jobs that succeeded before, by the --joblog
     #[arg(long, requires = "joblog")]
     pub(crate) resume: bool,
@@ -95,9 +102,14 @@ pub(crate) struct ValueArgs {
     pub(crate) colsep: Option<Separator>,
 
     /// Put N values into each job
-    #[arg(short = 'n', long, short_alias = 'N', alias = "max-replace-args", value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "max_replace_args")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(crate) max_args: Option<u32>,
+
+    /// The same, and repeat the text around a replacement string for each of them, as GNU parallel does
+    #[arg(short = 'N', long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
+    pub(crate) max_replace_args: Option<u32>,
 
     /// Leave out empty values; having no value at all is no error
     #[arg(short = 'r', long, hide_short_help = true)]
@@ -111,7 +123,8 @@ impl ValueArgs {
             files: self.arg_file.clone(),
             zero: self.null,
             columns: self.colsep.clone(),
-            per_job: self.max_args.map(|n| n as usize),
+            per_job: self.max_args.or(self.max_replace_args).map(|n| n as usize),
+            repeats: self.max_replace_args.is_some(),
             skip_empty: self.no_run_if_empty,
         }
     }
@@ -440,6 +453,9 @@ impl RunArgs {
         }
         if habit("log_limit") {
             self.output.log_limit = None;
+        }
+        if habit("shell") {
+            self.shell = None;
         }
     }
 }

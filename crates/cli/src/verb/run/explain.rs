@@ -95,6 +95,9 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "          {}", visible(&warning.text()))?;
     }
     writeln!(out, "freezing  {}", view.freezing)?;
+    if let Some(shell) = &args.shell {
+        writeln!(out, "shell     {}", told(shell))?;
+    }
     if plan.config.actuation == Actuation::Plans {
         writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
     }

@@ -305,7 +305,7 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> any
         None => false,
     };
     let (path, args) = match command {
-        Command::Shell(line) => (PathBuf::from("/bin/sh"), line.words()),
+        Command::Shell(line) => (line.program().to_owned(), line.words()),
         Command::Argv(words) => {
             let path = match words[0].as_os_str() {
                 name if name == "cosched" => std::env::current_exe().ok(),

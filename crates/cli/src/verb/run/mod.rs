@@ -10,8 +10,8 @@
 //!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
-//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`danger`], [`folder`] and [`runs`]: what
-//!   others could change, log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this
+//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`danger`],
+//!   [`folder`] and [`runs`]: what others could change, log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this
 //!   one; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]: what is going to be done;
 //!   [`explain`]: the plan in words;
 //! - [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
@@ -40,6 +40,7 @@ mod resume;
 mod runs;
 mod screen;
 mod setting;
+mod shell;
 mod simulated;
 mod solo;
 mod terminal;
@@ -57,7 +58,10 @@ use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::RunInput;
 use cosched_report::visible_lines;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     cosched_linux::settle_signals();
@@ -124,7 +128,7 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart, RunInput)> {
     }
     let mut restart = Restart::Never;
     let mut from = setting::input("command", None, args.is_simulated());
-    let inputs = if let Some(mix) = &args.mix {
+    let mut inputs = if let Some(mix) = &args.mix {
         let text = input::read_mix(mix).map_err(|error| {
             usage(format!("{error}; give a mix file that is there, as in `cosched run jobs.toml` (`cosched man mix-file` explains it)"))
         })?;
@@ -147,6 +151,14 @@ fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart, RunInput)> {
         }
         inputs
     };
+    if let Some(name) = &args.shell {
+        let shell = Rc::new(shell::find(name)?);
+        for input in &mut inputs {
+            if let Some(input::Command::Shell(line)) = &mut input.command {
+                line.shell = Some(shell.clone());
+            }
+        }
+    }
     Ok((input::expand(inputs)?, restart, from))
 }
 
@@ -162,6 +174,13 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     }
     if args.output.no_logs && args.output.logs.is_some() {
         return Err(usage("--no-logs keeps no log folder, and --logs names one; leave one of them out"));
+    }
+    if let Some(name) = args.output.joblog.as_deref().and_then(|file| file.as_os_str().as_bytes().strip_prefix(b"+")) {
+        let name = input::told(OsStr::from_bytes(name));
+        return Err(usage(format!(
+            "--joblog +{name}: GNU parallel appends to {name} then; here --joblog {name} --resume continues a job log, and leaves \
+             out what succeeded; --joblog ./+{name} is a file of that name"
+        )));
     }
     if args.output.keep_order && !args.output.tag && args.output.show() != Some(Show::Group) {
         return Err(usage(

@@ -91,6 +91,7 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
         None | Some("measure") => Some("measure".to_owned()),
         Some(_) => Some("file".to_owned()),
     };
+    let shell = args.shell.as_ref().map(|shell| quote(shell.as_bytes()));
     let load = args.limits.load.map(|load| load.on(view.machine.cpus.len()));
     let small = args.policy.emulate_small.as_ref().map(|small| format!("{}:{}", small.cpus, small.share));
     let policy = &args.policy.policy;
@@ -128,6 +129,7 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
         load: absent.note_option("load", load, NOT_GIVEN),
         log_limit_bytes: absent.note_option("log_limit_bytes", args.output.log_limit, NOT_GIVEN),
         solo: absent.note_option("solo", solo, NOT_GIVEN),
+        shell: absent.note_option("shell", shell, NOT_GIVEN),
         emulate_small: absent.note_option("emulate_small", small, NOT_GIVEN),
         events: args.policy.events.clone(),
         absent,

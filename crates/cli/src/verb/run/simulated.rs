@@ -135,6 +135,7 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--tag", args.output.tag, "simulated jobs write nothing"),
         ("--keep-order", args.output.keep_order, "simulated jobs write nothing"),
         ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
+        ("--shell", args.shell.is_some(), "no command is run"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];
     let on = told(&policy.on);

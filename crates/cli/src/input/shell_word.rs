@@ -1,0 +1,224 @@
+//! Words in a line for the shell that bash knows, and that other shells take in another way or not at all.
+
+use super::command::ShellLine;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+/// Commands that only some shells have.
+const COMMANDS: &[&str] =
+    &["[[", "declare", "function", "mapfile", "popd", "pushd", "readarray", "shopt", "source", "typeset"];
+
+/// Words after which another command begins.
+const BEFORE: &[&str] = &["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
+
+/// The first word in one of the lines that `/bin/sh` may not take as bash does, as far as it is easy to tell.
+pub(crate) fn shell_word<'a>(lines: impl Iterator<Item = &'a ShellLine>) -> Option<String> {
+    // The jobs of a template differ in their values only.
+    let mut last: Option<(&OsStr, Found)> = None;
+    for line in lines {
+        let found = match last.take() {
+            Some((script, found)) if script == line.script => found,
+            _ => look(line.script.as_bytes()),
+        };
+        if let Some(word) = found.word {
+            return Some(word);
+        }
+        if found.has_echo && line.values.iter().any(|value| value.as_bytes().contains(&b'\\')) {
+            return Some("echo".to_owned());
+        }
+        last = Some((&line.script, found));
+    }
+    None
+}
+
+/// What was found in a line.
+#[derive(Default)]
+struct Found {
+    word: Option<String>,
+    /// `echo` is a command in it.
+    has_echo: bool,
+}
+
+/// Reads a line up to the first such word, or to a here-document.
+fn look(line: &[u8]) -> Found {
+    let mut found = Found::default();
+    let mut at = 0;
+    let mut command: Vec<u8> = Vec::new();
+    let mut is_first_argument = false;
+    while at < line.len() {
+        let rest = &line[at..];
+        if let Some(sign) = sign(rest) {
+            found.word = Some(sign);
+            return found;
+        }
+        match rest[0] {
+            b' ' | b'\t' => at += 1,
+            b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`' => {
+                command.clear();
+                at += 1;
+            }
+            b'#' if at == 0 || b" \t\n;&|()".contains(&line[at - 1]) => {
+                at += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+            }
+            b'<' if rest.starts_with(b"<<") => return found,
+            b'<' | b'>' => at += 1,
+            _ => {
+                let length = word_length(rest);
+                let word = &rest[..length];
+                at += length;
+                let redirects = line[..at - length].trim_ascii_end().last().is_some_and(|byte| b"<>".contains(byte));
+                if let Some(sign) = within(word) {
+                    found.word = Some(sign);
+                    return found;
+                }
+                let is_one_of = |words: &[&str]| words.iter().any(|one| one.as_bytes() == word);
+                if redirects {
+                } else if command.is_empty() {
+                    let is_assignment = word.contains(&b'=') && !word.starts_with(b"[");
+                    if is_one_of(COMMANDS) {
+                        found.word = Some(String::from_utf8_lossy(word).into_owned());
+                        return found;
+                    }
+                    if !is_assignment && !is_one_of(BEFORE) {
+                        command = word.to_vec();
+                        found.has_echo |= word == b"echo";
+                        is_first_argument = true;
+                    }
+                } else {
+                    let is_test = command == b"[" || command == b"test";
+                    if is_test && word == b"==" {
+                        found.word = Some("==".to_owned());
+                        return found;
+                    }
+                    if command == b"echo" {
+                        if is_first_argument && is_one_of(&["-e", "-ne", "-en", "-E"]) {
+                            found.word = Some(format!("echo {}", String::from_utf8_lossy(word)));
+                            return found;
+                        }
+                        if has_escape(word) {
+                            found.word = Some("echo".to_owned());
+                            return found;
+                        }
+                    }
+                    is_first_argument = false;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A sign of bash at the beginning of this, outside of quotes.
+fn sign(text: &[u8]) -> Option<String> {
+    ["&>", "<<<", "<(", ">(", "|&"].iter().find(|sign| text.starts_with(sign.as_bytes())).map(|&sign| sign.to_owned())
+}
+
+/// How far a word reaches, with all quotes and `${...}` in it.
+fn word_length(text: &[u8]) -> usize {
+    let mut at = 0;
+    while at < text.len() {
+        let up_to = |from: usize, end: u8| {
+            let mut at = from;
+            while at < text.len() && text[at] != end {
+                at += if text[at] == b'\\' && end != b'\'' { 2 } else { 1 };
+            }
+            at + 1
+        };
+        at = match text[at] {
+            b'\\' => at + 2,
+            quote @ (b'\'' | b'"') => up_to(at + 1, quote),
+            b'$' if text[at + 1..].starts_with(b"{") => up_to(at + 2, b'}'),
+            byte if b" \t\n;&|<>()`".contains(&byte) => break,
+            _ => at + 1,
+        };
+    }
+    at.clamp(1, text.len())
+}
+
+/// What only bash expands in a word: `$'...'` and lists in braces.
+fn within(word: &[u8]) -> Option<String> {
+    let mut at = 0;
+    while at < word.len() {
+        let rest = &word[at..];
+        let end = |end: u8| rest[1..].iter().position(|&byte| byte == end).map_or(rest.len(), |found| found + 2);
+        at += match rest[0] {
+            b'\\' => 2,
+            b'\'' | b'"' => end(rest[0]),
+            b'$' if rest.starts_with(b"$'") => return Some("$'...'".to_owned()),
+            b'$' if rest.starts_with(b"${") => end(b'}'),
+            b'{' => {
+                let list = &rest[..end(b'}')];
+                let is_list = list.contains(&b',') || list.windows(2).any(|pair| pair == b"..");
+                if list.ends_with(b"}") && is_list {
+                    return Some(String::from_utf8_lossy(list).into_owned());
+                }
+                1
+            }
+            _ => 1,
+        };
+    }
+    None
+}
+
+/// Whether a quoted word holds a backslash that some shells' `echo` reads as a sign of another character.
+fn has_escape(word: &[u8]) -> bool {
+    let is_quoted = word.iter().any(|byte| b"'\"".contains(byte));
+    is_quoted && word.windows(2).any(|pair| pair[0] == b'\\' && b"0abcfnrtv".contains(&pair[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command::{Command, os};
+    use super::*;
+
+    fn word(line: &str, value: &str) -> Option<String> {
+        let Command::Shell(mut line) = Command::shell(line) else { unreachable!("it is a line") };
+        line.values = vec![os(value.as_bytes())];
+        shell_word([&line, &line].into_iter())
+    }
+
+    #[test]
+    fn words_of_bash_are_found_outside_of_quotes() {
+        for (line, found) in [
+            ("ls a &> a.log", "&>"),
+            ("ls a|&cat", "|&"),
+            ("cat <<< a", "<<<"),
+            ("diff <(sort a) b", "<("),
+            ("tee >(wc) < a", ">("),
+            ("[[ a == b ]]", "[["),
+            ("if [[ -f a ]]; then ls; fi", "[["),
+            ("A=1 [ a == b ]", "=="),
+            ("true && test a == b", "=="),
+            ("echo -e a", "echo -e"),
+            ("for i in {1..3}; do ls; done", "{1..3}"),
+            ("ls x{a,b}y", "{a,b}"),
+            ("printf $'\\t'", "$'...'"),
+            ("sort -t$'\\t' a", "$'...'"),
+            ("source a", "source"),
+            ("ls > a; echo 'a\\tb'", "echo"),
+        ] {
+            assert_eq!(word(line, "a").as_deref(), Some(found), "{line}");
+        }
+        for line in [
+            "echo '&> <<< [[ $x' \"{1..3} <(a)\" \\{a,b} -e",
+            "bash -c '[[ a == b ]]'",
+            "awk '{print $1, $2}' a",
+            "echo {} ${x:-{a,b}} a",
+            "cat << E\n[[ it's\nE",
+            "ls # {a,b} <(",
+            "find . -exec ls {} ;",
+            "ls 2>&1 >&2 && ls | wc & ls > /dev/null",
+            "grep -e a; printf 'a\\n'; expr a == b",
+            "echo \"a\"",
+            "",
+        ] {
+            assert_eq!(word(line, "a"), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn values_with_backslashes_are_another_text_to_some_echo() {
+        assert_eq!(word("set --; echo \"$x\"", r"a\tb").as_deref(), Some("echo"));
+        assert_eq!(word("set --; printf %s \"$x\"", r"a\tb"), None);
+    }
+}

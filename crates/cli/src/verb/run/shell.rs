@@ -1,0 +1,77 @@
+//! The shell for lines: `--shell`.
+
+use crate::exit::usage;
+use crate::input::{Shell, told};
+use cosched_linux::find_program;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Shells that read quotes or variables in their own way, so that a value would not stay in one piece.
+const OTHERS: &[&str] = &["csh", "elvish", "es", "fish", "nu", "pwsh", "rc", "tcsh", "xonsh"];
+
+/// The shell that is named, by a path or a name in `PATH`.
+///
+/// # Errors
+/// It is not there, or it is no POSIX shell.
+pub(crate) fn find(name: &OsStr) -> anyhow::Result<Shell> {
+    check(name, Path::new(name))?;
+    let Some(path) = find_program(name, None, std::env::var_os("PATH").as_deref()) else {
+        let within = if name.as_bytes().contains(&b'/') { "" } else { " in PATH" };
+        return Err(usage(format!(
+            "--shell {}: there is no such program{within}; give a shell that is there, as in --shell bash or --shell \
+             /bin/dash, or leave the option (and COSCHED_SHELL) out for /bin/sh",
+            told(name)
+        )));
+    };
+    // `mysh` can be a link to fish.
+    check(name, &std::fs::canonicalize(&path).unwrap_or_default())?;
+    Ok(Shell { name: name.to_owned(), path })
+}
+
+/// Refuses a program that is no POSIX shell by its name; `given` is how the user named it.
+fn check(given: &OsStr, path: &Path) -> anyhow::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
+    if !OTHERS.contains(&stem) {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--shell {}: {stem} is no POSIX shell, and reads quotes in another way, so that values would not stay in one \
+         piece; give a POSIX shell, as in --shell bash, and start {stem} from its line, as in `{stem} script {{}}`",
+        told(given)
+    )))
+}
+
+/// Whether `/bin/sh` is bash.
+pub(crate) fn sh_is_bash() -> bool {
+    let real = std::fs::canonicalize("/bin/sh").unwrap_or_default();
+    real.file_name().is_some_and(|name| name.as_bytes().starts_with(b"bash"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn shells_are_found_and_judged_by_what_they_are() {
+        let found = find(OsStr::new("sh")).unwrap();
+        assert!(found.name == "sh" && found.path.is_absolute() && found.path.ends_with("sh"), "{found:?}");
+        let folder = tempfile::tempdir().unwrap();
+        let fish = folder.path().join("fish-3.6");
+        std::fs::write(&fish, "").unwrap();
+        let error = |path: &Path| find(path.as_os_str()).unwrap_err().to_string();
+        assert!(error(Path::new("tcsh")).contains("tcsh is no POSIX shell"), "also where there is none");
+        let plain = folder.path().join("plain");
+        std::fs::write(&plain, "").unwrap();
+        assert!(error(&plain).contains("there is no such program; give a shell"), "it is not executable");
+        std::fs::set_permissions(&fish, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(error(&fish).contains("fish is no POSIX shell"));
+        let link = folder.path().join("mine");
+        symlink(&fish, &link).unwrap();
+        assert!(error(&link).contains("fish is no POSIX shell"));
+        assert!(error(Path::new("no-such-shell")).contains("no such program in PATH"));
+        assert!(error(Path::new("")).contains("--shell bash"));
+    }
+}
