@@ -152,7 +152,7 @@ pub(crate) fn advice(option: &str) -> Option<String> {
 
 /// A word of a command in several words that a shell would take for itself. GNU parallel hands all words to a shell.
 pub(crate) fn literal_word(command: &[OsString]) -> Option<String> {
-    const TAKEN: [&str; 11] = [">", ">>", "<", "|", "&", "&&", "||", "2>", "2>>", "&>", "2>&1"];
+    const TAKEN: [&str; 12] = [">", ">>", "<", "|", "|&", "&", "&&", "||", "2>", "2>>", "&>", "2>&1"];
     // These have operators of that form themselves.
     const OWN: [&str; 4] = ["test", "[", "[[", "expr"];
     let words: Vec<&str> = command.iter().map(|word| word.to_str().unwrap_or_default()).collect();
@@ -162,9 +162,11 @@ pub(crate) fn literal_word(command: &[OsString]) -> Option<String> {
         return None;
     }
     let before = std::iter::once(first).chain(more);
+    let ends_with_semicolon = more.iter().any(|word| word.starts_with("-exec") || word.starts_with("-ok"));
     let is_taken = |(before, word): &(&&str, &&str)| match **word {
-        "&" => !DIVIDES.contains(*before),
-        word => TAKEN.contains(&word) || (!SEARCHES.contains(first) && is_redirection(word)),
+        "&" | "|" | "||" => !DIVIDES.contains(*before),
+        ";" => !ends_with_semicolon && !DIVIDES.contains(*before),
+        word => TAKEN.contains(&word) || (!SEARCHES.contains(first) && (is_redirection(word) || is_pipe(word))),
     };
     before.zip(more).find(is_taken).map(|(_, word)| (*word).to_owned())
 }
@@ -175,15 +177,16 @@ const SEARCHES: [&str; 8] = ["ag", "awk", "egrep", "fgrep", "grep", "rg", "sed",
 /// Options that are followed by a sign that divides fields.
 const DIVIDES: [&str; 4] = ["-F", "-d", "-s", "-t"];
 
-/// Whether a word is a redirection together with its file: `2>log`, `&>log`, and `>/dev/null`, but not `>text`.
+/// Whether a word is a redirection together with its file: `2>log`, `&>log`, `>/dev/null`, `>>log`.
 fn is_redirection(word: &str) -> bool {
     let file = |sign: &str| word.strip_prefix(sign).map(|rest| rest.strip_prefix('>').unwrap_or(rest));
     let is_name = |name: &str| !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || "<>|=".contains(c));
-    match (file("2>").or(file("&>")), file(">")) {
-        (Some(name), _) => is_name(name),
-        (None, Some(name)) => is_name(name) && (name.contains('/') || name.starts_with('{')),
-        (None, None) => false,
-    }
+    ["1>", "2>", "&>", ">"].iter().find_map(|sign| file(sign)).is_some_and(is_name)
+}
+
+/// Whether a word is a pipe together with a command: `|wc -l`.
+fn is_pipe(word: &str) -> bool {
+    word.strip_prefix('|').is_some_and(|rest| rest.trim_start().starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
 /// The names of all of these options.
@@ -212,10 +215,20 @@ mod tests {
             ("sleep {} & ::: 1", Some("&")),
             ("sleep 1 & ls", Some("&")),
             ("cut -d & -f 1", None),
+            ("echo {} >>log.txt", Some(">>log.txt")),
+            ("echo {} >o2", Some(">o2")),
+            ("echo {} 1>o2", Some("1>o2")),
+            ("echo {} |wc", Some("|wc")),
+            ("echo {} |& cat", Some("|&")),
+            ("echo {} ; echo b", Some(";")),
+            ("find . -execdir ls {} ;", None),
+            ("awk -F | {}", None),
+            ("sort -t | {}", None),
+            ("grep -F || {}", None),
             ("grep <tag> a", None),
             ("grep >{} a", None),
             ("echo <tag>", None),
-            ("echo >name", None),
+            ("echo >name", Some(">name")),
             ("echo 2>=1 &>", Some("&>")),
             ("echo a&b R&D", None),
             ("find . -exec ls {} ;", None),

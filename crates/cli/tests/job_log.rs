@@ -135,6 +135,39 @@ fn what_is_written_to_a_descriptor_comes_where_it_stands() {
     assert!(refused.status.code() == Some(2) && err(&refused).contains("not open for writing"), "{}", err(&refused));
 }
 
+/// What it held is lost with it, or is in another place than the next run looks at.
+#[test]
+fn a_job_log_that_is_moved_or_removed_is_told() {
+    let folder = tempdir().expect("a folder");
+    for (job, code) in [("mv J old", 0), ("rm J", 1), ("mv J x; cp x J; rm x", 1)] {
+        let run = cosched(&folder, &["run", "--no-logs", "--joblog", "J", job]);
+        let told = if code == 0 { "was moved while the run went on" } else { "was removed while the run went on" };
+        assert!(run.status.code() == Some(code) && err(&run).contains(told), "{job}: {}", err(&run));
+    }
+    assert!(read(&folder, "old").contains("mv J old"));
+    let run = cosched(&folder, &["run", "--no-logs", "--joblog", "J", "true"]);
+    assert!(run.status.success() && !err(&run).contains("while the run went on"), "{}", err(&run));
+}
+
+/// The record is of the whole batch, whoever ran it.
+#[test]
+fn a_batch_of_which_nothing_is_left_has_a_record() {
+    let folder = tempdir().expect("a folder");
+    let words = ["run", "--joblog", "J", "--resume", "--record", "r.json", "--format", "json", "true", ":::", "1", "2"];
+    assert!(cosched(&folder, &words).status.success());
+    std::fs::remove_file(folder.path().join("r.json")).expect("a record");
+    let again = cosched(&folder, &words);
+    assert!(again.status.success() && err(&again).contains("nothing is left to run"), "{}", err(&again));
+    for text in [out(&again), read(&folder, "r.json")] {
+        let record: Value = serde_json::from_str(&text).expect("a record");
+        let counts = ["jobs", "earlier_jobs"].map(|key| record[key].as_array().map(Vec::len));
+        assert_eq!(counts, [Some(0), Some(2)], "{text}");
+    }
+    // Nobody asked for more.
+    let quiet = cosched(&folder, &["run", "-q", "--joblog", "J", "--resume", "true", ":::", "1", "2"]);
+    assert!(quiet.status.success() && out(&quiet).is_empty() && err(&quiet).is_empty());
+}
+
 /// What stands beside the job log is beside the file itself.
 #[test]
 fn a_job_log_is_one_file_whatever_leads_to_it() {

@@ -112,6 +112,8 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::LiteralWord { word: ">".to_owned() },
         RunWarning::ShellWord { word: "<<<".to_owned() },
         RunWarning::LogRewritten { file: "mcf-1.err".to_owned() },
+        RunWarning::JobLogMoved { file: "jobs.log".to_owned(), removed: false },
+        RunWarning::JobLogMoved { file: "jobs.log".to_owned(), removed: true },
         RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
     ]);
     warnings

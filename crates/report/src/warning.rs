@@ -67,6 +67,13 @@ pub enum RunWarning {
         /// What the system says.
         error: String,
     },
+    /// The job log is no longer where the user wants it.
+    JobLogMoved {
+        /// Its name at the start of the run.
+        file: String,
+        /// It has no name any more, so that what was written is lost.
+        removed: bool,
+    },
     /// A file can't be written at present. What is missing is kept, and tried again.
     FileLags {
         /// The file that lags behind.
@@ -289,6 +296,7 @@ impl RunWarning {
             RunWarning::MorePolicyFaults(_) => "more-policy-faults",
             RunWarning::Without(_) => "without",
             RunWarning::FileStopped { .. } => "file-stopped",
+            RunWarning::JobLogMoved { .. } => "job-log-moved",
             RunWarning::FileLags { .. } => "file-lags",
             RunWarning::SoloFailed { .. } => "solo-failed",
             RunWarning::SoloMissing { .. } => "solo-missing",
@@ -333,6 +341,13 @@ impl RunWarning {
             }
             RunWarning::Without(shortfall) => format!("without {}", shortfall_text(shortfall)),
             RunWarning::FileStopped { file, error } => format!("{} is written no further: {error}", file.text()),
+            RunWarning::JobLogMoved { file, removed: true } => {
+                format!("the job log {file} was removed while the run went on, and what it held is lost")
+            }
+            RunWarning::JobLogMoved { file, removed: false } => format!(
+                "the job log {file} was moved while the run went on; what was written is in the file that was moved, and \
+                 --resume needs that under this name"
+            ),
             RunWarning::FileLags { file, error } => {
                 format!("{} can't be written now ({error}); cosched keeps what is missing and tries again", file.text())
             }
@@ -471,7 +486,7 @@ impl RunWarning {
         match self {
             RunWarning::Repeated { warning, .. } => warning.is_lost_file(),
             RunWarning::FileStopped { file, .. } => matches!(file, RunFile::Events | RunFile::JobLog | RunFile::Runs),
-            RunWarning::OutputLost { .. } => true,
+            RunWarning::OutputLost { .. } | RunWarning::JobLogMoved { removed: true, .. } => true,
             _ => false,
         }
     }
@@ -549,6 +564,7 @@ mod tests {
             warnings().iter().filter(|warning| warning.is_lost_file()).map(|warning| warning.text()).collect();
         let files = ["the events file", "the job log"].map(|file| format!("{file} is written no further: disk full"));
         let output = "the jobs' output was not shown completely: disk full; all of it is in /l".to_owned();
-        assert_eq!(lost, files.into_iter().chain([output]).collect());
+        let removed = "the job log jobs.log was removed while the run went on, and what it held is lost".to_owned();
+        assert_eq!(lost, files.into_iter().chain([output, removed]).collect());
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct CodeWords {
     begun: bool,
     /// That is one that starts another, so that any word can be a program.
     wrapped: bool,
+    /// That is one to which all words are plain text, whatever they look like.
+    plain: bool,
 }
 
 /// A program that takes code as an argument.
@@ -223,6 +225,13 @@ static INTERPRETERS: &[Interpreter] = &[
 /// Commands that read all of their arguments as code, here or on another machine.
 const ALL_CODE: &[&str] = &["eval", "rsh", "ssh", "trap"];
 
+/// Programs whose words are text, names of files or patterns: `grep ssh {}` starts no ssh. What `rsync` and `scp` start gets
+/// values as arguments.
+const PLAIN: &[&str] = &[
+    "ag", "cat", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "man", "printf", "rg", "rsync", "scp", "sftp",
+    "stat", "tail", "touch", "wc", "which", "zgrep",
+];
+
 /// Programs that start the one that is named among their arguments.
 const WRAPPERS: &[&str] = &[
     "builtin",
@@ -359,6 +368,7 @@ impl CodeWords {
         if !self.begun && !is_before {
             self.begun = true;
             self.wrapped = is_one_of(WRAPPERS, name);
+            self.plain = is_one_of(PLAIN, name);
         }
     }
 
@@ -384,6 +394,9 @@ impl CodeWords {
 
     /// Whether what comes next is code, in a word that begins with this.
     pub(crate) fn is_code_in(&self, begun: &[u8]) -> bool {
+        if self.plain {
+            return false;
+        }
         let begun = bare(begun);
         let in_reader = self.reader.is_some_and(|reader| {
             let attached = begun.strip_prefix(b"-");
@@ -410,6 +423,16 @@ mod tests {
         let mut reader = CodeWords::default();
         words.iter().for_each(|word| reader.word(word.as_bytes()));
         reader.is_code_in(begun.as_bytes())
+    }
+
+    #[test]
+    fn words_of_plain_programs_are_text() {
+        for words in ["grep ssh ", "grep -r eval ", "echo sh -c ", "/bin/echo ssh h ", "rsync -e ssh ", "scp -S ssh "] {
+            assert!(!is_code(words), "{words}");
+        }
+        for words in ["srun sh -c ", "A=1 sh -c ", "nohup ssh h ", "mine ssh h "] {
+            assert!(is_code(words), "{words}");
+        }
     }
 
     #[test]

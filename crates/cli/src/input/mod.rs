@@ -5,7 +5,7 @@
 //! - [`near`]: typing errors; [`command`]: commands and how they are quoted; [`read`]: files that users name;
 //!   [`job`]: a job as it was given;
 //! - [`code_word`]: words that programs read as code; [`replacement`]: `{}` and the like; [`values`]: where values come
-//!   from; [`shell_lexer`] and [`shell_line`]: lines for the shell; [`shell_word`]: what only bash knows in them;
+//!   from; [`shell_lexer`] and [`shell_line`]: lines for the shell; [`mod@shell_word`]: what only bash knows in them;
 //!   [`template`]: a command and its values;
 //! - [`names`]: the names of jobs, and their copies; [`list`]: a list of commands; [`mix_bounds`] and [`mix`]: mix files;
 //! - [`spec`]: machines and programs to simulate.

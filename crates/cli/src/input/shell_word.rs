@@ -47,12 +47,18 @@ fn look(line: &[u8]) -> Found {
     let mut is_first_argument = false;
     while at < line.len() {
         let rest = &line[at..];
-        if let Some(sign) = sign(rest) {
+        // `$((1 + 2))` is for any shell.
+        let is_sum = rest.starts_with(b"((") && line[..at].ends_with(b"$");
+        if let Some(sign) = sign(rest).filter(|_| !is_sum) {
             found.word = Some(sign);
             return found;
         }
         match rest[0] {
             b' ' | b'\t' => at += 1,
+            b'(' if rest.starts_with(b"(<") && !rest.starts_with(b"(<<") && line[..at].ends_with(b"$") => {
+                found.word = Some("$(<".to_owned());
+                return found;
+            }
             b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`' => {
                 command.clear();
                 at += 1;
@@ -100,6 +106,10 @@ fn look(line: &[u8]) -> Found {
                             return found;
                         }
                     }
+                    if command == b"printf" && has_escape_beyond_posix(word) {
+                        found.word = Some("printf".to_owned());
+                        return found;
+                    }
                     is_first_argument = false;
                 }
             }
@@ -110,7 +120,10 @@ fn look(line: &[u8]) -> Found {
 
 /// A sign of bash at the beginning of this, outside of quotes.
 fn sign(text: &[u8]) -> Option<String> {
-    ["&>", "<<<", "<(", ">(", "|&"].iter().find(|sign| text.starts_with(sign.as_bytes())).map(|&sign| sign.to_owned())
+    ["&>", "<<<", "<(", ">(", "|&", "(("]
+        .iter()
+        .find(|sign| text.starts_with(sign.as_bytes()))
+        .map(|&sign| sign.to_owned())
 }
 
 /// How far a word reaches, with all quotes and `${...}` in it.
@@ -135,17 +148,41 @@ fn word_length(text: &[u8]) -> usize {
     at.clamp(1, text.len())
 }
 
-/// What only bash expands in a word: `$'...'` and lists in braces.
+/// Variables that bash has and other shells have not.
+const VARIABLES: &[&str] = &["BASHPID", "BASH_VERSION", "EPOCHSECONDS", "EUID", "HOSTNAME", "RANDOM", "SECONDS", "UID"];
+
+/// What only bash expands at this `$`.
+fn expansion(rest: &[u8], is_quoted: bool) -> Option<String> {
+    let rest = rest.strip_prefix(b"$")?;
+    match rest.first()? {
+        b'\'' if !is_quoted => return Some("$'...'".to_owned()),
+        b'"' if !is_quoted => return Some("$\"...\"".to_owned()),
+        b'[' => return Some("$[".to_owned()),
+        b'(' if rest.starts_with(b"(<") && !rest.starts_with(b"(<<") => return Some("$(<".to_owned()),
+        _ => {}
+    }
+    let name = rest.strip_prefix(b"{").unwrap_or(rest);
+    let length = name.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+    VARIABLES.iter().find(|one| one.as_bytes() == &name[..length]).map(|one| format!("${one}"))
+}
+
+/// What only bash expands in a word: `$'...'`, `$[`, some variables, `[^a]`, and lists in braces.
 fn within(word: &[u8]) -> Option<String> {
-    let mut at = 0;
+    let (mut at, mut is_quoted) = (0, false);
     while at < word.len() {
         let rest = &word[at..];
         let end = |end: u8| rest[1..].iter().position(|&byte| byte == end).map_or(rest.len(), |found| found + 2);
         at += match rest[0] {
             b'\\' => 2,
-            b'\'' | b'"' => end(rest[0]),
-            b'$' if rest.starts_with(b"$'") => return Some("$'...'".to_owned()),
+            b'\'' => end(b'\''),
+            b'"' => {
+                is_quoted = !is_quoted;
+                1
+            }
+            b'$' if expansion(rest, is_quoted).is_some() => return expansion(rest, is_quoted),
             b'$' if rest.starts_with(b"${") => end(b'}'),
+            _ if is_quoted => 1,
+            b'[' if rest.starts_with(b"[^") && rest.contains(&b']') => return Some("[^".to_owned()),
             b'{' => {
                 let list = &rest[..end(b'}')];
                 let is_list = list.contains(&b',') || list.windows(2).any(|pair| pair == b"..");
@@ -163,7 +200,15 @@ fn within(word: &[u8]) -> Option<String> {
 /// Whether a quoted word holds a backslash that some shells' `echo` reads as a sign of another character.
 fn has_escape(word: &[u8]) -> bool {
     let is_quoted = word.iter().any(|byte| b"'\"".contains(byte));
-    is_quoted && word.windows(2).any(|pair| pair[0] == b'\\' && b"0abcfnrtv".contains(&pair[1]))
+    let is_sign = |pair: &[u8]| pair[0] == b'\\' && b"0abcfnrtv".contains(&pair[1]);
+    (is_quoted && word.windows(2).any(is_sign))
+        || word.windows(3).any(|three| three[0] == b'\\' && is_sign(&three[1..]))
+}
+
+/// Whether a quoted word holds a sign that only some shells' `printf` knows.
+fn has_escape_beyond_posix(word: &[u8]) -> bool {
+    let is_quoted = word.iter().any(|byte| b"'\"".contains(byte));
+    is_quoted && word.windows(2).any(|pair| pair[0] == b'\\' && b"xuUeE".contains(&pair[1]))
 }
 
 #[cfg(test)]
@@ -196,6 +241,17 @@ mod tests {
             ("sort -t$'\\t' a", "$'...'"),
             ("source a", "source"),
             ("ls > a; echo 'a\\tb'", "echo"),
+            ("echo a\\\\tb", "echo"),
+            ("printf 'a\\x41b'", "printf"),
+            ("echo \"$(< a)\"", "$(<"),
+            ("cat $(< a)", "$(<"),
+            ("case a in [^0-9]*) ls;; esac", "[^"),
+            ("ls [^a]*.txt", "[^"),
+            ("echo \"n$RANDOM\"", "$RANDOM"),
+            ("echo u${UID}", "$UID"),
+            ("i=1; ((i=i+1)); ls", "(("),
+            ("echo $[1+2]", "$["),
+            ("echo $\"hi\"", "$\"...\""),
         ] {
             assert_eq!(word(line, "a").as_deref(), Some(found), "{line}");
         }
@@ -210,6 +266,9 @@ mod tests {
             "ls 2>&1 >&2 && ls | wc & ls > /dev/null",
             "grep -e a; printf 'a\\n'; expr a == b",
             "echo \"a\"",
+            "echo '$RANDOM $(< a) [^a]' \"[^a] $RANDOMLY $(ls < a)\" $((1 + 2)) $(cat <<E\nE\n)",
+            "grep '[^a]' a | sed 's/[^b]//' \"$(ls)\"",
+            "(ls; (pwd)); printf 'a\\n%s' b",
             "",
         ] {
             assert_eq!(word(line, "a"), None, "{line}");

@@ -247,6 +247,12 @@ fn no_job_runs_twice_because_of_a_job_log_begun_anew() {
         let anew = Command::new(COSCHED).args(words).current_dir(run.dir.path()).output().unwrap();
         assert_eq!(anew.status.code(), Some(2), "{}", text(&anew));
         assert!(text(&anew).contains("still run") && text(&anew).contains("--resume"), "{}", text(&anew));
+        // Not even by a simulation.
+        std::fs::write(run.dir.path().join("sim.toml"), "[[job]]\nprogram = 'gcc'\nwork_instructions = 1000000\n")
+            .unwrap();
+        let words = ["run", "sim.toml", "--no-logs", "--joblog", "J", "--on", "epyc-2cpu"];
+        let simulated = Command::new(COSCHED).args(words).current_dir(run.dir.path()).output().unwrap();
+        assert!(simulated.status.code() == Some(2) && text(&simulated).contains("still run"), "{}", text(&simulated));
         assert!(run.file("J").contains("quick"));
         std::fs::remove_file(run.dir.path().join("J")).unwrap();
         let refused = resume(run.dir.path(), freeze, &[]).output().unwrap();

@@ -2,7 +2,7 @@
 
 use super::args::{Format, RunArgs};
 use super::console::Showing;
-use super::files::Files;
+use super::files::{Files, Watched};
 use super::platform::Platform;
 use super::screen::Screen;
 use cosched_core::{
@@ -197,6 +197,9 @@ impl<P: Platform> Batch<'_, P> {
             Err(error) => return Err(error.into()),
         };
         info.warnings = warnings;
+        if let Some(moved) = files.watched.as_ref().and_then(Watched::moved) {
+            screen.warn(moved);
+        }
         journal.finish();
         if let Some(warning) = journal.take_warning() {
             screen.warn(warning);

@@ -10,9 +10,10 @@ use crate::exit::usage;
 use crate::input::{told, value_files};
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
-use cosched_report::{JobLogWriter, Record, append_joblog};
-use std::fs::File;
+use cosched_report::{JobLogWriter, Record, RunWarning, append_joblog};
+use std::fs::{File, Metadata};
 use std::io::{Error, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The files that are written while a run goes on.
@@ -22,6 +23,8 @@ pub(crate) struct Files {
     pub(crate) events: Option<File>,
     pub(crate) joblog: Option<JobLogWriter<File>>,
     pub(crate) journal: Journal,
+    /// The job log, unless it is a pipe, a device or a descriptor.
+    pub(crate) watched: Option<Watched>,
     pub(crate) record: Option<RecordFile>,
 }
 
@@ -84,26 +87,24 @@ impl Files {
         let series = folder.create("series.jsonl");
         let series = series.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))?;
         // The job log comes last: without --resume its old content is lost, so everything else must be writable first.
-        let (joblog, journal) = match joblog {
-            None => (None, Journal::default()),
+        let (joblog, journal, watched) = match joblog {
+            None => (None, Journal::default(), None),
             Some(named) => {
                 let path = &named.path;
                 let fail = |error: Error| named.fail(&error);
                 let file = named.open(true, waiting)?;
                 named.claim(&file, waiting)?;
+                // What was looked at to resume can have changed until this run had the job log.
+                let why = match args.resume {
+                    true if Seen::now(path) == *seen => None,
+                    true => Some("another run has written to it just now; nothing is known of that; try again".into()),
+                    false => still_used(path),
+                };
+                if let Some(why) = why {
+                    return Err(fail(Error::other(why)));
+                }
                 let mut journal = Journal::default();
                 if !args.is_simulated() {
-                    // What was looked at to resume can have changed until this run had the job log.
-                    let why = match args.resume {
-                        true if Seen::now(path) == *seen => None,
-                        true => {
-                            Some("another run has written to it just now; nothing is known of that; try again".into())
-                        }
-                        false => still_used(path),
-                    };
-                    if let Some(why) = why {
-                        return Err(fail(Error::other(why)));
-                    }
                     if let Some(runs) = runs::beside(path).filter(|runs| !runs.exists()) {
                         waiting.made(&runs);
                     }
@@ -114,11 +115,34 @@ impl Files {
                 if !args.resume {
                     named.empty(&file)?;
                 }
+                let watched = (!named.is_special()).then(|| Watched::new(&named, &file)).transpose().map_err(fail)?;
                 let joblog = if named.is_special() { Ok(JobLogWriter::new(file, true)) } else { append_joblog(file) };
-                (Some(joblog.map_err(fail)?), journal)
+                (Some(joblog.map_err(fail)?), journal, watched)
             }
         };
-        Ok(Files { series: Some(series), events, joblog, journal, record })
+        Ok(Files { series: Some(series), events, joblog, journal, watched, record })
+    }
+}
+
+/// A job log that is open, and where it is to be at the end.
+pub(crate) struct Watched {
+    /// As the user named it.
+    name: String,
+    place: PathBuf,
+    file: File,
+}
+
+impl Watched {
+    fn new(named: &Named, file: &File) -> std::io::Result<Watched> {
+        Ok(Watched { name: told(&named.path), place: named.place().to_owned(), file: file.try_clone()? })
+    }
+
+    /// The warning that somebody has moved or removed it.
+    pub(crate) fn moved(&self) -> Option<RunWarning> {
+        let open = self.file.metadata().ok()?;
+        let is_there = |now: &Metadata| (now.dev(), now.ino()) == (open.dev(), open.ino());
+        let stays = std::fs::metadata(&self.place).is_ok_and(|now| is_there(&now));
+        (!stays).then(|| RunWarning::JobLogMoved { file: self.name.clone(), removed: open.nlink() == 0 })
     }
 }
 

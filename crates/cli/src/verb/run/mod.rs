@@ -105,17 +105,25 @@ fn go<P: platform::Platform>(
         return Ok(Exit::Success.into());
     }
     let (done, adopted) = (plan.earlier.len(), plan.earlier.iter().filter(|job| job.adopted).count());
-    // That jobs were adopted must get into a record, even if nothing is left to run.
     if plan.jobs.is_empty() && !plan.newly_adopted {
         if !args.output.quiet {
             let but = if adopted > 0 { format!(", but for {adopted} that were adopted") } else { String::new() };
+            stderr::say(format_args!("cosched: all {done} jobs succeeded before{but}; nothing is left to run"));
+        }
+        // A record is of the whole batch, whoever ran it.
+        let wants_record = args.output.record.is_some() || args.output.format == Format::Json;
+        if wants_record {
+            platform.prepare()?;
+            return execute::execute(args, platform, plan).map(ExitCode::from);
+        }
+        if !args.output.quiet {
             for warning in &plan.warnings {
                 stderr::say(format_args!("cosched: {}", visible_lines(&warning.text())));
             }
-            stderr::say(format_args!("cosched: all {done} jobs succeeded before{but}; nothing is left to run"));
         }
         return Ok(if adopted > 0 { Exit::Failure } else { Exit::Success }.into());
     }
+    // That jobs were adopted must get into a record, even if nothing is left to run.
     platform.prepare()?;
     execute::execute(args, platform, plan).map(ExitCode::from)
 }
