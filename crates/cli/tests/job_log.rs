@@ -139,14 +139,38 @@ fn what_is_written_to_a_descriptor_comes_where_it_stands() {
 #[test]
 fn a_job_log_that_is_moved_or_removed_is_told() {
     let folder = tempdir().expect("a folder");
-    for (job, code) in [("mv J old", 0), ("rm J", 1), ("mv J x; cp x J; rm x", 1)] {
+    for (job, code) in [("mv J old", 0), ("rm J", 1), ("mv J x; cp x J; rm x", 1), ("cp J x; : > J", 1)] {
         let run = cosched(&folder, &["run", "--no-logs", "--joblog", "J", job]);
-        let told = if code == 0 { "was moved while the run went on" } else { "was removed while the run went on" };
+        let told =
+            if code == 0 { "was moved while the run went on" } else { "was removed or cut off while the run went on" };
         assert!(run.status.code() == Some(code) && err(&run).contains(told), "{job}: {}", err(&run));
     }
     assert!(read(&folder, "old").contains("mv J old"));
     let run = cosched(&folder, &["run", "--no-logs", "--joblog", "J", "true"]);
     assert!(run.status.success() && !err(&run).contains("while the run went on"), "{}", err(&run));
+}
+
+/// One would be written over the other.
+#[test]
+fn files_that_are_one_are_refused() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "real", "kept");
+    std::os::unix::fs::symlink("real", folder.path().join("link")).expect("a link");
+    let cases = [
+        &["--joblog", "x", "--record", "x"][..],
+        &["--joblog", "link", "--record", "real"],
+        &["--joblog", "J", "--events", "J.runs"],
+        &["--events", "r.series.jsonl", "--record", "r.json"],
+        &["--joblog", "L/run.json", "--results", "L"],
+        &["--joblog", "L/series.jsonl", "--logs", "L"],
+    ];
+    for words in cases {
+        let run = cosched(&folder, &[&["run"], words, &["touch ran"]].concat());
+        assert!(run.status.code() == Some(2) && err(&run).contains("is the same file"), "{words:?}: {}", err(&run));
+    }
+    assert!(!folder.path().join("ran").exists() && read(&folder, "real") == "kept");
+    let apart = ["run", "--joblog", "L/J", "--logs", "L", "--record", "/dev/null", "--events", "/dev/null", "true"];
+    assert!(cosched(&folder, &apart).status.success());
 }
 
 /// The record is of the whole batch, whoever ran it.

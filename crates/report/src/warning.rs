@@ -342,7 +342,7 @@ impl RunWarning {
             RunWarning::Without(shortfall) => format!("without {}", shortfall_text(shortfall)),
             RunWarning::FileStopped { file, error } => format!("{} is written no further: {error}", file.text()),
             RunWarning::JobLogMoved { file, removed: true } => {
-                format!("the job log {file} was removed while the run went on, and what it held is lost")
+                format!("the job log {file} was removed or cut off while the run went on, and what it held is lost")
             }
             RunWarning::JobLogMoved { file, removed: false } => format!(
                 "the job log {file} was moved while the run went on; what was written is in the file that was moved, and \
@@ -564,7 +564,8 @@ mod tests {
             warnings().iter().filter(|warning| warning.is_lost_file()).map(|warning| warning.text()).collect();
         let files = ["the events file", "the job log"].map(|file| format!("{file} is written no further: disk full"));
         let output = "the jobs' output was not shown completely: disk full; all of it is in /l".to_owned();
-        let removed = "the job log jobs.log was removed while the run went on, and what it held is lost".to_owned();
+        let removed =
+            "the job log jobs.log was removed or cut off while the run went on, and what it held is lost".to_owned();
         assert_eq!(lost, files.into_iter().chain([output, removed]).collect());
     }
 }

@@ -10,10 +10,10 @@ use crate::exit::usage;
 use crate::input::{told, value_files};
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
-use cosched_report::{JobLogWriter, Record, RunWarning, append_joblog};
+use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
 use std::fs::{File, Metadata};
 use std::io::{Error, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 /// The files that are written while a run goes on.
@@ -29,7 +29,7 @@ pub(crate) struct Files {
 }
 
 /// What a run writes into its log folder beside the jobs' output.
-const OWN: [&str; 7] =
+pub(super) const OWN: [&str; 7] =
     ["series.jsonl", "run.json", "run.json.new", "solo", "solo.json", "solo.series.jsonl", "solo-profiles.json"];
 
 impl Files {
@@ -142,7 +142,11 @@ impl Watched {
         let open = self.file.metadata().ok()?;
         let is_there = |now: &Metadata| (now.dev(), now.ino()) == (open.dev(), open.ino());
         let stays = std::fs::metadata(&self.place).is_ok_and(|now| is_there(&now));
-        (!stays).then(|| RunWarning::JobLogMoved { file: self.name.clone(), removed: open.nlink() == 0 })
+        // What copies a file away and empties it, as `logrotate` may do, takes its first line.
+        let mut first = [0; JOBLOG_HEADER.len()];
+        let is_cut = self.file.read_exact_at(&mut first, 0).is_err() || first != *JOBLOG_HEADER.as_bytes();
+        let file = self.name.clone();
+        (!stays || is_cut).then(|| RunWarning::JobLogMoved { file, removed: is_cut || open.nlink() == 0 })
     }
 }
 

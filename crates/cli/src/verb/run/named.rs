@@ -3,6 +3,7 @@
 
 use super::args::RunArgs;
 use super::danger::{Place, danger_of_file, trusts};
+use super::files::OWN;
 use super::runs;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
@@ -61,6 +62,7 @@ impl AllNamed {
         let series = all.record.as_ref().filter(|record| !record.is_special()).map(Named::series);
         // A simulation enters itself nowhere.
         let runs = output.joblog.as_deref().filter(|_| !args.is_simulated()).and_then(runs::beside);
+        all.check_apart(args, [series.as_deref(), runs.as_deref()])?;
         for (option, path) in [("--record", series), ("--joblog", runs)] {
             let Some(path) = path else { continue };
             Named::check(option, &path, output.shared_logs)?;
@@ -70,6 +72,33 @@ impl AllNamed {
             }
         }
         Ok(all)
+    }
+}
+
+impl AllNamed {
+    /// Refuses files of which one would be written over another; `beside` are those beside the record and the job log.
+    fn check_apart(&self, args: &RunArgs, beside: [Option<&Path>; 2]) -> anyhow::Result<()> {
+        let named =
+            [&self.record, &self.events, &self.joblog].into_iter().flatten().filter(|named| !named.is_special());
+        let mut all: Vec<(String, PathBuf)> =
+            named.map(|named| (named.option.to_owned(), named.place().to_owned())).collect();
+        let whats = ["the series beside --record", "the list of runs beside --joblog"];
+        for (what, path) in whats.into_iter().zip(beside).filter_map(|(what, path)| Some((what, path?))) {
+            let place =
+                danger_of_file(path).ok().and_then(Result::ok).map_or_else(|| path.to_owned(), |place| place.path);
+            all.push((what.to_owned(), place));
+        }
+        let logs = args.output.logs.as_deref().filter(|_| !args.output.no_logs);
+        if let Some(logs) = logs.and_then(|logs| logs.canonicalize().or_else(|_| std::path::absolute(logs)).ok()) {
+            all.extend(OWN.iter().map(|name| (format!("a file of the log folder, {name},"), logs.join(name))));
+        }
+        for (ix, (option, path)) in all.iter().enumerate() {
+            if let Some((other, _)) = all[..ix].iter().find(|(_, earlier)| earlier == path) {
+                let why = io::Error::other(format!("{other} is the same file; choose another"));
+                return Err(fail(option, path, &why));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -60,12 +60,19 @@ pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> Outcome
     Ok(())
 }
 
-/// Asserts that a task that was stopped uses no more CPU time.
+/// Asserts that a task that was stopped uses no more CPU time. On a real machine a process stops when it is interrupted,
+/// which can take longer than one look where a hypervisor takes CPUs away.
 pub(super) fn assert_stands_still<F: Fixture>(backend: &mut Checked<F>, task: u32) {
-    let (used, _) = backend.used_while(&[task], WATCHED);
-    assert!(used <= F::AFTER_STOP, "it used {used:?} when it was stopped");
-    let (used, _) = backend.used_while(&[task], WATCHED);
-    assert!(used <= F::AFTER_STOP, "it still used {used:?} long after it was stopped");
+    let (looks, in_a_row) = if F::AFTER_STOP == Nanos::ZERO { (2, 2) } else { (50, 3) };
+    let mut still = 0;
+    for _ in 0..looks {
+        let (used, _) = backend.used_while(&[task], WATCHED);
+        still = if used <= F::AFTER_STOP { still + 1 } else { 0 };
+        if still == in_a_row {
+            return;
+        }
+    }
+    panic!("it went on when it was stopped");
 }
 
 pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<F: Fixture>(fixture: &F) -> Outcome {
