@@ -88,7 +88,8 @@ const FOREIGN: &[Foreign] = &[
     ),
     foreign(
         &["--trim"],
-        "values stay as they are; trim them beforehand, as in `sed 's/^ *//; s/ *$//' list | cosched run ...`",
+        "values stay as they are, except columns (--colsep), which have no blanks around them; trim them beforehand, as in \
+         `sed 's/^ *//; s/ *$//' list | cosched run ...`",
     ),
     foreign(
         &["--shuf"],

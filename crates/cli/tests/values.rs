@@ -49,6 +49,7 @@ const SAME_AS_PARALLEL: &[(&str, &str, &str)] = &[
     ("echo~{-1}~{1/.}~:::~d/a.b~:::~z/q.x", "", "echo z/q.x a\n"),
     ("echo~{#}~:::~a~b", "", "echo 1\necho 2\n"),
     ("--colsep~,~echo~{2}~{1}", "a,b\nc,d\n", "echo b a\necho d c\n"),
+    ("--colsep~,~echo~{2}~{1}", "a, b\nc ,d\r\n", "echo b a\necho d c\n"),
     ("--colsep~\\t~echo~{2}-{1}~{3}x", "a\tb\n", "echo b-a x\n"),
     ("echo~v=", "a\nb", "echo v= a\necho v= b\n"),
     ("-0~echo~{}", "a\0b\0", "echo a\necho b\n"),

@@ -67,16 +67,17 @@ impl std::str::FromStr for Separator {
 }
 
 impl Separator {
+    /// The columns of a value. Blanks around them, and the end of a line from Windows, do not count, as for GNU parallel.
     fn split(&self, value: &[u8]) -> Vec<OsString> {
         match self {
             Separator::Text(text) => {
                 let mut columns = Vec::new();
                 let mut rest = value;
                 while let Some(at) = rest.windows(text.len()).position(|part| part == &text[..]) {
-                    columns.push(os(&rest[..at]));
+                    columns.push(os(rest[..at].trim_ascii()));
                     rest = &rest[at + text.len()..];
                 }
-                columns.push(os(rest));
+                columns.push(os(rest.trim_ascii()));
                 columns
             }
             Separator::Blanks => {
@@ -322,6 +323,7 @@ mod tests {
         };
         assert_eq!(columns(",", "a,,b"), ["a", "", "b"]);
         assert_eq!(columns(r"\t", "a b\tc"), ["a b", "c"]);
+        assert_eq!(columns(",", " a , b c\t,d\r"), ["a", "b c", "d"]);
         assert_eq!(columns(r"\|", "a|b"), ["a", "b"]);
         assert_eq!(columns("::", "a::b:c"), ["a", "b:c"]);
         assert_eq!(columns(r"\s+", " a \t b "), ["", "a", "b"]);
