@@ -112,6 +112,11 @@ fn unsafe_places_are_refused_with_column_and_remedy() {
     check("cat << E\n\\{}\nE\n", 11, &["after a backslash"]);
     check("echo \"$(cat << E\n)\nE\n) {}\"", 24, &["here-document inside a command"]);
     check("echo a # {}", 10, &["in a comment"]);
+    check("for i in {1..{}}; do ls; done", 14, &["in braces", "$(seq {})"]);
+    check("echo x{{}..9}y", 8, &["in braces"]);
+    for line in ["echo {1..3}{}", "echo {a,{}}", "awk '{print $1..$2}' {}", "find .. -exec ls {} ;"] {
+        assert!(fill(line, &["v"]).is_ok(), "{line}");
+    }
     check("echo \"$(case a in a) echo {};; esac)\"", 27, &["`case`"]);
     check("echo 'a {}", 9, &["without its partner"]);
     assert!(fill("echo \"a {}", &["v"]).unwrap_err().contains("double quote without its partner"));

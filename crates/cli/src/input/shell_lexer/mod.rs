@@ -222,6 +222,11 @@ impl Lexer<'_> {
                     self.word.end = self.at;
                     self.at_word_start = false;
                 } else {
+                    let list = self.at + 1..self.braces_end();
+                    if self.line[list.clone()].windows(2).any(|pair| pair == b"..") {
+                        let remedy = "use seq, as in `for i in $(seq {}); do echo $i; done`";
+                        self.refuse_inside(list, "in braces that are expanded before there is a value", remedy)?;
+                    }
                     self.in_word(1);
                 }
             }
@@ -280,6 +285,21 @@ impl Lexer<'_> {
         self.at += length;
         self.copied = self.at;
         Ok(true)
+    }
+
+    /// The position of the brace that closes the one here, or of the end of its word.
+    fn braces_end(&self) -> usize {
+        let mut open = 0;
+        let is_end = |&byte: &u8| {
+            match byte {
+                b'{' => open += 1,
+                b'}' => open -= 1,
+                _ => {}
+            }
+            open == 0 || b" \t\n;&|()<>'\"`".contains(&byte)
+        };
+        let rest = &self.line[self.at..];
+        self.at + rest.iter().position(is_end).unwrap_or(rest.len()).max(1)
     }
 
     /// The position of the next `byte`, or the end of the line.
