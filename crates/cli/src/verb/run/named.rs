@@ -222,6 +222,8 @@ impl Named {
         let since = Instant::now();
         // Where the file system knows no locks, the runs know each other by what lies beside the file.
         while let Err(Errno::WOULDBLOCK) = flock(file, FlockOperation::NonBlockingLockExclusive) {
+            // Whoever made it, it is that run's by now.
+            waiting.not_made(self.place());
             if since.elapsed() > LAST_MOMENT {
                 let why = "another run still goes on and writes to it; wait for its end, or choose another file";
                 return Err(self.fail(&io::Error::other(why)));
@@ -270,6 +272,11 @@ impl Waiting {
     /// Notes a file that this run has made. One that was there before is not its own to remove.
     pub(crate) fn made(&self, path: &Path) {
         self.made.borrow_mut().push(path.to_owned());
+    }
+
+    /// Notes that a file is not to be removed, whoever made it.
+    fn not_made(&self, path: &Path) {
+        self.made.borrow_mut().retain(|made| made != path);
     }
 
     /// Removes the files that were made.
