@@ -6,6 +6,7 @@ mod random;
 use cosched_core::*;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, proptest};
 use random::*;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// The online target and what each task counts as, per CPU (Perf&Fair, Algorithm 1, line 11). A gang counts once for
@@ -33,11 +34,15 @@ impl<'a> Oracle<'a> {
         i128::from(task.estimates.mm_reads.value().map_or(self.mean, |rate| rate.0 / u64::from(task.cpus)))
     }
 
-    /// Ready tasks that are not chosen, the longest waiting first.
+    /// Ready tasks that are not chosen: those that wait, the longest waiting first; then those that run, the latest to
+    /// begin first. Of those that began or stopped together the one that ran least comes first.
     fn queue(&self) -> Vec<&'a TaskView> {
         let ready = |task: &&TaskView| !task.asleep && !self.chosen.contains(&task.id);
         let mut queue: Vec<&TaskView> = self.snap.tasks.iter().filter(ready).collect();
-        queue.sort_by_key(|task| (!task.overdue, task.waiting_since, task.id));
+        queue.sort_by_key(|task| {
+            let begun = task.running.as_ref().map(|running| Reverse(running.since));
+            (begun.is_some(), !task.overdue, begun, task.waiting_since, task.estimates.ran, task.id)
+        });
         queue
     }
 
