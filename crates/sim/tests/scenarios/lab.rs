@@ -1,9 +1,12 @@
-//! Runs a policy on a built-in machine, and computes the metrics of the run.
+//! Scenes of jobs on built-in machines. Runs a policy in a scene, and computes the metrics of the run.
 
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::*;
 use cosched_sim::*;
 use std::sync::Arc;
+
+/// The seeds for which each claim holds. They vary the instances of the programs.
+pub(crate) const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
 /// Jobs on a machine.
 #[derive(Clone)]
@@ -96,4 +99,19 @@ impl Run {
     pub(crate) fn get(&self, name: &str) -> f64 {
         metric(name).unwrap().of(&self.outcomes).value().unwrap_or_else(|| panic!("{name} has a value"))
     }
+}
+
+/// Four walkers of 8 MB and four loops on two CPUs.
+pub(crate) fn walkers() -> Scene {
+    Scene::on("epyc-2cpu").copies(4, "workload-chase", 2_000).copies(4, "workload-compute", 2_000)
+}
+
+/// Four that only miss and four loops, on four cores with one channel of memory.
+pub(crate) fn starving() -> Scene {
+    Scene::on("i5-2500").copies(4, "bus-100", 2_000).copies(4, "workload-compute", 2_000)
+}
+
+/// A mix of the repository with many programs that ask for much bandwidth, on six cores of two CPUs and one channel.
+pub(crate) fn heavy() -> Scene {
+    Scene::on("xeon-e5645-1ch").mix("perf-fair/mix13", 4_000)
 }

@@ -7,10 +7,8 @@ mod lab;
 use cosched_core::*;
 use cosched_sim::program::Phase;
 use cosched_sim::*;
-use lab::Scene;
+use lab::{SEEDS, Scene, heavy, starving, walkers};
 use std::collections::BTreeMap;
-
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
 
 /// A scene and its runs, by policy and seed.
 struct Shown {
@@ -47,21 +45,6 @@ fn sleepers(count: usize) -> Scene {
     Scene::on("epyc-2cpu").custom(count, program, 1_000)
 }
 
-/// Four walkers of 8 MB and four loops on two CPUs.
-fn walkers() -> Scene {
-    Scene::on("epyc-2cpu").copies(4, "workload-chase", 2_000).copies(4, "workload-compute", 2_000)
-}
-
-/// Four that only miss and four loops, on four cores with one channel of memory.
-fn starving() -> Scene {
-    Scene::on("i5-2500").copies(4, "bus-100", 2_000).copies(4, "workload-compute", 2_000)
-}
-
-/// A mix of the repository with many programs that ask for much bandwidth, on six cores of two CPUs and one channel.
-fn heavy() -> Scene {
-    Scene::on("xeon-e5645-1ch").mix("perf-fair/mix13", 4_000)
-}
-
 /// One core of 3.2 GHz and three of 0.8 GHz. Jobs that end start again until the last has ended once.
 fn two_types(mix: &str) -> Scene {
     Scene::on("big1-small3").mix(&format!("lucky/{mix}"), 10_000)
@@ -83,12 +66,9 @@ fn linux_fills_cpus_whose_jobs_sleep_and_pays_for_each_switch() {
 #[test]
 fn fifo_switches_least_and_makes_the_last_wait_longest() {
     let mut walk = Shown::new(walkers());
-    walk.wins(
-        "turnaround_s",
-        "fifo",
-        0.98,
-        &["linux", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"],
-    );
+    walk.wins("turnaround_s", "fifo", 0.97, &["linux", "round-robin", "fair", "perf-fair", "oracle", "efs"]);
+    // This one comes close.
+    walk.wins("turnaround_s", "fifo", 0.98, &["bandwidth"]);
     walk.wins("antt", "fifo", 0.7, &["linux", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"]);
     for other in ["linux", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"] {
         walk.wins("unfairness", other, 0.9, &["fifo"]);
@@ -157,31 +137,6 @@ fn oracle_is_the_fairest_and_slows_down_everybody_alike() {
     }
     // It runs those that only miss together as long as their progress demands it.
     Shown::new(starving()).wins("turnaround_s", "bandwidth", 0.9, &["oracle"]);
-}
-
-/// Prints the table at the head of docs/policies.md: `cargo test --release -p cosched-sim --test scenarios -- --ignored
-/// --nocapture figures`.
-#[test]
-#[ignore = "prints figures and checks none"]
-fn figures_of_all_policies() {
-    let middle = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix09", 4_000);
-    let light = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 4_000);
-    let scenes = [walkers(), heavy(), middle, light, starving()];
-    println!("| | walkers | heavy | middle | light | starving |");
-    for policy in ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"] {
-        print!("| `{policy}` |");
-        for scene in &scenes {
-            let mut shown = Shown::new(scene.clone());
-            let mut range = |metric: &str, decimals: usize| {
-                let mut values: Vec<f64> = SEEDS.map(|seed| shown.get(policy, seed, metric)).collect();
-                values.sort_by(f64::total_cmp);
-                let [least, most] = [values[0], values[values.len() - 1]].map(|value| format!("{value:.decimals$}"));
-                if least == most { least } else { format!("{least} to {most}") }
-            };
-            print!(" {}, {}, {} |", range("turnaround_s", 1), range("unfairness", 2), range("antt", 1));
-        }
-        println!();
-    }
 }
 
 /// How long each number of tasks ran at once.

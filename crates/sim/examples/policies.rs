@@ -1,0 +1,39 @@
+//! Prints the table at the head of docs/policies.md: every policy in the scenes of the tests, over their seeds. `cargo run
+//! --release -p cosched-sim --example policies`.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
+
+#[allow(dead_code)]
+#[path = "../tests/scenarios/lab.rs"]
+mod lab;
+
+use lab::{Run, SEEDS, Scene, heavy, starving, walkers};
+
+/// Least and greatest value of a metric, as text.
+fn range(runs: &[Run], metric: &str, decimals: usize) -> String {
+    let mut values: Vec<f64> = runs.iter().map(|run| run.get(metric)).collect();
+    values.sort_by(f64::total_cmp);
+    let [least, most] = [values[0], values[values.len() - 1]].map(|value| format!("{value:.decimals$}"));
+    if least == most { least } else { format!("{least} to {most}") }
+}
+
+fn main() {
+    let middle = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix09", 4_000);
+    let light = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 4_000);
+    let scenes = [walkers(), heavy(), middle, light, starving()];
+    println!("turnaround [s], unfairness, mean slowdown");
+    println!("| | walkers | heavy | middle | light | starving |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for policy in ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"] {
+        print!("| `{policy}` |");
+        for scene in &scenes {
+            let runs: Vec<Run> = SEEDS.map(|seed| scene.run(policy, seed)).collect();
+            print!(
+                " {}, {}, {} |",
+                range(&runs, "turnaround_s", 1),
+                range(&runs, "unfairness", 2),
+                range(&runs, "antt", 1)
+            );
+        }
+        println!();
+    }
+}
