@@ -153,7 +153,7 @@ pub(crate) fn advice(option: &str) -> Option<String> {
 
 /// A word of a command in several words that a shell would take for itself. GNU parallel hands all words to a shell.
 pub(crate) fn literal_word(command: &[OsString]) -> Option<String> {
-    const TAKEN: [&str; 12] = [">", ">>", "<", "|", "|&", "&", "&&", "||", "2>", "2>>", "&>", "2>&1"];
+    const TAKEN: [&str; 9] = [">", ">>", "<", "|&", "&&", "2>", "2>>", "&>", "2>&1"];
     // These have operators of that form themselves.
     const OWN: [&str; 4] = ["test", "[", "[[", "expr"];
     let words: Vec<&str> = command.iter().map(|word| word.to_str().unwrap_or_default()).collect();

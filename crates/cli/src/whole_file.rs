@@ -18,7 +18,8 @@ pub(crate) fn open_regular(path: &Path) -> Option<File> {
     file.metadata().is_ok_and(|meta| meta.is_file()).then_some(file)
 }
 
-/// As [`open_regular`], of what runs of the caller wrote. The superuser reads nobody else's: it can have any size.
+/// As [`open_regular`], of what runs of the caller wrote. The superuser reads nobody else's, since that
+/// could have any size.
 pub(crate) fn open_own(path: &Path) -> Option<File> {
     let file = open_regular(path)?;
     let owner = file.metadata().ok()?.uid();

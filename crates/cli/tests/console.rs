@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{command, err, until};
+use common::{command, ended, err, until};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -89,7 +89,29 @@ fn a_reader_that_leaves_is_noticed_before_the_next_line() {
     let mut line = String::new();
     assert!(reader.read_line(&mut line).expect("a line") > 0 && line == "once\n");
     drop(reader);
-    assert_eq!(run.wait().expect("an end").code(), Some(128 + 13));
+    assert_eq!(ended(&mut run).code(), Some(128 + 13));
+}
+
+/// A terminal that was closed is no reader who has had enough: whoever logs out leaves a batch that goes on.
+#[test]
+fn a_terminal_that_is_closed_does_not_end_the_run() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let folder = folder();
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("a terminal");
+    let name = ptsname(&terminal, Vec::new()).expect("its name").into_string().expect("a name");
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+    let shown = rustix::fs::open(name.as_str(), flags, rustix::fs::Mode::empty()).expect("its other end");
+    let mix =
+        "[[job]]\nname = \"silent\"\ncommand = \"echo once; until [ -e closed ]; do sleep 0.01; done; sleep 1\"\n";
+    let mut run = cosched(folder.path(), mix, &["--output", "live"]);
+    let mut run = run.stdout(Stdio::from(shown)).spawn().expect("a run");
+    let mut reader = BufReader::new(std::fs::File::from(terminal));
+    let mut line = String::new();
+    assert!(reader.read_line(&mut line).expect("a line") > 0 && line.trim_end() == "once");
+    drop(reader);
+    std::fs::write(folder.path().join("closed"), "").expect("a file");
+    assert_eq!(ended(&mut run).code(), Some(0));
 }
 
 #[test]

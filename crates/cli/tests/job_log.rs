@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{command, cosched, err, out, read, until, write};
+use common::{command, cosched, ended, err, out, read, until, write};
 use serde_json::Value;
 use std::process::Stdio;
 use tempfile::tempdir;
@@ -151,6 +151,47 @@ fn a_job_log_that_is_moved_or_removed_is_told() {
 }
 
 /// One would be written over the other.
+/// Who filters or edits a job log may leave its first line out.
+#[test]
+fn a_job_log_without_its_first_line_is_gone_on_with() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "J", "1\t:\t1.000\t1.000\t0\t0\t0\t0\techo a\n");
+    let output = cosched(&folder, &["run", "--joblog", "J", "--resume", "-q", "echo", ":::", "a", "b"]);
+    assert_eq!((output.status.code(), err(&output).as_str()), (Some(0), ""));
+    assert!(read(&folder, "J").lines().count() == 2 && read(&folder, "J").ends_with("\techo b\n"));
+}
+
+/// Where others may write, a link is followed if the user says so.
+#[test]
+fn a_shared_job_log_can_be_a_link() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let folder = tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    write(&folder, "real/J", "");
+    symlink("real/J", folder.path().join("J")).expect("a link");
+    symlink("real/new", folder.path().join("N")).expect("a link");
+    for (name, file) in [("J", "real/J"), ("N", "real/new")] {
+        let output = cosched(&folder, &["run", "-q", "--no-logs", "--shared-logs", "--joblog", name, "true"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", err(&output));
+        assert_eq!(read(&folder, file).lines().count(), 2, "{name}");
+    }
+}
+
+/// A second run that does not get the job log leaves the first one's events alone.
+#[test]
+fn events_are_emptied_by_who_has_the_job_log() {
+    let folder = tempdir().expect("a folder");
+    write(&folder, "events", "kept\n");
+    let job = "touch began; while [ -e began ]; do sleep 0.01; done";
+    let mut first = command(folder.path(), &["run", "--joblog", "J", job]);
+    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+    until("the job begins", || folder.path().join("began").exists());
+    let second = cosched(&folder, &["run", "--joblog", "J", "--events", "events", "true"]);
+    assert_eq!((second.status.code(), read(&folder, "events").as_str()), (Some(2), "kept\n"), "{}", err(&second));
+    std::fs::remove_file(folder.path().join("began")).expect("the file");
+    assert!(ended(&mut first).success());
+}
+
 #[test]
 fn files_that_are_one_are_refused() {
     let folder = tempdir().expect("a folder");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::simulated::{MACHINE, with_mix};
-use common::{command, cosched, err, json, out, read, write};
+use common::{command, cosched, ended, err, json, out, read, write};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -472,8 +472,11 @@ fn with_restless_mix() -> TempDir {
 #[test]
 fn a_dry_run_simulates_no_job_alone() {
     let folder = with_restless_mix();
-    let output = cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "--dry-run"]);
-    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let mut run = command(folder.path(), &["run", "mix.toml", "--on", MACHINE, "--dry-run"]);
+    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let status = ended(&mut run);
+    let output = run.wait_with_output().expect("an output");
+    assert_eq!(status.code(), Some(0), "{}", err(&output));
     assert!(out(&output).contains("100000000000000 instructions") && out(&output).contains("nothing was started"));
 }
 

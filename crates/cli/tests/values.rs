@@ -288,7 +288,6 @@ fn files_of_values_are_not_overwritten() {
     }
 }
 
-/// As with GNU parallel, an empty line is an empty value.
 #[test]
 fn the_null_device_is_an_empty_list() {
     let folder = tempdir().expect("a folder");
@@ -299,6 +298,7 @@ fn the_null_device_is_an_empty_list() {
     assert_eq!(run(&folder, &["-r", "-q", "echo", "x", "::::", "/dev/zero"]).status.code(), Some(2));
 }
 
+/// As with GNU parallel, an empty line is an empty value.
 #[test]
 fn an_empty_line_is_a_value() {
     let folder = tempdir().expect("a folder");

@@ -90,6 +90,8 @@ pub fn folder_problem(root: &Root) -> Option<NoFolder> {
 }
 
 const NAME: &str = "cosched";
+/// The name of a folder in /tmp: this and the user's number.
+const TEMPORARY: &str = "cosched-";
 /// As many entries of another user's folder are looked at: room for hundreds of runs that go on.
 const MOST_ENTRIES: usize = 2_000;
 
@@ -154,11 +156,15 @@ impl Folder {
         if user == 0 {
             let number = |name: &str| name.parse::<u32>().ok();
             let below = |dir: &str| root.names(dir, "folders of users").unwrap_or_default();
+            let ranges = ranges(root);
             for user in below("/run/user").iter().filter_map(|name| number(name)) {
-                dirs.push((root.path(&format!("/run/user/{user}")).join(NAME), user));
+                let dir = root.path(&format!("/run/user/{user}")).join(NAME);
+                // Where the login manager runs outside the namespace, the name is the number outside.
+                dirs.extend(inside(&ranges, user).into_iter().chain([user]).map(|user| (dir.clone(), user)));
             }
             for name in below("/tmp") {
-                if let Some(user) = name.strip_prefix("cosched-").and_then(number) {
+                if let Some(user) = name.strip_prefix(TEMPORARY).and_then(number).and_then(|user| inside(&ranges, user))
+                {
                     dirs.push((root.path("/tmp").join(name), user));
                 }
             }
@@ -268,25 +274,52 @@ fn places(root: &Root, user: u32) -> Vec<Place> {
     let below = |parent: PathBuf| Place { dir: parent.join(NAME), parent: Some(parent) };
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let named = named.filter(|_| *root == Root::default());
-    let number = outside(root, user);
-    let usual = root.path(&format!("/run/user/{number}"));
-    let last = Place { parent: None, dir: root.path("/tmp").join(format!("{NAME}-{number}")) };
-    named.into_iter().chain([usual]).map(below).chain([last]).collect()
+    let number = outside(&ranges(root), user);
+    // In a user namespace a login manager can run inside it or outside.
+    let mut usual: Vec<PathBuf> = [user, number].map(|user| root.path(&format!("/run/user/{user}"))).into();
+    usual.dedup();
+    let last = Place { parent: None, dir: root.path("/tmp").join(format!("{TEMPORARY}{number}")) };
+    named.into_iter().chain(usual).map(below).chain([last]).collect()
+}
+
+/// Users of the user namespace of this process, and which users of the namespace around it they are.
+struct UserRange {
+    inside: u32,
+    outside: u32,
+    count: u32,
+}
+
+/// The users of the user namespace of this process. The kernel tells only what they are in the next namespace around it: in
+/// one that is within another, a number can still be that of somebody else on the machine.
+fn ranges(root: &Root) -> Vec<UserRange> {
+    let map = std::fs::read_to_string(root.path("/proc/self/uid_map")).unwrap_or_default();
+    let range = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().map(|field| field.parse::<u32>().ok());
+        Some(UserRange { inside: fields.next()??, outside: fields.next()??, count: fields.next()?? })
+    };
+    map.lines().filter_map(range).collect()
 }
 
 /// The user's number outside the user namespace of this process. In a namespace of their own (`unshare -r`) everybody has
 /// number 0, and must not take the place of root's folder.
-fn outside(root: &Root, user: u32) -> u32 {
-    let map = std::fs::read_to_string(root.path("/proc/self/uid_map")).unwrap_or_default();
-    let lines = map.lines().filter_map(|line| {
-        let mut fields = line.split_ascii_whitespace().map(|field| field.parse::<u32>().ok());
-        Some((fields.next()??, fields.next()??, fields.next()??))
-    });
-    let mut found = lines.filter_map(|(inside, outside, count)| {
-        let at = user.checked_sub(inside).filter(|&at| at < count)?;
-        outside.checked_add(at)
-    });
-    found.next().unwrap_or(user)
+fn outside(ranges: &[UserRange], user: u32) -> u32 {
+    let at = |range: &UserRange| {
+        let at = user.checked_sub(range.inside).filter(|&at| at < range.count)?;
+        range.outside.checked_add(at)
+    };
+    ranges.iter().find_map(at).unwrap_or(user)
+}
+
+/// The number here of a user whose number outside is told; `None` if that user does not exist here.
+fn inside(ranges: &[UserRange], outside: u32) -> Option<u32> {
+    if ranges.is_empty() {
+        return Some(outside);
+    }
+    let at = |range: &UserRange| {
+        let at = outside.checked_sub(range.outside).filter(|&at| at < range.count)?;
+        range.inside.checked_add(at)
+    };
+    ranges.iter().find_map(at)
 }
 
 /// Whether a folder belongs to the user, and nobody else may write to it.
@@ -316,12 +349,24 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
         let map = format!("{:>10} 1000 1\n{:>10} 100000 65536\n", user, user + 1);
         std::fs::write(dir.path().join("proc/self/uid_map"), map).unwrap();
-        assert_eq!([user, user + 1, user + 65_536].map(|user| outside(&root, user)), [1_000, 100_000, 165_535]);
-        assert_eq!(outside(&root, user + 65_537), user + 65_537, "no number of this namespace");
+        let numbers = [1_000, 100_000, 165_535];
+        let all = ranges(&root);
+        assert_eq!([user, user + 1, user + 65_536].map(|user| outside(&all, user)), numbers);
+        assert_eq!(outside(&all, user + 65_537), user + 65_537, "no number of this namespace");
+        assert_eq!(numbers.map(|number| inside(&all, number)), [user, user + 1, user + 65_536].map(Some));
+        assert_eq!(inside(&all, 1_001), None, "no user of this namespace");
         Folder::own(&root).unwrap();
         assert!(dir.path().join("tmp/cosched-1000").is_dir() && !own.exists());
+        // Root of the namespace reads what its users left.
+        if user == 0 {
+            let other = dir.path().join("tmp/cosched-100999");
+            std::fs::create_dir(&other).unwrap();
+            std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o700)).unwrap();
+            std::os::unix::fs::chown(&other, Some(1_000), None).unwrap();
+            assert_eq!(Folder::all(&root).len(), 2);
+        }
         std::fs::write(dir.path().join("proc/self/uid_map"), "0 0 4294967295\n").unwrap();
-        assert_eq!(outside(&root, user), user);
+        assert_eq!((outside(&ranges(&root), user), inside(&ranges(&root), user)), (user, Some(user)));
     }
 
     #[test]

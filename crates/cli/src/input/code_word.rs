@@ -158,9 +158,9 @@ static INTERPRETERS: &[Interpreter] = &[
     Interpreter {
         names: &["tar"],
         is_common: true,
-        code: b"I",
+        code: b"FI",
         words: &["checkpoint-action", "info-script", "new-volume-script", "to-command", "use-compress-program"],
-        arguments: b"CFHKLNTVXbfg",
+        arguments: b"CHKLNTVXbfg",
         operands: PERMUTES,
         ..NONE
     },
@@ -225,11 +225,11 @@ static INTERPRETERS: &[Interpreter] = &[
 /// Commands that read all of their arguments as code, here or on another machine.
 const ALL_CODE: &[&str] = &["eval", "rsh", "ssh", "trap"];
 
-/// Programs whose words are text, names of files or patterns: `grep ssh {}` starts no ssh. What `rsync` and `scp` start gets
-/// values as arguments.
+/// Programs of the system whose words are text, names of files or patterns: `grep ssh {}` starts no ssh. `rsync` and `scp`
+/// are none: they may give a path to the shell of another machine.
 const PLAIN: &[&str] = &[
-    "ag", "cat", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "man", "printf", "rg", "rsync", "scp", "sftp",
-    "stat", "tail", "touch", "wc", "which", "zgrep",
+    "ag", "cat", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "man", "printf", "rg", "stat", "tail",
+    "touch", "wc", "which", "zgrep",
 ];
 
 /// Programs that start the one that is named among their arguments.
@@ -279,12 +279,11 @@ const SYSTEM: &[&str] = &["/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/lo
 impl Interpreter {
     /// The one that a word names; `expected` tells whether a program's name is expected there.
     fn of(word: &[u8], expected: bool) -> Option<&'static Interpreter> {
-        let (folder, name) = word.split_at(word.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1));
+        let name = &word[name_at(word)..];
         let version = name.iter().rev().take_while(|byte| byte.is_ascii_digit() || b".-".contains(byte)).count();
         let stem = &name[..name.len() - version];
         let found = INTERPRETERS.iter().find(|one| one.names.iter().any(|name| name.as_bytes() == stem))?;
-        let of_system = folder.is_empty() || SYSTEM.iter().any(|system| system.as_bytes() == folder);
-        (!found.is_common || (expected && of_system)).then_some(found)
+        (!found.is_common || (expected && is_of_system(word))).then_some(found)
     }
 
     /// Where code begins in an option, given without its first dash: behind its letter, or behind `=`.
@@ -313,6 +312,18 @@ impl Interpreter {
     }
 }
 
+/// Where the name of a program begins, behind its folder.
+fn name_at(word: &[u8]) -> usize {
+    word.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)
+}
+
+/// Whether a program is found by its name or lies in a folder of the system. One of that name in a folder of the user can be
+/// anything.
+fn is_of_system(word: &[u8]) -> bool {
+    let folder = &word[..name_at(word)];
+    folder.is_empty() || SYSTEM.iter().any(|system| system.as_bytes() == folder)
+}
+
 /// The name of an option, without a second dash and without what is behind `=`.
 fn name_of(option: &[u8]) -> &[u8] {
     let name = option.strip_prefix(b"-").unwrap_or(option);
@@ -326,7 +337,7 @@ impl CodeWords {
         if std::mem::take(&mut self.next) {
             return;
         }
-        let name = word.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let name = &word[name_at(&word)..];
         self.all |= ALL_CODE.iter().any(|command| command.as_bytes() == name);
         let Some(reader) = self.reader else {
             self.program(&word, name);
@@ -368,7 +379,7 @@ impl CodeWords {
         if !self.begun && !is_before {
             self.begun = true;
             self.wrapped = is_one_of(WRAPPERS, name);
-            self.plain = is_one_of(PLAIN, name);
+            self.plain = is_one_of(PLAIN, name) && is_of_system(word);
         }
     }
 
@@ -427,10 +438,11 @@ mod tests {
 
     #[test]
     fn words_of_plain_programs_are_text() {
-        for words in ["grep ssh ", "grep -r eval ", "echo sh -c ", "/bin/echo ssh h ", "rsync -e ssh ", "scp -S ssh "] {
+        for words in ["grep ssh ", "grep -r eval ", "echo sh -c ", "/bin/echo ssh h "] {
             assert!(!is_code(words), "{words}");
         }
-        for words in ["srun sh -c ", "A=1 sh -c ", "nohup ssh h ", "mine ssh h "] {
+        let others = ["srun sh -c ", "A=1 sh -c ", "nohup ssh h ", "mine ssh h ", "./grep ssh h ", "~/bin/stat sh -c "];
+        for words in others.into_iter().chain(["rsync -e ssh h:", "scp -S ssh h:", "tar -M -F "]) {
             assert!(is_code(words), "{words}");
         }
     }

@@ -126,11 +126,12 @@ impl ShellTemplate {
                     cosched_report::visible_bytes(&self.line)
                 )));
             };
-            // A place in a substitution can stand within what is repeated as a whole.
-            match units.last_mut().filter(|last| unit.start < last.end) {
-                Some(last) => *last = last.start.min(unit.start)..last.end.max(unit.end),
-                None => units.push(unit.clone()),
+            // Places in a substitution can stand within what is repeated as a whole.
+            let mut whole = unit.clone();
+            while let Some(last) = units.pop_if(|last| whole.start < last.end) {
+                whole = last.start.min(whole.start)..last.end.max(whole.end);
             }
+            units.push(whole);
         }
         Ok(units)
     }

@@ -62,6 +62,7 @@ fn text_around_a_string_is_repeated_for_each_value() {
     check("echo x{1}y{}z{}", "echo x'a'y'a'z'a' x'a'y'b'z'b'");
     check("echo \"$(basename {}.c)\" {#}{}", "echo \"$(basename a.c b.c)\" '3''a' '3''b'");
     check("echo x$(basename {}){}y", "echo x$(basename a)'a'y x$(basename b)'b'y");
+    check("echo x$(cat {} {}){}y", "echo x$(cat a a)'a'y x$(cat b b)'b'y");
     check("cat << E\n{}.c z\n{}\nE\n", "cat << E\na.c b.c z\na b\nE\n");
     check("cat {}<< E\nE\n", "cat 'a' 'b'<< E\nE\n");
     for line in ["echo \"file {}\"", "echo '{} x'", "rm \"/my folder/{}.bak\""] {
@@ -114,7 +115,15 @@ fn unsafe_places_are_refused_with_column_and_remedy() {
     check("echo a # {}", 10, &["in a comment"]);
     check("for i in {1..{}}; do ls; done", 14, &["in braces", "$(seq {})"]);
     check("echo x{{}..9}y", 8, &["in braces"]);
-    for line in ["echo {1..3}{}", "echo {a,{}}", "awk '{print $1..$2}' {}", "find .. -exec ls {} ;"] {
+    check("ls {a,{1..{}}}", 11, &["in braces"]);
+    for line in [
+        "echo {1..3}{}",
+        "echo {a,{}}",
+        "cp {../{},a} .",
+        "ls {a,../{}}",
+        "awk '{print $1..$2}' {}",
+        "find .. -exec ls {} ;",
+    ] {
         assert!(fill(line, &["v"]).is_ok(), "{line}");
     }
     check("echo \"$(case a in a) echo {};; esac)\"", 27, &["`case`"]);

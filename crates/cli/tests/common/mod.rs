@@ -5,7 +5,7 @@ pub(crate) mod simulated;
 
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -18,10 +18,11 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     command.env("COSCHED_CPUS", "all")
 }
 
-/// A call of cosched that reads nothing from standard input.
+/// A call of cosched that reads nothing from standard input. Who runs the tests in the background may ignore signals.
 pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    let mut command = Command::new("/usr/bin/env");
     without_settings(&mut command);
+    command.arg("--default-signal=INT,QUIT,HUP,TERM").arg(env!("CARGO_BIN_EXE_cosched"));
     command.args(words).current_dir(folder).stdin(Stdio::null());
     command
 }
@@ -61,6 +62,21 @@ pub(crate) fn read(folder: &TempDir, name: &str) -> String {
 
 /// The limit of a wait. No condition takes nearly this long, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a run has ended, and ends it if it never does.
+pub(crate) fn ended(run: &mut Child) -> ExitStatus {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = run.try_wait().expect("a child") {
+            return status;
+        }
+        if Instant::now() > end {
+            let _ = run.kill();
+            panic!("the run does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// Waits until a condition holds; panics with its name if it never does.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {

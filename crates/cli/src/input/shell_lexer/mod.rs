@@ -223,7 +223,7 @@ impl Lexer<'_> {
                     self.at_word_start = false;
                 } else {
                     let list = self.at + 1..self.braces_end();
-                    if self.line[list.clone()].windows(2).any(|pair| pair == b"..") {
+                    if is_range(&self.line[list.clone()]) {
                         let remedy = "use seq, as in `for i in $(seq {}); do echo $i; done`";
                         self.refuse_inside(list, "in braces that are expanded before there is a value", remedy)?;
                     }
@@ -315,4 +315,19 @@ impl Lexer<'_> {
     fn has_places(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Place(_)))
     }
+}
+
+/// Whether what is between braces is a range, as `1..9`, which the shell expands before there is a value. In a list with
+/// commas two dots are text.
+fn is_range(braces: &[u8]) -> bool {
+    let mut depth = 0;
+    let is_comma = |&byte: &u8| {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        byte == b',' && depth == 0
+    };
+    !braces.iter().any(is_comma) && braces.windows(2).any(|pair| pair == b"..")
 }

@@ -1,7 +1,7 @@
 //! The files that a run writes. They are opened before anything is started; the record is written whole at the end.
 
 use super::args::RunArgs;
-use super::folder::Folder;
+use super::folder::{Folder, OWN};
 use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
 use super::resume::Seen;
@@ -27,10 +27,6 @@ pub(crate) struct Files {
     pub(crate) watched: Option<Watched>,
     pub(crate) record: Option<RecordFile>,
 }
-
-/// What a run writes into its log folder beside the jobs' output.
-pub(super) const OWN: [&str; 7] =
-    ["series.jsonl", "run.json", "run.json.new", "solo", "solo.json", "solo.series.jsonl", "solo-profiles.json"];
 
 impl Files {
     /// Claims the log folder for these files of jobs, and opens the files that are asked for. The folder is the run's own
@@ -79,16 +75,14 @@ impl Files {
         }
         let AllNamed { record, events, joblog } = named;
         let record = record.map(|named| RecordFile::open(named, waiting)).transpose()?;
-        let open_empty = |named: Named| {
-            let file = named.open(false, waiting)?;
-            named.empty(&file).map(|()| file)
-        };
-        let events = events.map(open_empty).transpose()?;
+        let events = events.map(|named| named.open(false, waiting).map(|file| (named, file))).transpose()?;
         let series = folder.create("series.jsonl");
         let series = series.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))?;
-        // The job log comes last: without --resume its old content is lost, so everything else must be writable first.
-        let (joblog, journal, watched) = match joblog {
-            None => (None, Journal::default(), None),
+        let empty_events = || events.map(|(named, file)| named.empty(&file).map(|()| file)).transpose();
+        // The job log comes last: without --resume its old content is lost, so everything else must be writable first. And
+        // only the run that has the job log may empty anything: another one may write there.
+        let (events, joblog, journal, watched) = match joblog {
+            None => (empty_events()?, None, Journal::default(), None),
             Some(named) => {
                 let path = &named.path;
                 let fail = |error: Error| named.fail(&error);
@@ -112,12 +106,17 @@ impl Files {
                     runs::enter(path, logs, !args.resume).map_err(fail)?;
                     journal = Journal::open(path).map_err(fail)?;
                 }
+                let events = empty_events()?;
                 if !args.resume {
                     named.empty(&file)?;
                 }
-                let watched = (!named.is_special()).then(|| Watched::new(&named, &file)).transpose().map_err(fail)?;
-                let joblog = if named.is_special() { Ok(JobLogWriter::new(file, true)) } else { append_joblog(file) };
-                (Some(joblog.map_err(fail)?), journal, watched)
+                if named.is_special() {
+                    (events, Some(JobLogWriter::new(file, true)), journal, None)
+                } else {
+                    let open = file.try_clone().map_err(fail)?;
+                    let joblog = append_joblog(file).map_err(fail)?;
+                    (events, Some(joblog), journal, Some(Watched::new(&named, open).map_err(fail)?))
+                }
             }
         };
         Ok(Files { series: Some(series), events, joblog, journal, watched, record })
@@ -130,11 +129,16 @@ pub(crate) struct Watched {
     name: String,
     place: PathBuf,
     file: File,
+    /// How it begins.
+    first: Vec<u8>,
 }
 
 impl Watched {
-    fn new(named: &Named, file: &File) -> std::io::Result<Watched> {
-        Ok(Watched { name: told(&named.path), place: named.place().to_owned(), file: file.try_clone()? })
+    fn new(named: &Named, file: File) -> std::io::Result<Watched> {
+        let length = file.metadata()?.len().min(JOBLOG_HEADER.len() as u64);
+        let mut first = vec![0; length as usize];
+        file.read_exact_at(&mut first, 0)?;
+        Ok(Watched { name: told(&named.path), place: named.place().to_owned(), file, first })
     }
 
     /// The warning that somebody has moved or removed it.
@@ -143,8 +147,8 @@ impl Watched {
         let is_there = |now: &Metadata| (now.dev(), now.ino()) == (open.dev(), open.ino());
         let stays = std::fs::metadata(&self.place).is_ok_and(|now| is_there(&now));
         // What copies a file away and empties it, as `logrotate` may do, takes its first line.
-        let mut first = [0; JOBLOG_HEADER.len()];
-        let is_cut = self.file.read_exact_at(&mut first, 0).is_err() || first != *JOBLOG_HEADER.as_bytes();
+        let mut first = vec![0; self.first.len()];
+        let is_cut = self.file.read_exact_at(&mut first, 0).is_err() || first != self.first;
         let file = self.name.clone();
         (!stays || is_cut).then(|| RunWarning::JobLogMoved { file, removed: is_cut || open.nlink() == 0 })
     }

@@ -23,7 +23,11 @@ const MANIFEST: &str = ".cosched-run";
 const MANIFEST_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Folders for what earlier runs left: this and a number.
-const EARLIER: &str = "earlier-";
+pub(super) const EARLIER: &str = "earlier-";
+
+/// What a run writes into its log folder beside the jobs' output.
+pub(super) const OWN: [&str; 7] =
+    ["series.jsonl", "run.json", "run.json.new", "solo", "solo.json", "solo.series.jsonl", "solo-profiles.json"];
 
 /// The log folder of a run that goes on. The lock ends when it is dropped.
 pub(crate) struct Folder {

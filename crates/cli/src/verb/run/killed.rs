@@ -1,7 +1,7 @@
 //! The runs before a resumed one: their records, and what is left of those that were killed.
 
 use super::args::{OrphansArg, RunArgs};
-use super::folder::lock_safe;
+use super::folder::{EARLIER, lock_safe};
 use super::runs::{self, JobLine, RunLine, Runs};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
@@ -14,6 +14,7 @@ use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within}
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_report::{OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
+use rustix::process::geteuid;
 use std::convert::Infallible;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -97,6 +98,11 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
             Fate::Unknown if args.orphans == OrphansArg::Ignore => to_ignore.push(&run.line),
             Fate::Unknown => {
                 let host = visible(run.line.host.as_deref().unwrap_or("another host"));
+                if owner.is_some_and(|owner| owner != 0) && geteuid().is_root() {
+                    let why = "was another user's, of whom root reads no records; resume as that user, or go on all the \
+                               same with --orphans ignore";
+                    return Err(refused(&format!("run {} on {host} {why}", visible(&run.line.run_id))));
+                }
                 let why = "left no record and can't be seen from here, so its jobs may still run; look there with \
                            `cosched thaw`, or go on all the same with --orphans ignore";
                 return Err(refused(&format!("run {} on {host} {why}", visible(&run.line.run_id))));
@@ -248,7 +254,7 @@ fn fate(root: &Root, line: &RunLine) -> Fate {
 /// The folders in which files of a run can be: its log folder, and where a later run has put them aside.
 fn places(line: &RunLine) -> Vec<PathBuf> {
     let Some(logs) = line.logs.as_ref().map(PathBuf::from) else { return Vec::new() };
-    let earlier = (1..).map(|number| logs.join(format!("earlier-{number}"))).take_while(|folder| folder.is_dir());
+    let earlier = (1..).map(|number| logs.join(format!("{EARLIER}{number}"))).take_while(|folder| folder.is_dir());
     std::iter::once(logs.clone()).chain(earlier).collect()
 }
 

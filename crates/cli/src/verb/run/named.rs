@@ -3,7 +3,7 @@
 
 use super::args::RunArgs;
 use super::danger::{Place, danger_of_file, trusts};
-use super::files::OWN;
+use super::folder::OWN;
 use super::runs;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
@@ -73,9 +73,7 @@ impl AllNamed {
         }
         Ok(all)
     }
-}
 
-impl AllNamed {
     /// Refuses files of which one would be written over another; `beside` are those beside the record and the job log.
     fn check_apart(&self, args: &RunArgs, beside: [Option<&Path>; 2]) -> anyhow::Result<()> {
         let named =
@@ -106,7 +104,10 @@ impl Named {
     fn check(option: &'static str, path: &Path, shared: bool) -> anyhow::Result<Named> {
         let (place, is_safe) = match danger_of_file(path).map_err(|error| fail(option, path, &error))? {
             Ok(place) => (place, true),
-            Err(_) if shared => (Place { path: path.to_owned(), follows: false }, false),
+            Err(_) if shared => {
+                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                (Place { path, follows: false }, false)
+            }
             Err(why) => {
                 let why = format!(
                     "{why}, so that somebody else could change what is written; choose a file in a folder of your own, as \
@@ -151,8 +152,7 @@ impl Named {
     }
 
     /// Opens it for writing, and makes it if it is not there. It keeps what is in it. What is written to a descriptor comes
-    /// where the descriptor stands. A pipe is waited for until it has a
-    /// reader, or a signal ends the run.
+    /// where the descriptor stands. A pipe is waited for until it has a reader, or a signal ends the run.
     ///
     /// # Errors
     /// An error of the system; or somebody else has made it since it was looked at.
@@ -233,8 +233,8 @@ impl Named {
         }
         // The run that had it may have removed it again.
         let which = |meta: &Metadata| (meta.dev(), meta.ino());
-        let same = std::fs::symlink_metadata(self.place()).and_then(|now| Ok(which(&now) == which(&file.metadata()?)));
-        match same {
+        let there = if self.is_safe { self.place().symlink_metadata() } else { self.place().metadata() };
+        match there.and_then(|now| Ok(which(&now) == which(&file.metadata()?))) {
             Ok(true) => Ok(()),
             _ => Err(self.fail(&io::Error::other("it was removed or replaced just now; try again"))),
         }

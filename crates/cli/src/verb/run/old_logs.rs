@@ -46,7 +46,8 @@ fn prune_but(base: &Path, keep: usize, alive: &dyn Fn(&str) -> bool) {
 /// The runs whose series are in a log folder, and in the folders in it to which earlier series were moved.
 fn runs_of(base: &OwnedFd, name: &OsStr) -> Vec<String> {
     let Ok(folder) = folder::open_folder(base, name, OFlags::NOFOLLOW) else { return Vec::new() };
-    let earlier = folder::entries(&folder).into_iter().filter(|name| name.as_bytes().starts_with(b"earlier-"));
+    let earlier =
+        folder::entries(&folder).into_iter().filter(|name| name.as_bytes().starts_with(folder::EARLIER.as_bytes()));
     let earlier: Vec<OwnedFd> =
         earlier.filter_map(|name| folder::open_folder(&folder, &name, OFlags::NOFOLLOW).ok()).collect();
     std::iter::once(&folder).chain(&earlier).filter_map(run_of).collect()

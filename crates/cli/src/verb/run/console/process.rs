@@ -189,9 +189,12 @@ impl Console {
         }
         let stdout = io::stdout();
         let mut looked = [PollFd::new(&stdout, PollFlags::empty())];
-        let left =
-            poll(&mut looked, Some(&Timespec::default())).is_ok() && looked[0].revents().contains(PollFlags::ERR);
-        if left {
+        if poll(&mut looked, Some(&Timespec::default())).is_err() {
+            return;
+        }
+        let told = looked[0].revents();
+        // A terminal that was closed has both: that is no reader who had enough, and the run goes on.
+        if told.contains(PollFlags::ERR) && !told.contains(PollFlags::HUP) {
             self.output = None;
             self.tell_that_nobody_reads();
         }
