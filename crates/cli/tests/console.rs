@@ -82,14 +82,17 @@ fn a_reader_that_leaves_ends_the_run() {
 /// A job that writes nothing more does not keep the run going for nobody.
 #[test]
 fn a_reader_that_leaves_is_noticed_before_the_next_line() {
-    let folder = folder();
-    let mix = "[[job]]\nname = \"silent\"\ncommand = \"echo once; exec sleep 1000\"\n";
-    let mut run = cosched(folder.path(), mix, &["--output", "live"]).spawn().expect("a run");
-    let mut reader = BufReader::new(run.stdout.take().expect("a pipe"));
-    let mut line = String::new();
-    assert!(reader.read_line(&mut line).expect("a line") > 0 && line == "once\n");
-    drop(reader);
-    assert_eq!(ended(&mut run).code(), Some(128 + 13));
+    for how in ["live", "tag", "group"] {
+        let folder = folder();
+        let mix = "[[job]]\nname = \"first\"\ncommand = \"echo once\"\n\
+                   [[job]]\nname = \"silent\"\ncommand = \"exec sleep 1000\"\n";
+        let mut run = cosched(folder.path(), mix, &["--output", how]).spawn().expect("a run");
+        let mut reader = BufReader::new(run.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        assert!(reader.read_line(&mut line).expect("a line") > 0 && line.ends_with("once\n"), "{line}");
+        drop(reader);
+        assert_eq!(ended(&mut run).code(), Some(128 + 13), "{how}");
+    }
 }
 
 /// A terminal that was closed is no reader who has had enough: whoever logs out leaves a batch that goes on.

@@ -378,7 +378,7 @@ impl RunWarning {
             }
             RunWarning::StoppedItself { job } => {
                 format!(
-                    "job {job} stopped itself until it is continued (kill -CONT); policies that share CPUs by quantum give \
+                    "job {job} stopped itself, and stands still until it is continued (kill -CONT); policies that share CPUs by quantum give \
                      its CPUs to others meanwhile"
                 )
             }

@@ -1,5 +1,5 @@
-//! Prints the table at the head of docs/policies.md: every policy in the scenes of the tests, over their seeds. `cargo run
-//! --release -p cosched-sim --example policies`.
+//! Prints the figures of docs/policies.md: every policy in the scenes of the tests, over their seeds. `cargo run --release
+//! -p cosched-sim --example policies`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 #[allow(dead_code)]

@@ -320,9 +320,9 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> any
                 let unfit = match there {
                     _ if !is_path => None,
                     Ok(there) if there.is_file() => Some(format!("{name} is not executable (chmod +x {name})")),
-                    Ok(_) => Some(format!("{name} is a folder or a device, no program")),
+                    Ok(_) => Some(format!("{name} is a folder or a device, no program; check the name")),
                     Err(error) if error.kind() == ErrorKind::NotFound => None,
-                    Err(error) => Some(format!("{name}: {error}")),
+                    Err(error) => Some(format!("{name}: {error}; check the path")),
                 };
                 if let Some(why) = unfit {
                     return Err(no_program(126, is_only, format!("{place}: job `{}`: {why}", job.name)));

@@ -11,9 +11,9 @@
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`danger`],
-//!   [`folder`] and [`runs`]: what others could change, log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this
-//!   one; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]: what is going to be done;
-//!   [`explain`]: the plan in words;
+//!   [`folder`] and [`runs`]: what others could change, log folders, and what stands beside a job log; [`killed`] and
+//!   [`resume`]: the runs before this one; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]:
+//!   what is going to be done; [`explain`]: the plan in words;
 //! - [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 

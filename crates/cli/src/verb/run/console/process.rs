@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 /// Time between two looks at what jobs have written.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How often it is looked whether somebody still reads, while whole jobs are shown and none has ended.
+const LOOK_FOR_READER: Duration = Duration::from_millis(500);
+
 /// Characters of a failed job's last error line that are shown.
 const MOST_OF_ERROR: usize = 200;
 
@@ -56,8 +59,7 @@ pub(crate) fn main(args: ConsoleArgs) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     let mut looked = Instant::now();
     loop {
-        // Between two orders the jobs' output is looked at; without any there is nothing to look at.
-        orders.get_ref().set_read_timeout(console.is_following().then_some(LOOK))?;
+        orders.get_ref().set_read_timeout(console.look_again())?;
         match orders.read_until(b'\n', &mut text) {
             Ok(0) => break,
             Ok(_) => {
@@ -114,8 +116,10 @@ impl Console {
         }
     }
 
-    fn is_following(&self) -> bool {
-        self.output.as_ref().is_some_and(Output::is_following)
+    /// How long to wait for an order until something is looked at: the jobs' output, or whether somebody still reads it.
+    fn look_again(&self) -> Option<Duration> {
+        let output = self.output.as_ref()?;
+        Some(if output.is_following() { LOOK } else { LOOK_FOR_READER })
     }
 
     fn obey(&mut self, order: Order, answers: &mut UnixStream) {
