@@ -125,6 +125,9 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
             ledger::forget(&folders, &dead.run, dead.owner);
         }
     }
+    let covered = |folder: &Folder| reach.covers_user(folder.owner());
+    let folders: Vec<Folder> = folders.into_iter().filter(covered).collect();
+    ledger::forget_empty(&folders, |run| reach.covers(run) && look.fates.of(run) == Fate::Dead);
     // Each start does this before it chooses its CPUs.
     if *reach != Reach::Near {
         neighbours::forget_dead(root, |run| reach.covers(run));
@@ -278,6 +281,22 @@ mod tests {
             let found = dead_runs(&root, &Look::new(&root), &[]);
             assert_eq!((found.len(), found[0].group.as_ref()), (1, expected), "{}", listed.display());
         }
+    }
+
+    #[test]
+    fn a_list_that_was_made_and_never_written_goes() {
+        let (dir, root) = tree();
+        let user = rustix::process::geteuid().as_raw();
+        let list = write_list(dir.path(), user, Path::new("/none")).unwrap();
+        // Process 1 has this start, and may be about to write its list.
+        let start = Process::read(&root, 1).unwrap().start;
+        let alive = list.with_file_name(format!("run-1-{start}-500"));
+        let foreign = list.with_file_name("run-backup");
+        for list in [&list, &alive, &foreign] {
+            std::fs::write(list, "").unwrap();
+        }
+        mend(&root, &Reach::Near);
+        assert_eq!([&list, &alive, &foreign].map(|list| list.exists()), [false, true, true]);
     }
 
     #[test]

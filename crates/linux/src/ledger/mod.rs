@@ -12,7 +12,7 @@
 
 mod record;
 
-pub(crate) use record::{Found, Record, forget, found};
+pub(crate) use record::{Found, Record, forget, forget_empty, found};
 
 use crate::identity;
 use crate::process::Process;

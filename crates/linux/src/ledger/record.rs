@@ -186,6 +186,20 @@ pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> 
     all
 }
 
+/// Removes files without a head, of those runs that are told: such a run was killed when it had made its file, and had
+/// started nothing.
+pub(crate) fn forget_empty(folders: &[Folder], is_dead: impl Fn(&RunId) -> bool) {
+    for folder in folders {
+        for name in folder.names(PREFIX) {
+            let run = name.to_str().and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
+            let is_empty = |mut file: File| Record::read_head(&mut file).is_none();
+            if run.is_some_and(|run| is_dead(&run)) && folder.open_file(&name).is_some_and(is_empty) {
+                folder.remove(&name);
+            }
+        }
+    }
+}
+
 /// Removes the file of a user's run from these folders. Others may have files of that name, which say something else.
 pub(crate) fn forget(folders: &[Folder], run: &RunId, owner: u32) {
     for folder in folders.iter().filter(|folder| folder.owner == owner) {
