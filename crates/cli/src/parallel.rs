@@ -21,6 +21,7 @@ const PROGRESS: &str =
 const SEVERAL: &str = "the number of values of a job is given by -n N, as in `cosched run -n 100 rm ::: *.o`";
 const LIVE: &str = "give --output live, which shows whole lines as they come";
 const NO_SQL: &str = "there are no databases; --joblog FILE keeps a log, and --format json or --record FILE a record";
+const NOTHING_ALIKE: &str = "there is nothing alike; leave the option out";
 const NOTHING: &str = "there is nothing to be cited or silenced; leave the option out";
 const REPLACEMENT: &str = "replacement strings have fixed names; write {}, {.}, {/}, {//}, {/.}, {1} or {#}";
 const NO_SEMAPHORE: &str = "there is no semaphore; a list of all commands does it, as in `cosched run -f commands.txt`";
@@ -61,6 +62,10 @@ const FOREIGN: &[Foreign] = &[
     foreign(&["-L", "-l", "--max-lines"], SEVERAL),
     foreign(&["-u", "--ungroup", "--line-buffer", "--linebuffer", "--lb", "--fg", "--bg"], LIVE),
     foreign(&["--group"], "give --output group"),
+    foreign(&["--silent"], "that is the default; leave the option out"),
+    foreign(&["--unquote", "--combineexec", "--combine-exec", "--group-by", "--groupby"], NOTHING_ALIKE),
+    foreign(&["--parset", "--template", "--tmpl"], NOTHING_ALIKE),
+    foreign(&["-V"], "give `cosched --version`"),
     foreign(
         &["--link", "--xapply"],
         "link lists with `:::+`, as in `cosched run echo {1} {2} ::: a b :::+ 1 2`; the shortest list decides",
@@ -76,6 +81,7 @@ const FOREIGN: &[Foreign] = &[
         &["-d", "--delimiter"],
         "values are divided by line ends, or by zero bytes with -0; as in `tr , '\\n' < list | cosched run gzip {}`",
     ),
+    foreign(&["-e", "--eof"], "choose the values beforehand, as in `sed '/^END$/Q' list | cosched run gzip {}`"),
     foreign(&["-E", "--arg-sep", "--arg-file-sep"], "the words are always `:::`, `:::+`, `::::` and `::::+`"),
     foreign(&["--csv"], "give --colsep ,; a comma between quotes divides there, too"),
     foreign(

@@ -174,7 +174,9 @@ impl Absence {
             Absence::TooManyFiles => "too many files were open (`ulimit -Hn` raises the limit)",
             Absence::OneCoreType => "all cores are of one type",
             Absence::NotTold => "the kernel does not report it",
-            Absence::WithinOwn => "no more than cosched itself takes, from which it can't be told",
+            Absence::WithinOwn => {
+                "no process that was waited for took more than cosched itself, from which it can't be told"
+            }
             Absence::SomeTasksLackIt => "some jobs lack it",
             Absence::NotOffered => "this backend does not offer it",
         }

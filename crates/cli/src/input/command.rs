@@ -150,6 +150,11 @@ pub(crate) fn quote_always(word: &[u8]) -> String {
     {
         return format!("'{}'", text.replace('\'', r"'\''"));
     }
+    quote_in_a_line(word)
+}
+
+/// Quotes a word for bash, so that it stays in one line and holds no tab.
+pub(crate) fn quote_in_a_line(word: &[u8]) -> String {
     let mut quoted = "$'".to_owned();
     for chunk in word.utf8_chunks() {
         for c in chunk.valid().chars() {

@@ -1,6 +1,6 @@
 //! One job, as it was given and as it is run.
 
-use super::command::{Command, quote_always, told};
+use super::command::{Command, quote_in_a_line, told};
 use crate::sha256::sha256;
 use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
@@ -93,8 +93,8 @@ impl Job {
             return self.name.clone();
         }
         let values = self.input.values.iter().map(|value| match value.to_str() {
-            Some(text) if !text.contains(is_hidden) => text.to_owned(),
-            _ => quote_always(value.as_bytes()),
+            Some(text) if !text.contains(|c| is_hidden(c) || c == '\n' || c == '\t') => text.to_owned(),
+            _ => quote_in_a_line(value.as_bytes()),
         });
         values.collect::<Vec<_>>().join(" ")
     }
@@ -113,5 +113,8 @@ mod tests {
         job.input.values =
             vec!["a b".into(), "\u{1b}[2J".into(), r"\xff".into(), OsStr::from_bytes(b"\xff").to_owned()];
         assert_eq!(job.tag(), r"a b $'\033[2J' \xff $'\377'");
+        // Its line is one, and has one tab.
+        job.input.values = vec!["a\nb".into(), "c\td".into()];
+        assert_eq!(job.tag(), r"$'a\nb' $'c\td'");
     }
 }

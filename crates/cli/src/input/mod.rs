@@ -34,5 +34,6 @@ pub(crate) use command::{Command, Shell, quote, told};
 pub(crate) use job::Job;
 pub(crate) use names::expand;
 pub(crate) use read::{read_bytes, read_mix, read_spec, read_text};
+pub(crate) use replacement::Replacement;
 pub(crate) use shell_word::shell_word;
 pub(crate) use values::{Reading, Separator, files as value_files};

@@ -5,8 +5,24 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 /// Commands that only some shells have.
-const COMMANDS: &[&str] =
-    &["[[", "declare", "function", "mapfile", "popd", "pushd", "readarray", "shopt", "source", "typeset"];
+const COMMANDS: &[&str] = &[
+    "[[",
+    "compgen",
+    "coproc",
+    "declare",
+    "dirs",
+    "disown",
+    "function",
+    "let",
+    "mapfile",
+    "popd",
+    "pushd",
+    "readarray",
+    "select",
+    "shopt",
+    "source",
+    "typeset",
+];
 
 /// Words after which another command begins.
 const BEFORE: &[&str] = &["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
@@ -49,9 +65,14 @@ fn look(line: &[u8]) -> Found {
         let rest = &line[at..];
         // `$((1 + 2))` is for any shell.
         let is_sum = rest.starts_with(b"((") && line[..at].ends_with(b"$");
-        if let Some(sign) = sign(rest).filter(|_| !is_sum) {
-            found.word = Some(sign);
+        let sign = if is_sum { expansion(&line[at - 1..], false) } else { sign(rest) };
+        if sign.is_some() {
+            found.word = sign;
             return found;
+        }
+        if is_sum {
+            at += rest.windows(2).position(|pair| pair == b"))").map_or(rest.len(), |end| end + 2);
+            continue;
         }
         match rest[0] {
             b' ' | b'\t' => at += 1,
@@ -79,38 +100,22 @@ fn look(line: &[u8]) -> Found {
                 }
                 let is_one_of = |words: &[&str]| words.iter().any(|one| one.as_bytes() == word);
                 if redirects {
-                } else if command.is_empty() {
-                    let is_assignment = word.contains(&b'=') && !word.starts_with(b"[");
-                    if is_one_of(COMMANDS) {
-                        found.word = Some(String::from_utf8_lossy(word).into_owned());
-                        return found;
-                    }
-                    if !is_assignment && !is_one_of(BEFORE) {
-                        command = word.to_vec();
-                        found.has_echo |= word == b"echo";
-                        is_first_argument = true;
-                    }
-                } else {
-                    let is_test = command == b"[" || command == b"test";
-                    if is_test && word == b"==" {
-                        found.word = Some("==".to_owned());
-                        return found;
-                    }
-                    if command == b"echo" {
-                        if is_first_argument && is_one_of(&["-e", "-ne", "-en", "-E"]) {
-                            found.word = Some(format!("echo {}", String::from_utf8_lossy(word)));
-                            return found;
-                        }
-                        if has_escape(word) {
-                            found.word = Some("echo".to_owned());
-                            return found;
-                        }
-                    }
-                    if command == b"printf" && has_escape_beyond_posix(word) {
-                        found.word = Some("printf".to_owned());
-                        return found;
-                    }
-                    is_first_argument = false;
+                    continue;
+                }
+                if !command.is_empty() {
+                    found.word = argument(&command, word, std::mem::take(&mut is_first_argument));
+                } else if is_one_of(COMMANDS) {
+                    found.word = Some(String::from_utf8_lossy(word).into_owned());
+                } else if let Some(name) = assigned(word) {
+                    let is_array = word.ends_with(b"=") && line[at..].starts_with(b"(");
+                    found.word = if name.ends_with(b"+") { told("+=") } else { told("=(").filter(|_| is_array) };
+                } else if !is_one_of(BEFORE) {
+                    command = word.to_vec();
+                    found.has_echo |= word == b"echo";
+                    is_first_argument = true;
+                }
+                if found.word.is_some() {
+                    return found;
                 }
             }
         }
@@ -118,8 +123,42 @@ fn look(line: &[u8]) -> Found {
     found
 }
 
+fn told(what: &str) -> Option<String> {
+    Some(what.to_owned())
+}
+
+/// What is before the `=` of an assignment; `None` for a word that is none.
+fn assigned(word: &[u8]) -> Option<&[u8]> {
+    let name = &word[..word.iter().position(|&byte| byte == b'=')?];
+    (!word.starts_with(b"[")).then_some(name)
+}
+
+/// What only bash takes as an argument of a command that other shells have, too.
+fn argument(command: &[u8], word: &[u8], is_first: bool) -> Option<String> {
+    let with = |command: &str| told(&format!("{command} {}", String::from_utf8_lossy(word)));
+    let option = word.strip_prefix(b"-").filter(|letters| letters.first().is_some_and(u8::is_ascii_alphabetic));
+    match command {
+        b"[" | b"test" if word == b"==" => told("=="),
+        b"[" | b"test" if word == b"-v" => with("test"),
+        b"echo" if is_first && [&b"-e"[..], b"-ne", b"-en", b"-E"].contains(&word) => with("echo"),
+        b"echo" if has_escape(word) => told("echo"),
+        b"printf" if is_first && word.starts_with(b"-v") => told("printf -v"),
+        b"printf" if has_format_beyond_posix(word) => told("printf"),
+        b"read" if option.is_some_and(|letters| letters != b"r") => with("read"),
+        b"trap" if [&b"ERR"[..], b"DEBUG", b"RETURN"].contains(&word) => with("trap"),
+        b"set" if word == b"pipefail" => told("set -o pipefail"),
+        b"exec" | b"type" if is_first && option.is_some() => with(&String::from_utf8_lossy(command)),
+        b"export" if option.is_some_and(|letters| letters != b"p") => with("export"),
+        _ => None,
+    }
+}
+
 /// A sign of bash at the beginning of this, outside of quotes.
 fn sign(text: &[u8]) -> Option<String> {
+    let is_path = |byte: &u8| byte.is_ascii_alphabetic() || b"/._~".contains(byte);
+    if text.strip_prefix(b">&").is_some_and(|to| to.trim_ascii_start().first().is_some_and(is_path)) {
+        return told(">&");
+    }
     ["&>", "<<<", "<(", ">(", "|&", "(("]
         .iter()
         .find(|sign| text.starts_with(sign.as_bytes()))
@@ -149,7 +188,28 @@ fn word_length(text: &[u8]) -> usize {
 }
 
 /// Variables that bash has and other shells have not.
-const VARIABLES: &[&str] = &["BASHPID", "BASH_VERSION", "EPOCHSECONDS", "EUID", "HOSTNAME", "RANDOM", "SECONDS", "UID"];
+const VARIABLES: &[&str] = &[
+    "BASH",
+    "BASHPID",
+    "BASH_SOURCE",
+    "BASH_VERSION",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "EUID",
+    "FUNCNAME",
+    "GROUPS",
+    "HOSTNAME",
+    "HOSTTYPE",
+    "LINENO",
+    "MACHTYPE",
+    "OSTYPE",
+    "PIPESTATUS",
+    "RANDOM",
+    "SECONDS",
+    "SHELLOPTS",
+    "SRANDOM",
+    "UID",
+];
 
 /// What only bash expands at this `$`.
 fn expansion(rest: &[u8], is_quoted: bool) -> Option<String> {
@@ -159,10 +219,31 @@ fn expansion(rest: &[u8], is_quoted: bool) -> Option<String> {
         b'"' if !is_quoted => return Some("$\"...\"".to_owned()),
         b'[' => return Some("$[".to_owned()),
         b'(' if rest.starts_with(b"(<") && !rest.starts_with(b"(<<") => return Some("$(<".to_owned()),
+        b'(' if rest.starts_with(b"((") => {
+            let end = rest.windows(2).position(|pair| pair == b"))").unwrap_or(rest.len());
+            let is_ours = |pair: &[u8]| [&b"++"[..], b"--", b"**"].contains(&pair);
+            return rest[..end]
+                .windows(2)
+                .find(|pair| is_ours(pair))
+                .and_then(|pair| told(&String::from_utf8_lossy(pair)));
+        }
         _ => {}
     }
     let name = rest.strip_prefix(b"{").unwrap_or(rest);
     let length = name.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+    if rest.starts_with(b"{") {
+        let is_ours = match &name[length..] {
+            [b'!', next, ..] if length == 0 => next.is_ascii_alphabetic(),
+            [b'@' | b'*', b':', ..] if length == 0 => true,
+            [b'/' | b'^' | b',' | b'[' | b'@', ..] => length > 0,
+            [b':', next, ..] => length > 0 && !b"-=?+".contains(next),
+            _ => false,
+        };
+        if is_ours {
+            let end = rest.iter().position(|&byte| byte == b'}').map_or(rest.len(), |end| end + 1);
+            return told(&format!("${}", String::from_utf8_lossy(&rest[..end])));
+        }
+    }
     VARIABLES.iter().find(|one| one.as_bytes() == &name[..length]).map(|one| format!("${one}"))
 }
 
@@ -205,10 +286,15 @@ fn has_escape(word: &[u8]) -> bool {
         || word.windows(3).any(|three| three[0] == b'\\' && is_sign(&three[1..]))
 }
 
-/// Whether a quoted word holds a sign that only some shells' `printf` knows.
-fn has_escape_beyond_posix(word: &[u8]) -> bool {
+/// Whether a word holds a sign or a conversion that only some shells' `printf` knows.
+fn has_format_beyond_posix(word: &[u8]) -> bool {
     let is_quoted = word.iter().any(|byte| b"'\"".contains(byte));
-    is_quoted && word.windows(2).any(|pair| pair[0] == b'\\' && b"xuUeE".contains(&pair[1]))
+    let is_ours = |pair: &[u8]| match pair[0] {
+        b'\\' => is_quoted && b"xuUeE".contains(&pair[1]),
+        b'%' => b"q(".contains(&pair[1]),
+        _ => false,
+    };
+    word.windows(2).any(is_ours)
 }
 
 #[cfg(test)]
@@ -252,6 +338,30 @@ mod tests {
             ("i=1; ((i=i+1)); ls", "(("),
             ("echo $[1+2]", "$["),
             ("echo $\"hi\"", "$\"...\""),
+            ("out=a; out+=.gz; echo \"$out\"", "+="),
+            ("a=(1 2); echo", "=("),
+            ("let n=1+1; echo $n", "let"),
+            ("printf -v x %s a", "printf -v"),
+            ("printf %q a", "printf"),
+            ("printf '%(%Y)T'", "printf"),
+            ("read -a y < two", "read -a"),
+            ("trap 'echo err' ERR; false", "trap ERR"),
+            ("type -P ls", "type -P"),
+            ("export -f f", "export -f"),
+            ("exec -a b ls", "exec -a"),
+            ("test -v HOME", "test -v"),
+            ("set -o pipefail; ls", "set -o pipefail"),
+            ("ls >& log", ">&"),
+            ("echo $LINENO", "$LINENO"),
+            ("echo $OSTYPE", "$OSTYPE"),
+            ("echo ${x/a/b}", "${x/a/b}"),
+            ("echo \"${x:0:1}\"", "${x:0:1}"),
+            ("echo ${x^^}", "${x^^}"),
+            ("echo ${a[1]}", "${a[1]}"),
+            ("echo ${!x}", "${!x}"),
+            ("echo ${@:2}", "${@:2}"),
+            ("echo $((x++))", "++"),
+            ("echo \"$((2**3))\"", "**"),
         ] {
             assert_eq!(word(line, "a").as_deref(), Some(found), "{line}");
         }
@@ -269,6 +379,8 @@ mod tests {
             "echo '$RANDOM $(< a) [^a]' \"[^a] $RANDOMLY $(ls < a)\" $((1 + 2)) $(cat <<E\nE\n)",
             "grep '[^a]' a | sed 's/[^b]//' \"$(ls)\"",
             "(ls; (pwd)); printf 'a\\n%s' b",
+            "echo ${x:-a} ${x:=a} ${x:+a/b} ${x:?no} ${x%.gz} ${x##*/} ${#x} ${1} ${@} $((x + 1 - -1)) a+=b",
+            "read -r x < a; trap 'rm a' EXIT; type ls; export x=1; exec ls; ls 2>&1 >&- >&2; test -f a; set -e",
             "",
         ] {
             assert_eq!(word(line, "a"), None, "{line}");

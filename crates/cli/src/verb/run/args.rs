@@ -4,12 +4,14 @@ use super::cpus::{CpuChoice, CpusPerJob};
 use super::limits::{JobLimit, LoadLimit, duration, time_limit};
 use crate::exit;
 use crate::input::spec::{self, Offered};
-use crate::input::{Reading, Separator};
+use crate::input::{Reading, Replacement, Separator};
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use cosched_core::{Actuation, Halt, Nanos, TimeLimit};
 use cosched_linux::emulate::SmallCores;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 /// Two lines, so that the short help fits a screen.
@@ -263,6 +265,7 @@ pub(crate) struct OutputArgs {
     /// Each job's output and error output get files of their own in it, beside the run's record and series [default:
     /// cosched-logs/TIME-PID]
     #[arg(long, value_name = "DIR", env = "COSCHED_LOGS", visible_alias = "results")]
+    #[arg(value_parser = OsStringValueParser::new().try_map(log_folder))]
     pub(crate) logs: Option<PathBuf>,
 
     /// Keep no log folder, as GNU parallel does
@@ -458,6 +461,23 @@ impl RunArgs {
             self.shell = None;
         }
     }
+}
+
+/// Reads the name of a log folder. GNU parallel's `--results` takes more, which would be lost without a word.
+fn log_folder(name: OsString) -> Result<PathBuf, String> {
+    let bytes = name.as_bytes();
+    let is_replaced = (0..bytes.len()).any(|at| Replacement::at(&bytes[at..]).is_ok_and(|found| found.is_some()));
+    if is_replaced {
+        return Err("there is one folder for all jobs, with a file NAME.out for each; leave {} out".to_owned());
+    }
+    let path = PathBuf::from(name);
+    let is_table = path.extension().is_some_and(|end| ["csv", "json", "tsv"].iter().any(|table| end == *table));
+    if is_table && !path.is_dir() {
+        return Err(
+            "it names a folder; a table of the jobs is made by --joblog FILE, a record by --record FILE".to_owned()
+        );
+    }
+    Ok(path)
 }
 
 /// Reads a seed.

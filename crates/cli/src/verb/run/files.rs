@@ -31,11 +31,13 @@ pub(crate) struct Files {
 impl Files {
     /// Claims the log folder for these files of jobs, and opens the files that are asked for. The folder is the run's own
     /// until it is dropped. With `--resume`, `seen` is what was looked at.
-    pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: Vec<String>, seen: &Seen) -> anyhow::Result<(Folder, Files)> {
+    pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: OfJobs, seen: &Seen) -> anyhow::Result<(Folder, Files)> {
+        let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(jobs.writes).collect();
         let named = AllNamed::check(args)?;
+        named.check_logs(logs, &names)?;
+        named.check_inputs(jobs.reads.into_iter().chain(inputs(args)))?;
         // What is made here goes again if a signal comes.
         let waiting = Waiting::new(args.output.quiet).context("taking signals")?;
-        let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(jobs).collect();
         let folder = if args.output.no_logs {
             Folder::claim_privately(logs, &names, args.output.shared_logs)?
         } else {
@@ -59,23 +61,12 @@ impl Files {
         folder: &Folder,
         waiting: &Waiting,
     ) -> anyhow::Result<Files> {
-        let given = args
-            .mix
-            .iter()
-            .chain(&args.list)
-            .map(PathBuf::as_path)
-            .chain(args.values.arg_file.iter().map(PathBuf::as_path))
-            .chain(value_files(&args.command));
-        let known = args.solo.as_deref().map(Path::new).into_iter().chain(args.policy.profile.as_deref());
-        let inputs: Vec<PathBuf> = given.chain(known).filter_map(|path| path.canonicalize().ok()).collect();
-        for named in [&named.record, &named.events, &named.joblog].into_iter().flatten() {
-            if named.path.canonicalize().is_ok_and(|path| inputs.contains(&path)) {
-                return Err(named.fail(&Error::other("this run reads this file, which would be overwritten")));
-            }
-        }
         let AllNamed { record, events, joblog } = named;
         let record = record.map(|named| RecordFile::open(named, waiting)).transpose()?;
         let events = events.map(|named| named.open(false, waiting).map(|file| (named, file))).transpose()?;
+        if let Some((named, file)) = &events {
+            named.claim(file, waiting)?;
+        }
         let series = folder.create("series.jsonl");
         let series = series.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))?;
         let empty_events = || events.map(|(named, file)| named.empty(&file).map(|()| file)).transpose();
@@ -121,6 +112,21 @@ impl Files {
         };
         Ok(Files { series: Some(series), events, joblog, journal, watched, record })
     }
+}
+
+/// The files of the jobs.
+pub(crate) struct OfJobs {
+    /// Names of those that they write in the log folder.
+    pub(crate) writes: Vec<String>,
+    /// What they read, as far as that is known.
+    pub(crate) reads: Vec<PathBuf>,
+}
+
+/// The files that say what is to be run, and how.
+fn inputs(args: &RunArgs) -> impl Iterator<Item = PathBuf> {
+    let given = args.mix.iter().chain(&args.list).chain(&args.values.arg_file).map(PathBuf::as_path);
+    let known = args.solo.as_deref().map(Path::new).into_iter().chain(args.policy.profile.as_deref());
+    given.chain(value_files(&args.command)).chain(known).map(Path::to_owned)
 }
 
 /// A job log that is open, and where it is to be at the end.

@@ -210,6 +210,18 @@ impl Platform for HostPlatform {
         Some((job.program.stdout.clone(), job.program.stderr.clone()))
     }
 
+    fn reads(_args: &RunArgs, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = Vec::new();
+        for HostJob { program, .. } in tasks {
+            let from = program.cwd.as_deref().unwrap_or(Path::new(""));
+            let its = [Some(&program.path), program.stdin.as_ref()].into_iter().flatten().map(|path| from.join(path));
+            all.extend(its);
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     fn shown(&self, job: &Job) -> String {
         job.input.command.as_ref().map_or_else(String::new, Command::line)
     }

@@ -3,7 +3,6 @@
 
 use super::args::RunArgs;
 use super::danger::{Place, danger_of_file, trusts};
-use super::folder::OWN;
 use super::runs;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
@@ -48,7 +47,7 @@ impl AllNamed {
     /// Checks that nobody else could redirect what is written to them, and to the files beside them. Nothing is made.
     ///
     /// # Errors
-    /// Somebody else could, and `--shared-logs` does not allow it.
+    /// Somebody else could, and `--shared-logs` does not allow it; or two files are one.
     pub(crate) fn check(args: &RunArgs) -> anyhow::Result<AllNamed> {
         let output = &args.output;
         let check = |option: &'static str, path: &Option<PathBuf>| {
@@ -62,7 +61,7 @@ impl AllNamed {
         let series = all.record.as_ref().filter(|record| !record.is_special()).map(Named::series);
         // A simulation enters itself nowhere.
         let runs = output.joblog.as_deref().filter(|_| !args.is_simulated()).and_then(runs::beside);
-        all.check_apart(args, [series.as_deref(), runs.as_deref()])?;
+        all.check_apart()?;
         for (option, path) in [("--record", series), ("--joblog", runs)] {
             let Some(path) = path else { continue };
             Named::check(option, &path, output.shared_logs)?;
@@ -74,22 +73,33 @@ impl AllNamed {
         Ok(all)
     }
 
-    /// Refuses files of which one would be written over another; `beside` are those beside the record and the job log.
-    fn check_apart(&self, args: &RunArgs, beside: [Option<&Path>; 2]) -> anyhow::Result<()> {
-        let named =
-            [&self.record, &self.events, &self.joblog].into_iter().flatten().filter(|named| !named.is_special());
-        let mut all: Vec<(String, PathBuf)> =
-            named.map(|named| (named.option.to_owned(), named.place().to_owned())).collect();
-        let whats = ["the series beside --record", "the list of runs beside --joblog"];
-        for (what, path) in whats.into_iter().zip(beside).filter_map(|(what, path)| Some((what, path?))) {
-            let place =
-                danger_of_file(path).ok().and_then(Result::ok).map_or_else(|| path.to_owned(), |place| place.path);
-            all.push((what.to_owned(), place));
+    /// Refuses files that the run reads: they would be overwritten.
+    ///
+    /// # Errors
+    /// One of them is such a file, by whichever name.
+    pub(crate) fn check_inputs(&self, inputs: impl Iterator<Item = PathBuf>) -> anyhow::Result<()> {
+        let id = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|meta| (meta.dev(), meta.ino()));
+        let mut written: Vec<(&Named, (u64, u64))> = Vec::new();
+        for named in [&self.record, &self.events, &self.joblog].into_iter().flatten() {
+            let paths = named.beside().map(|(_, path)| path).into_iter().chain([named.path.clone()]);
+            written.extend(paths.filter_map(|path| Some((named, id(&path)?))));
         }
-        let logs = args.output.logs.as_deref().filter(|_| !args.output.no_logs);
-        if let Some(logs) = logs.and_then(|logs| logs.canonicalize().or_else(|_| std::path::absolute(logs)).ok()) {
-            all.extend(OWN.iter().map(|name| (format!("a file of the log folder, {name},"), logs.join(name))));
+        if written.is_empty() {
+            return Ok(());
         }
+        for input in inputs {
+            let Some(input) = id(&input) else { continue };
+            if let Some((named, _)) = written.iter().find(|(_, id)| *id == input) {
+                let why = "this run reads this file, which would be overwritten; choose another";
+                return Err(named.fail(&io::Error::other(why)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses files of which one would be written over another.
+    fn check_apart(&self) -> anyhow::Result<()> {
+        let all = self.written();
         for (ix, (option, path)) in all.iter().enumerate() {
             if let Some((other, _)) = all[..ix].iter().find(|(_, earlier)| earlier == path) {
                 let why = io::Error::other(format!("{other} is the same file; choose another"));
@@ -97,6 +107,37 @@ impl AllNamed {
             }
         }
         Ok(())
+    }
+
+    /// Refuses files of these names in the log folder: the run writes them itself.
+    ///
+    /// # Errors
+    /// One of them is such a file.
+    pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> anyhow::Result<()> {
+        let logs = logs.canonicalize().or_else(|_| std::path::absolute(logs)).unwrap_or_else(|_| logs.to_owned());
+        for (option, path) in &self.written() {
+            let name = path.strip_prefix(&logs).ok().and_then(Path::to_str);
+            if let Some(name) = name.filter(|name| names.iter().any(|one| one == name)) {
+                let why = io::Error::other(format!("the run writes {name} in its log folder, too; choose another"));
+                return Err(fail(option, path, &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where they and the files beside them are written, by what they are.
+    fn written(&self) -> Vec<(&'static str, PathBuf)> {
+        let place = |path: &Path| {
+            danger_of_file(path).ok().and_then(Result::ok).map_or_else(|| path.to_owned(), |place| place.path)
+        };
+        let mut all = Vec::new();
+        for named in
+            [&self.record, &self.events, &self.joblog].into_iter().flatten().filter(|named| !named.is_special())
+        {
+            all.push((named.option, named.place().to_owned()));
+            all.extend(named.beside().map(|(what, path)| (what, place(&path))));
+        }
+        all
     }
 }
 
@@ -127,6 +168,15 @@ impl Named {
     /// Whether it is a pipe, a device or a descriptor: nothing can lie beside it or replace it.
     pub(crate) fn is_special(&self) -> bool {
         self.place.follows || self.place.path.metadata().is_ok_and(|meta| !meta.is_file())
+    }
+
+    /// The file that is written beside it, and what that is.
+    fn beside(&self) -> Option<(&'static str, PathBuf)> {
+        match self.option {
+            "--record" => Some(("the series beside --record", self.series())),
+            "--joblog" => runs::beside(&self.path).map(|path| ("the list of runs beside --joblog", path)),
+            _ => None,
+        }
     }
 
     /// The series beside a record.

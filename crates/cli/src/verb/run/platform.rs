@@ -102,6 +102,10 @@ pub(crate) trait Platform {
     /// The files that a job's standard output and standard error go to; `None` if it writes nothing.
     fn files(job: &Self::Job) -> Option<(PathBuf, PathBuf)>;
 
+    /// The files that the jobs read, as far as that is known: programs, and what they have as standard input. Of a
+    /// simulation, the machine and the programs. Paths that do not exist may be among them.
+    fn reads(args: &RunArgs, jobs: &[(u64, Job)], tasks: &[Self::Job]) -> Vec<PathBuf>;
+
     /// What a job runs, in words.
     fn shown(&self, job: &Job) -> String;
 

@@ -294,6 +294,12 @@ impl Platform for SimPlatform {
         None
     }
 
+    fn reads(args: &RunArgs, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
+        let folder = args.mix.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let programs = jobs.iter().filter_map(|(_, job)| job.input.program.as_ref()).map(|name| folder.join(name));
+        programs.chain([PathBuf::from(&args.policy.on)]).collect()
+    }
+
     fn shown(&self, job: &Job) -> String {
         let program = job.input.program.as_deref().unwrap_or_default();
         match job.input.work_instructions {
