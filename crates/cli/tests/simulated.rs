@@ -406,7 +406,7 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
     let user = ["--profile", "profile.toml", "--param", "p2_w=11", "--param", "c_local=7"];
     let text = out(&cosched(&folder, &[&run[..], &user[..]].concat()));
     for line in [
-        "mu_trans_per_us = 161.3 (the machine's)",
+        "mu_trans_per_us = 149.3 (the machine's)",
         "p0_w = 26.6 (the machine's)",
         "p1_w = 20.0 (from --profile)",
         "p2_w = 11.0 (from --param)",
@@ -416,7 +416,7 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
         assert!(text.contains(&format!("          {line}")), "{line}: {text}");
     }
     let object = json(&cosched(&folder, &[&run[..], &user[..], &["--format", "json"]].concat()));
-    assert_eq!(object["params"]["mu_trans_per_us"], 161.3);
+    assert_eq!(object["params"]["mu_trans_per_us"], 149.3);
     let origins = &object["param_origins"];
     assert_eq!((&origins["p0_w"], &origins["p1_w"]), (&"machine".into(), &"profile".into()));
     assert_eq!((&origins["p2_w"], &origins["c_global"]), (&"param".into(), &Value::Null));
@@ -425,7 +425,7 @@ fn parameters_come_from_the_machine_unless_the_user_says_otherwise() {
     assert_eq!(json(&cosched(&folder, &words))["param_origins"], serde_json::json!({}));
     let list = json(&cosched(&folder, &["list", "machines", "--format", "json"]));
     let machine = list["machines"].as_array().expect("a list").iter().find(|machine| machine["name"] == "i5-2500");
-    assert_eq!(machine.expect("built in")["params"]["mu_trans_per_us"], 161.3);
+    assert_eq!(machine.expect("built in")["params"]["mu_trans_per_us"], 149.3);
 }
 
 #[test]

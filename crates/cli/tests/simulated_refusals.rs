@@ -142,9 +142,9 @@ fn powers_of_the_machine_and_of_the_user_are_checked_together() {
     let run =
         |more: &[&str]| cosched(&folder, &[&["run", "mix.toml", "--on", "big1-small3", "-p", "lucky"], more].concat());
     for (param, told) in [
-        ("big_idle_w=100", "`big_idle_w` of policy `lucky` is 100, above `big_busy_w`, which is 18.85"),
+        ("big_idle_w=100", "`big_idle_w` of policy `lucky` is 100, above `big_busy_w`, which is 18.91"),
         ("big_busy_w=1", "`big_idle_w` of policy `lucky` is 3, above `big_busy_w`, which is 1"),
-        ("small_idle_w=3", "`small_idle_w` of policy `lucky` is 3, above `small_busy_w`, which is 2.544"),
+        ("small_idle_w=3", "`small_idle_w` of policy `lucky` is 3, above `small_busy_w`, which is 2.63"),
     ] {
         let output = run(&["--dry-run", "--param", param]);
         assert_eq!(output.status.code(), Some(2), "{param}");

@@ -61,7 +61,8 @@ fn shuffled(programs: &[Arc<ProgramSpec>], copies: usize, rng: &mut Rng) -> Prog
     all
 }
 
-fn write(path: &str, about: &str, programs: &Programs, top: &str) -> Result<(), Box<dyn Error>> {
+/// Writes a mix. Where `part` is given, each job does that part of its program's instructions.
+fn write(path: &str, about: &str, programs: &Programs, top: &str, part: Option<f64>) -> Result<(), Box<dyn Error>> {
     let mut names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
     names.sort_unstable();
     let mut text = String::new();
@@ -72,6 +73,10 @@ fn write(path: &str, about: &str, programs: &Programs, top: &str) -> Result<(), 
         let _ = write!(text, "\n[[job]]\nname = \"{0}\"\nprogram = \"{0}\"\n", group[0]);
         if group.len() > 1 {
             let _ = writeln!(text, "copies = {}", group.len());
+        }
+        let whole = programs.iter().find(|program| program.name == group[0]).and_then(|program| program.instructions);
+        if let Some((part, whole)) = part.zip(whole) {
+            let _ = writeln!(text, "work_instructions = {:.2e}", part * whole);
         }
     }
     let path = Path::new("mixes").join(path);
@@ -114,7 +119,7 @@ fn perf_fair(spec: &Programs) -> Result<(), Box<dyn Error>> {
              alone with a twelfth of the last-level cache).\n\
              Under linux on xeon-e5645 (simulated) they read about {mean:.0} lines per microsecond on average; aimed at {target:.0}."
         );
-        write(&format!("perf-fair/mix{mix:02}.toml"), &about, &programs, "")?;
+        write(&format!("perf-fair/mix{mix:02}.toml"), &about, &programs, "", None)?;
     }
     Ok(())
 }
@@ -125,7 +130,7 @@ fn poster(spec: &Programs) -> Result<(), Box<dyn Error>> {
         let drawn = shuffled(spec, 2, &mut Rng::new(100 + mix))[..24].to_vec();
         let about =
             format!("The poster on bandwidth-aware scheduling, mix {mix} of 10: 24 programs drawn from two of each.");
-        write(&format!("bandwidth/mix{mix:02}.toml"), &about, &drawn, "")?;
+        write(&format!("bandwidth/mix{mix:02}.toml"), &about, &drawn, "", None)?;
     }
     Ok(())
 }
@@ -147,16 +152,25 @@ fn lucky(spec: &Programs) -> Result<(), Box<dyn Error>> {
             name.to_uppercase(),
             4 - n
         );
-        write(&format!("lucky/{name}.toml"), &about, &drawn, RESTART)?;
+        write(&format!("lucky/{name}.toml"), &about, &drawn, RESTART, LUCKY_PART)?;
     }
     let drawn = shuffled(&phased, 1, &mut Rng::new(210))[..4].to_vec();
-    write("lucky/4p.toml", "Lucky, 4P: four programs with strong phases.", &drawn, RESTART)?;
+    write("lucky/4p.toml", "Lucky, 4P: four programs with strong phases.", &drawn, RESTART, LUCKY_PART)?;
     for n in 1..=2 {
         let drawn = shuffled(spec, 1, &mut Rng::new(210 + n))[..4].to_vec();
-        write(&format!("lucky/4r{n}.toml"), &format!("Lucky, 4R{n}: four programs drawn from all."), &drawn, RESTART)?;
+        write(
+            &format!("lucky/4r{n}.toml"),
+            &format!("Lucky, 4R{n}: four programs drawn from all."),
+            &drawn,
+            RESTART,
+            LUCKY_PART,
+        )?;
     }
     Ok(())
 }
+
+/// Each job of the lucky paper is a whole program. A tenth of it keeps runs short, and the jobs as unequal as they are.
+const LUCKY_PART: Option<f64> = Some(0.1);
 
 /// Tasks that end start again until the longest has ended once.
 const RESTART: &str = "restart = \"until-last\"\n";
@@ -165,23 +179,36 @@ const RESTART: &str = "restart = \"until-last\"\n";
 fn efs(spec: &Programs) -> Result<(), Box<dyn Error>> {
     for program in spec {
         let about = format!("EFS, Figure 8: four copies of {}.", program.name);
-        write(&format!("efs/four-{}.toml", program.name), &about, &vec![program.clone(); 4], "")?;
+        write(&format!("efs/four-{}.toml", program.name), &about, &vec![program.clone(); 4], "", None)?;
     }
     let saturating = Arc::new(builtin_program("bus-100").ok_or("no such program")?);
     let about = "EFS, Figure 7 and Table 1: four copies of a program that only misses.";
-    write("efs/figure-7.toml", about, &vec![saturating; 4], "")?;
+    write("efs/figure-7.toml", about, &vec![saturating; 4], "", None)?;
     let reads = solo_reads("i5-2500", 1.0, spec)?;
     let high = |least: f64| -> Programs {
         spec.iter().zip(&reads).filter(|&(_, &reads)| reads >= least).map(|(program, _)| program.clone()).collect()
     };
+    let mut all: Vec<Programs> = Vec::new();
     // The bus of the paper serves 150 accesses per microsecond: a quarter of it each is as much as four cores can have.
     for (n, size) in [4, 4, 4, 4, 6, 6, 8, 8].into_iter().enumerate() {
-        let drawn = shuffled(&high(37.5), 1, &mut Rng::new(300 + n as u64))[..size].to_vec();
+        // Two of each where there are not enough to choose from, so that no two mixes are the same.
+        let pool = high(37.5);
+        let copies = if pool.len() > size { 1 } else { 2 };
+        let mut seeds = (300 + n as u64..).step_by(100);
+        let drawn = loop {
+            let seed = seeds.next().ok_or("no mix")?;
+            let mut drawn = shuffled(&pool, copies, &mut Rng::new(seed))[..size].to_vec();
+            drawn.sort_by(|a, b| a.name.cmp(&b.name));
+            if !all.contains(&drawn) {
+                all.push(drawn.clone());
+                break drawn;
+            }
+        };
         let about = format!(
             "EFS, Figure 10, mix {}: {size} programs that read at least 37.5 lines per microsecond alone.",
             n + 1
         );
-        write(&format!("efs/high-{}.toml", n + 1), &about, &drawn, "")?;
+        write(&format!("efs/high-{}.toml", n + 1), &about, &drawn, "", None)?;
     }
     Ok(())
 }

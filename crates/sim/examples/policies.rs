@@ -17,8 +17,8 @@ fn range(runs: &[Run], metric: &str, decimals: usize) -> String {
 }
 
 fn main() {
-    let middle = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix09", 4_000);
-    let light = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 4_000);
+    let middle = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix08", 12_000);
+    let light = Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000);
     let scenes = [walkers(), heavy(), middle, light, starving()];
     println!("turnaround [s], unfairness, mean slowdown");
     println!("| | walkers | heavy | middle | light | starving |");

@@ -81,6 +81,19 @@ pub struct SmtSpec {
 pub struct LlcSpec {
     /// Size of each cache, in MB of 2^20 bytes.
     pub mb: f64,
+    /// Latency of a hit as a core sees it, in ns.
+    pub hit_ns: f64,
+    /// Which line gives way to one that is read.
+    pub replacement: Replacement,
+}
+
+/// Which line of a last-level cache gives way to one that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replacement {
+    /// Lines of threads that do not run and empty ones; when there are none left, any.
+    UnusedFirst,
+    /// Any.
+    Random,
 }
 
 /// Main memory of one socket.
@@ -94,6 +107,8 @@ pub struct MemorySpec {
     pub idle_latency_ns: f64,
     /// Additional latency of a read from another socket's memory, in ns.
     pub remote_ns: f64,
+    /// Share of a channel's bandwidth that each further stream on it costs, since streams close each other's rows.
+    pub stream_loss: f64,
     /// How latency grows with bandwidth, relative to the peak and to the idle latency.
     pub curve: Arc<LatencyCurve>,
 }

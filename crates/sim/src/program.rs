@@ -9,6 +9,8 @@ pub struct ProgramSpec {
     pub name: String,
     /// What the program is, in one line.
     pub title: String,
+    /// Instructions of the whole program with its usual input; `None` if that is not known or it has no end.
+    pub instructions: Option<f64>,
     /// What it does in the core.
     pub core: ProgramCore,
     /// What it asks of caches.
@@ -28,6 +30,17 @@ pub struct ProgramCore {
     pub cpi: f64,
     /// Loads and stores per KI.
     pub l1_accesses_per_ki: f64,
+    /// The hits of the last-level cache that are in `cpi`; `None` if it has none in it.
+    pub hits: Option<MeasuredHits>,
+}
+
+/// Under which conditions cycles per instruction were measured that have hits of the last-level cache in them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeasuredHits {
+    /// Size of the second-level cache in KB: what it held did not reach the last level.
+    pub l2_kb: f64,
+    /// Latency of a hit in cycles.
+    pub llc_cycles: f64,
 }
 
 /// What a program asks of caches.

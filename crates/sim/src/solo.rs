@@ -39,10 +39,11 @@ pub fn least_solo_s(machine: &MachineSpec, job: &SimJob) -> f64 {
 fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -> f64 {
     // The fastest type of core comes first.
     let Some(kind) = machine.core_types.first() else { return 0.0 };
-    let behaviour = Behaviour::new(program, kind);
+    let behaviour = Behaviour::new(program, kind, machine.llc.hit_ns * kind.ghz);
     let (reads, _, _) = behaviour.reads(machine.llc.mb * LINES_PER_MB);
     let (penalty, _) = behaviour.penalty.at(machine.memory.idle_latency_ns * kind.ghz);
-    let ns_of = |phase: &Phase| (behaviour.cpi * phase.cpi + reads * phase.memory * penalty) / kind.ghz;
+    let stall = reads * penalty + (behaviour.llc - reads) * behaviour.hit;
+    let ns_of = |phase: &Phase| (behaviour.cpi * phase.cpi + stall * phase.memory) / kind.ghz;
     let cycle: f64 = behaviour.phases.iter().map(|phase| phase.instructions).sum();
     let cycle_ns: f64 =
         behaviour.phases.iter().map(|phase| phase.instructions * ns_of(phase) + phase.then_sleep_ms * 1e6).sum();

@@ -1,8 +1,9 @@
 //! Compares the simulation with a slow reference: the same equations in fixed steps of a microsecond, without
 //! shortcuts.
 //!
-//! Each thread has a core to itself. What it holds of the cache follows `reads - all reads x held / size`. The latency
-//! of memory is the one at which memory delivers what all threads ask for at it, found by bisection in every step.
+//! Each thread has a core to itself. What it holds of the cache follows `reads - replaced x held / size`, where empty lines
+//! are replaced first. The latency of memory is the one at which memory delivers what all threads ask for at it, found by
+//! bisection in every step.
 
 mod support;
 
@@ -18,6 +19,8 @@ struct Walker {
     cpi: f64,
     mlp: f64,
     writes: f64,
+    /// Cycles that a hit costs.
+    hit: f64,
     /// (lines held, reads per instruction).
     reads: Vec<(f64, f64)>,
     starts: f64,
@@ -38,7 +41,8 @@ impl Walker {
         reads.extend(last);
         let writes = program.memory.writes_per_ki / program.memory.reads_per_ki.max(1e-300);
         let (held, read, done) = (0.0, 0.0, 0.0);
-        Walker { cpi: program.core.cpi, mlp, writes, reads, starts, held, read, done }
+        let hit = machine.llc.hit_ns * machine.core_types[0].ghz / mlp;
+        Walker { cpi: program.core.cpi, mlp, writes, hit, reads, starts, held, read, done }
     }
 
     fn reads_now(&self) -> f64 {
@@ -55,7 +59,8 @@ impl Walker {
 
     /// Instructions per ns at a latency.
     fn rate(&self, ghz: f64, latency: f64) -> f64 {
-        ghz / (self.cpi + self.reads_now() * latency * ghz / self.mlp)
+        let hits = self.reads[0].1 - self.reads_now();
+        ghz / (self.cpi + hits * self.hit + self.reads_now() * latency * ghz / self.mlp)
     }
 }
 
@@ -69,30 +74,34 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
         let runs = |walker: &Walker| walker.starts <= now;
         let asked = |latency: f64| {
             let running = walkers.iter().filter(|walker| runs(walker));
-            running.fold((0.0, 0.0), |(reads, lines), walker| {
+            running.fold((0.0, 0.0, 0.0), |(reads, lines, squares), walker| {
                 let more = walker.rate(ghz, latency) * walker.reads_now();
-                (reads + more, lines + more * (1.0 + walker.writes))
+                let its = more * (1.0 + walker.writes);
+                (reads + more, lines + its, squares + its * its)
             })
         };
         let (mut low, mut high) = (memory.idle_latency_ns, 100.0 * memory.idle_latency_ns);
         let mut latency = low;
         for _ in 0..40 {
             latency = 0.5 * (low + high);
-            let (reads, lines) = asked(latency);
+            let (reads, lines, squares) = asked(latency);
+            let streams = if squares > 0.0 { lines * lines / squares } else { 1.0 };
+            let peak = peak * (1.0 - (memory.stream_loss * (streams - 1.0) / f64::from(memory.channels)).min(0.086));
             let share = if lines > 0.0 { reads / lines } else { 1.0 };
             let given = memory.idle_latency_ns * memory.curve.latency(lines / peak, share);
             if given > latency { low = latency } else { high = latency }
         }
-        let all = asked(latency).0;
+        // Empty lines go first. Here nobody stops.
+        let fills = asked(latency).0 * STEP_NS;
+        let empty = size - walkers.iter().map(|walker| walker.held).sum::<f64>();
+        let replaced = (fills - empty.max(0.0)).max(0.0) / size;
         for walker in &mut walkers {
             if walker.starts <= now {
                 let instructions = walker.rate(ghz, latency) * STEP_NS;
                 let reads = walker.reads_now() * instructions;
                 walker.done += instructions;
                 walker.read += reads;
-                walker.held += reads - all * walker.held / size * STEP_NS;
-            } else {
-                walker.held -= all * walker.held / size * STEP_NS;
+                walker.held += reads - walker.held * replaced;
             }
         }
         now += STEP_NS;

@@ -5,7 +5,7 @@ use super::counters_table::Counters;
 use super::error::SpecError;
 use super::params::{ParamTable, read_params};
 use super::text::{Group, Limits, Number, Sources, Table, Text, Words};
-use crate::machine::{CoreTypeSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, SmtSpec};
+use crate::machine::{CoreTypeSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, Replacement, SmtSpec};
 use serde::Deserialize;
 use std::sync::Arc;
 use toml::Spanned;
@@ -32,10 +32,12 @@ const NJ_INSTRUCTION: Limits = Limits::new("nj_per_instruction", 0.0, 1000.0, "1
 const ISSUE_SHARE: Limits = Limits::new("issue_share", 0.0, 1.0, "0.4");
 const L1_WAIT: Limits = Limits::new("l1_wait_cycles", 0.0, 100.0, "1.0");
 const LLC_MB: Limits = Limits::new("mb", 0.1, 65536.0, "12");
+const HIT_NS: Limits = Limits::new("hit_ns", 0.1, 1000.0, "15");
 const CHANNELS: Limits = Limits::new("channels", 1.0, 64.0, "3");
 const CHANNEL_GB_S: Limits = Limits::new("gb_per_s_per_channel", 0.1, 1000.0, "10.667");
 const IDLE_NS: Limits = Limits::new("idle_latency_ns", 1.0, 10_000.0, "76");
 const REMOTE_NS: Limits = Limits::new("remote_ns", 0.0, 10_000.0, "80");
+const STREAM_LOSS: Limits = Limits::new("stream_loss", 0.0, 1.0, "0.025");
 const STATIC_W: Limits = Limits::new("static_w", 0.0, 10_000.0, "26.6");
 const UNCORE_W: Limits = Limits::new("uncore_w", 0.0, 1000.0, "8");
 const NJ_LINE: Limits = Limits::new("nj_per_line", 0.0, 1000.0, "18");
@@ -123,6 +125,24 @@ struct Llc {
     source: Words,
     assumed: Words,
     mb: Number,
+    latency: Table<LlcLatency>,
+    replacement: Table<ReplacementTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LlcLatency {
+    source: Words,
+    assumed: Words,
+    hit_ns: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReplacementTable {
+    source: Words,
+    assumed: Words,
+    first: Words,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +152,15 @@ struct Memory {
     assumed: Words,
     channels: Number,
     gb_per_s_per_channel: Number,
+    banks: Table<Banks>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Banks {
+    source: Words,
+    assumed: Words,
+    stream_loss: Number,
 }
 
 #[derive(Deserialize)]
@@ -225,21 +254,47 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     };
     let (group, llc) = text.table("[llc]", parsed.llc)?;
     sources.add(&group, llc.source, llc.assumed)?;
-    let llc = LlcSpec { mb: group.number(llc.mb, &LLC_MB)? };
+    let mb = group.number(llc.mb, &LLC_MB)?;
+    let replacement = match llc.replacement {
+        None => Replacement::UnusedFirst,
+        Some(replacement) => {
+            let (group, replacement) = text.group("[llc.replacement]", replacement);
+            sources.add(&group, replacement.source, replacement.assumed)?;
+            read_replacement(&group, replacement.first)?
+        }
+    };
+    let (group, latency) = text.table("[llc.latency]", llc.latency)?;
+    sources.add(&group, latency.source, latency.assumed)?;
+    let llc = LlcSpec { mb, hit_ns: group.number(latency.hit_ns, &HIT_NS)?, replacement };
 
     let (group, memory) = text.table("[memory]", parsed.memory)?;
     sources.add(&group, memory.source, memory.assumed)?;
     let channels = group.whole(memory.channels, &CHANNELS)?;
     let gb_per_s_per_channel = group.number(memory.gb_per_s_per_channel, &CHANNEL_GB_S)?;
+    let stream_loss = match memory.banks {
+        None => 0.0,
+        Some(banks) => {
+            let (group, banks) = text.group("[memory.banks]", banks);
+            sources.add(&group, banks.source, banks.assumed)?;
+            group.number(banks.stream_loss, &STREAM_LOSS)?
+        }
+    };
     let (group, latency) = text.table("[latency]", parsed.latency)?;
     sources.add(&group, latency.source, latency.assumed)?;
+    let idle_span = latency.idle_latency_ns.as_ref().map_or(0..0, Spanned::span);
     let idle_latency_ns = group.number(latency.idle_latency_ns, &IDLE_NS)?;
+    if idle_latency_ns < llc.hit_ns {
+        let expected = format!("at least {}, the latency of the last-level cache ([llc.latency] hit_ns)", llc.hit_ns);
+        let example = format!("{} = 76", IDLE_NS.key);
+        return Err(group.wrong(idle_span, IDLE_NS.key, idle_latency_ns, expected, example));
+    }
     let remote_ns = match sockets {
         1 => group.number_or(latency.remote_ns, &REMOTE_NS, 0.0)?,
         _ => group.number(latency.remote_ns, &REMOTE_NS)?,
     };
     let (curve, curve_source) = read_curve(&group, latency.curve)?;
-    let memory = MemorySpec { channels, gb_per_s_per_channel, idle_latency_ns, remote_ns, curve: Arc::new(curve) };
+    let curve = Arc::new(curve);
+    let memory = MemorySpec { channels, gb_per_s_per_channel, idle_latency_ns, remote_ns, stream_loss, curve };
 
     let (group, power) = text.table("[power]", parsed.power)?;
     sources.add(&group, power.source, power.assumed)?;
@@ -340,6 +395,16 @@ fn read_core_types(
         });
     }
     Ok(types)
+}
+
+fn read_replacement(group: &Group<'_>, first: Words) -> Result<Replacement, SpecError> {
+    let (expected, example) = ("`unused` or `any`", "first = \"unused\"");
+    let Some(first) = first else { return Err(group.missing("first", expected, example)) };
+    match first.as_ref().as_str() {
+        "unused" => Ok(Replacement::UnusedFirst),
+        "any" => Ok(Replacement::Random),
+        other => Err(group.wrong(first.span(), "first", format!("`{other}`"), expected, example)),
+    }
 }
 
 fn read_curve(

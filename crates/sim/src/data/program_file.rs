@@ -3,7 +3,7 @@
 
 use super::error::SpecError;
 use super::text::{Group, Limits, Number, Pairs, Sources, Table, Text, Words};
-use crate::program::{Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall};
+use crate::program::{MeasuredHits, Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -13,6 +13,8 @@ pub(super) const SCHEMA: &str = "cosched.program/1";
 const CPI: Limits = Limits::new("cpi", 0.05, 100.0, "0.6");
 // An instruction may load and store more than once. No program accesses more than two lines per instruction.
 const L1_ACCESSES: Limits = Limits::new("l1_accesses_per_ki", 0.0, 2000.0, "380");
+const HITS_L2: Limits = Limits::new("l2_kb", 0.0, 65536.0, "256");
+const HITS_CYCLES: Limits = Limits::new("llc_cycles", 1.0, 1000.0, "36");
 const L1_MISSES: Limits = Limits::new("l1_misses_per_ki", 0.0, 2000.0, "24.1");
 const LLC_ACCESSES: Limits = Limits::new("llc_accesses_per_ki", 0.0, 2000.0, "6.4");
 const SIZE: Limits = Limits::new("llc_misses_per_ki", 0.001, 65536.0, "MB");
@@ -40,10 +42,19 @@ struct File {
     schema: Words,
     name: Words,
     title: Words,
+    length: Table<Length>,
     core: Table<Core>,
     cache: Table<Cache>,
     memory: Table<Memory>,
     phases: Table<Phases>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Length {
+    source: Words,
+    assumed: Words,
+    instructions: Number,
 }
 
 #[derive(Deserialize)]
@@ -53,6 +64,16 @@ struct Core {
     assumed: Words,
     cpi: Number,
     l1_accesses_per_ki: Number,
+    hits: Table<Hits>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hits {
+    source: Words,
+    assumed: Words,
+    l2_kb: Number,
+    llc_cycles: Number,
 }
 
 #[derive(Deserialize)]
@@ -110,12 +131,28 @@ pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
     let title = top.words(parsed.title, "title", "path finding on maps")?;
     let mut sources = Sources::default();
 
+    let instructions = match parsed.length {
+        None => None,
+        Some(length) => {
+            let (group, length) = text.group("[length]", length);
+            sources.add(&group, length.source, length.assumed)?;
+            Some(group.number(length.instructions, &INSTRUCTIONS)?)
+        }
+    };
     let (group, core) = text.table("[core]", parsed.core)?;
     sources.add(&group, core.source, core.assumed)?;
-    let core = ProgramCore {
-        cpi: group.number(core.cpi, &CPI)?,
-        l1_accesses_per_ki: group.number(core.l1_accesses_per_ki, &L1_ACCESSES)?,
+    let cpi = group.number(core.cpi, &CPI)?;
+    let l1_accesses_per_ki = group.number(core.l1_accesses_per_ki, &L1_ACCESSES)?;
+    let hits = match core.hits {
+        None => None,
+        Some(hits) => {
+            let (group, hits) = text.group("[core.hits]", hits);
+            sources.add(&group, hits.source, hits.assumed)?;
+            let l2_kb = group.number(hits.l2_kb, &HITS_L2)?;
+            Some(MeasuredHits { l2_kb, llc_cycles: group.number(hits.llc_cycles, &HITS_CYCLES)? })
+        }
     };
+    let core = ProgramCore { cpi, l1_accesses_per_ki, hits };
     let (group, cache) = text.table("[cache]", parsed.cache)?;
     sources.add(&group, cache.source, cache.assumed)?;
     let cache = read_cache(&group, cache.l1_misses_per_ki, (cache.llc_accesses_per_ki, cache.llc_misses_per_ki))?;
@@ -132,7 +169,7 @@ pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
             phases.parts.into_iter().map(|part| read_part(&text, part)).collect::<Result<_, _>>()?
         }
     };
-    Ok(ProgramSpec { name, title, core, cache, memory, phases, sources: sources.in_order() })
+    Ok(ProgramSpec { name, title, instructions, core, cache, memory, phases, sources: sources.in_order() })
 }
 
 fn read_cache(

@@ -27,10 +27,9 @@ pub const FIT_LENGTH: Nanos = Nanos::from_ms(20_000);
 /// The parameters that a fit found for a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineFit {
-    /// The highest rate at which one memory domain moves lines, per microsecond (EFS, section 5.1).
+    /// The rate at which one memory domain moves lines when each of its cores asks for as much as it can, per microsecond
+    /// (EFS, section 5.1).
     pub mu_trans_per_us: f64,
-    /// Copies of the micro-benchmark that reached this rate.
-    pub copies: usize,
     /// Power of the machine by the active cores of one memory domain, with no core of another domain active (EFS, Eq. 25).
     pub power: PowerFit,
     /// Cores of one memory domain, and so the number of steps that were measured.
@@ -76,8 +75,8 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
         .filter(|file| file.file.starts_with("programs/spec-cpu2006/"))
         .filter_map(|file| builtin_program(file.name).map(Arc::new))
         .collect();
-    let (mu_trans_per_us, copies) = highest_rate(machine, length);
     let cores = first_of_each_core(machine);
+    let mu_trans_per_us = full_rate(machine, &cores, length);
     let power = fit_power(machine, &spec, &cores, length)?;
     // Each program meets every other, and impacts show soon.
     let light = light::fit(machine, &spec, &cores, Nanos(length.0 / 2));
@@ -85,7 +84,7 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
         [big, small] => Some(fit_core_types(machine, (big, small), &spec, length)?),
         _ => None,
     };
-    Ok(MachineFit { mu_trans_per_us, copies, power, cores: cores.len(), light, core_types })
+    Ok(MachineFit { mu_trans_per_us, power, cores: cores.len(), light, core_types })
 }
 
 impl MachineFit {
@@ -143,25 +142,14 @@ fn cpus_of_a_domain(machine: &MachineSpec) -> Vec<CpuId> {
     machine.machine().cpus.iter().filter(|cpu| cpu.memory_domain == 0).map(|cpu| cpu.id).collect()
 }
 
-/// The highest rate of lines that copies of the micro-benchmark reach together on one memory domain, in lines per
-/// microsecond, and the number of copies.
-fn highest_rate(machine: &Arc<MachineSpec>, length: Nanos) -> (f64, usize) {
-    let Some(program) = builtin_program(MICRO_BENCHMARK).map(Arc::new) else { return (0.0, 0) };
-    let cpus = cpus_of_a_domain(machine);
-    let mut best = (0.0, 0);
-    let mut copies = 1;
-    loop {
-        let done = together(machine, &program, &cpus[..copies], 1e18, length);
-        let lines: f64 = done.tallies.iter().map(|tally| tally.reads + tally.writes).sum();
-        let rate = lines / done.time.as_us();
-        if rate > best.0 {
-            best = (rate, copies);
-        }
-        if copies == cpus.len() {
-            return best;
-        }
-        copies = (2 * copies).min(cpus.len());
-    }
+/// The rate of lines that copies of the micro-benchmark reach together, one on each core of a memory domain, in lines per
+/// microsecond. Fewer copies can reach more where streams take bandwidth from each other, but a bus is full when this is
+/// reached.
+fn full_rate(machine: &Arc<MachineSpec>, cores: &[CpuId], length: Nanos) -> f64 {
+    let Some(program) = builtin_program(MICRO_BENCHMARK).map(Arc::new) else { return 0.0 };
+    let done = together(machine, &program, cores, 1e18, length);
+    let lines: f64 = done.tallies.iter().map(|tally| tally.reads + tally.writes).sum();
+    lines / done.time.as_us()
 }
 
 /// The first CPU of each core of the first memory domain.
@@ -231,6 +219,29 @@ fn fit_core_types(
         to_big: cross_core::fit(&to_big)?,
         to_small: cross_core::fit(&to_small)?,
     })
+}
+
+/// What copies of a program do together on a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Instructions of all copies per ns.
+    pub instructions_per_ns: f64,
+    /// Lines of all copies read from and written to memory per ns.
+    pub lines_per_ns: f64,
+}
+
+/// Runs copies of a program for `length` of simulated time, each on a core of its own in the first memory domain.
+///
+/// # Panics
+/// The domain has fewer cores than there are copies.
+pub fn rates(machine: &Arc<MachineSpec>, program: &Arc<ProgramSpec>, copies: usize, length: Nanos) -> Rates {
+    let done = together(machine, program, &first_of_each_core(machine)[..copies], 1e18, length);
+    let ns = done.time.0 as f64;
+    let sum = |of: fn(&Tally) -> f64| done.tallies.iter().map(of).sum::<f64>() / ns;
+    Rates {
+        instructions_per_ns: sum(|tally| tally.instructions),
+        lines_per_ns: sum(|tally| tally.reads + tally.writes),
+    }
 }
 
 /// What the copies of a program did together.

@@ -1,12 +1,13 @@
 //! What a program does on a core of a certain type: its profile, converted into the figures that the world computes
 //! with.
 //!
-//! Cycles per instruction = core part + misses x penalty. The shape of the misses comes from one measurement (misses by
-//! cache size, prefetcher off), their level from another (lines read from memory, prefetches included). The penalty of
-//! a miss grows with the latency as the profile's own fit says.
+//! Cycles per instruction = core part + hits x penalty of a hit + misses x penalty of a miss. The shape of the misses comes
+//! from one measurement (misses by cache size, prefetcher off), their level from another (lines read from memory,
+//! prefetches included). The penalty of a miss grows with the latency as the profile's own fit says, and a hit of the last
+//! level costs what a miss of so little latency would. So a line that is lost costs the difference.
 
 use crate::machine::CoreTypeSpec;
-use crate::program::{Phase, ProgramSpec, Stall};
+use crate::program::{Phase, ProgramCache, ProgramSpec, Stall};
 
 /// Lines of 64 bytes in a MB of 2^20 bytes.
 pub(crate) const LINES_PER_MB: f64 = 16_384.0;
@@ -14,18 +15,29 @@ pub(crate) const LINES_PER_MB: f64 = 16_384.0;
 /// Size in MB of the second-level cache behind which the profiles' last-level cache was measured.
 const MEASURED_L2_MB: f64 = 1.0;
 
+/// Size in KB of the first-level cache of the profiles.
+const FIRST_LEVEL_KB: f64 = 32.0;
+
+/// Misses per KI that the profiles' tables, which have one decimal, show as 0.0: half of what is rounded away at most.
+const ROUNDED_AWAY: f64 = 0.025;
+
+/// The part of the cycles in the core that can have been spent on hits of the last level, at most.
+const MOST_ON_HITS: f64 = 0.8;
+
 /// With fewer misses per instruction than this a fit does not tell what one of them costs.
 const LEAST_FITTED: f64 = 1e-9;
 
 /// A program on a type of core. Counts are per instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Behaviour {
-    /// Cycles in the core.
+    /// Cycles in the core, without any hit of the last level.
     pub(crate) cpi: f64,
     /// Accesses to the first-level cache.
     pub(crate) l1: f64,
-    /// Accesses to the last-level cache.
+    /// Accesses to the last-level cache, prefetches included: the lines read if nothing is held there.
     pub(crate) llc: f64,
+    /// Cycles that a hit of the last level costs.
+    pub(crate) hit: f64,
     /// Lines written for each line read.
     pub(crate) writes: f64,
     /// Cycles that a miss costs.
@@ -88,34 +100,69 @@ fn log2(x: f64) -> f64 {
     whole + rest - 1.0
 }
 
+/// The inverse of [`log2`].
+fn exp2(x: f64) -> f64 {
+    let (mut rest, mut power) = (x, 1.0);
+    while rest >= 1.0 {
+        rest -= 1.0;
+        power *= 2.0;
+    }
+    while rest < 0.0 {
+        rest += 1.0;
+        power *= 0.5;
+    }
+    power * (1.0 + rest)
+}
+
+/// Lines read from memory per instruction, prefetches included, by the MB of all private and shared cache that hold the
+/// program's lines; the first point is what a second level of this size lets through.
+fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
+    let cache = &program.cache;
+    // The last level was measured behind a second level of 1 MB that holds other lines than it. So the misses of that
+    // second level are those with 1 MB in all.
+    let mut misses = vec![(MEASURED_L2_MB, cache.llc_accesses_per_ki)];
+    misses.extend(cache.llc_misses_per_ki.iter().map(|&(mb, misses)| (mb + MEASURED_L2_MB, misses)));
+    if l2_kb / 1_024.0 < MEASURED_L2_MB {
+        misses.insert(0, (l2_kb / 1_024.0, behind(cache, l2_kb)));
+    }
+    // A larger cache never misses more. Where different measurements contradict this, the larger figure holds.
+    for at in (1..misses.len()).rev() {
+        misses[at - 1].1 = misses[at - 1].1.max(misses[at].1);
+    }
+    let measured = interpolate(&misses, program.memory.at_mb).0;
+    let is_known = measured > 0.05 && program.memory.reads_per_ki > 0.0;
+    let level = if is_known { program.memory.reads_per_ki / measured } else { 1.0 };
+    misses.into_iter().map(|(mb, misses)| (mb, misses * level / 1_000.0)).collect()
+}
+
+/// Misses per KI of a second level between the two measured sizes. Between them the misses follow a power of the size, as
+/// the misses of caches do (Hartstein et al., "Cache miss behavior: is it sqrt(2)?", CF 2006).
+fn behind(cache: &ProgramCache, l2_kb: f64) -> f64 {
+    let (first, last) = (log2(FIRST_LEVEL_KB), log2(MEASURED_L2_MB * 1_024.0));
+    let part = ((log2(l2_kb) - first) / (last - first)).clamp(0.0, 1.0);
+    let [above, below] = [cache.l1_misses_per_ki, cache.llc_accesses_per_ki].map(|misses| misses.max(ROUNDED_AWAY));
+    let misses = exp2(log2(above) + (log2(below) - log2(above)) * part);
+    misses.min(cache.l1_misses_per_ki.max(cache.llc_accesses_per_ki))
+}
+
 impl Behaviour {
-    pub(crate) fn new(program: &ProgramSpec, core: &CoreTypeSpec) -> Behaviour {
-        let cache = &program.cache;
-        // Misses of all private and shared cache together, by size in MB. The last level was measured behind a second
-        // level of 1 MB that holds other lines than it. So the misses of that second level are those with 1 MB in all.
-        let mut misses = vec![(MEASURED_L2_MB, cache.llc_accesses_per_ki)];
-        misses.extend(cache.llc_misses_per_ki.iter().map(|&(mb, misses)| (mb + MEASURED_L2_MB, misses)));
-        // The misses of a smaller second level lie between these and the misses of the first level, linear in the
-        // doublings.
-        let first_level = 32.0;
-        let doublings = log2(MEASURED_L2_MB * 1_024.0) - log2(first_level);
-        let part = ((log2(core.l2_kb) - log2(first_level)) / doublings).clamp(0.0, 1.0);
-        let behind_l2 = cache.l1_misses_per_ki + (cache.llc_accesses_per_ki - cache.l1_misses_per_ki) * part;
-        if core.l2_kb / 1_024.0 < MEASURED_L2_MB {
-            misses.insert(0, (core.l2_kb / 1_024.0, behind_l2));
+    /// The program on a core of this type, whose last-level cache has hits of this latency in cycles.
+    pub(crate) fn new(program: &ProgramSpec, core: &CoreTypeSpec, hit_cycles: f64) -> Behaviour {
+        let reads = lines_by_size(program, core.l2_kb);
+        let penalty = Penalty::of(program);
+        let mut hit = penalty.at(hit_cycles).0;
+        let mut cpi = program.core.cpi;
+        if let Some(measured) = program.core.hits {
+            let all = lines_by_size(program, measured.l2_kb);
+            let hits = all[0].1 - interpolate(&all, program.memory.at_mb).0;
+            let on_hits = hits * penalty.at(measured.llc_cycles).0;
+            // Where the guess is too high, hits cost less on every machine.
+            let too_much = (on_hits / (MOST_ON_HITS * cpi)).max(1.0);
+            hit /= too_much;
+            cpi -= on_hits / too_much;
         }
-        // A larger cache never misses more. Where different measurements contradict this, the larger figure holds.
-        for at in (1..misses.len()).rev() {
-            misses[at - 1].1 = misses[at - 1].1.max(misses[at].1);
-        }
-        let llc = misses[0].1;
-        let measured = interpolate(&misses, program.memory.at_mb).0;
-        let level = if measured > 0.05 && program.memory.reads_per_ki > 0.0 {
-            program.memory.reads_per_ki / measured
-        } else {
-            1.0
-        };
-        let reads = misses.into_iter().map(|(mb, misses)| (mb * LINES_PER_MB, misses * level / 1_000.0));
+        let llc = reads[0].1;
+        let reads = reads.into_iter().map(|(mb, lines)| (mb * LINES_PER_MB, lines));
         let writes = if program.memory.reads_per_ki > 0.0 {
             program.memory.writes_per_ki / program.memory.reads_per_ki
         } else {
@@ -123,11 +170,12 @@ impl Behaviour {
         };
         let endless = Phase { instructions: f64::INFINITY, cpi: 1.0, memory: 1.0, then_sleep_ms: 0.0 };
         Behaviour {
-            cpi: program.core.cpi * core.cpi_factor,
+            cpi: cpi * core.cpi_factor,
             l1: program.core.l1_accesses_per_ki / 1_000.0,
-            llc: llc / 1_000.0,
+            llc,
+            hit,
             writes,
-            penalty: Penalty::of(program),
+            penalty,
             reads: reads.collect(),
             phases: if program.phases.is_empty() { vec![endless] } else { program.phases.clone() },
         }
@@ -157,7 +205,7 @@ fn interpolate(points: &[(f64, f64)], x: f64) -> (f64, f64, (f64, f64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{ProgramCache, ProgramCore, ProgramMemory};
+    use crate::program::{MeasuredHits, ProgramCache, ProgramCore, ProgramMemory};
 
     fn core(l2_kb: f64) -> CoreTypeSpec {
         CoreTypeSpec {
@@ -179,7 +227,12 @@ mod tests {
         ProgramSpec {
             name: "mcf".to_owned(),
             title: String::new(),
-            core: ProgramCore { cpi: 0.5, l1_accesses_per_ki: 410.0 },
+            instructions: None,
+            core: ProgramCore {
+                cpi: 0.5,
+                l1_accesses_per_ki: 410.0,
+                hits: Some(MeasuredHits { l2_kb: 256.0, llc_cycles: 36.0 }),
+            },
             cache: ProgramCache {
                 l1_misses_per_ki: 123.2,
                 llc_accesses_per_ki: 75.8,
@@ -198,11 +251,13 @@ mod tests {
 
     #[test]
     fn the_profile_comes_back_under_the_conditions_of_its_measurement() {
-        let behaviour = Behaviour::new(&mcf(), &core(1_024.0));
+        // Behind the second level, and with the latency of the last level, of the measurement.
+        let behaviour = Behaviour::new(&mcf(), &core(256.0), 36.0);
         let (reads, _, _) = behaviour.reads(2.5 * LINES_PER_MB);
         assert!((reads - 0.0598).abs() < 1e-12);
         for latency in [228.0, 300.0, 600.0] {
-            let cpi = behaviour.cpi + reads * behaviour.penalty.at(latency).0;
+            let hits = (behaviour.llc - reads) * behaviour.hit;
+            let cpi = behaviour.cpi + hits + reads * behaviour.penalty.at(latency).0;
             assert!((cpi - (-0.66 + 1.783 * latency / 100.0)).abs() < 1e-9, "{latency}");
         }
         // Below the fit the penalty falls in a line to 0, without a jump at the knee.
@@ -215,17 +270,40 @@ mod tests {
         for reads_per_ki in [0.0, 5e-324, 1e-300] {
             let program = mcf();
             let memory = ProgramMemory { reads_per_ki, writes_per_ki: 0.0, ..program.memory };
-            let behaviour = Behaviour::new(&ProgramSpec { memory, ..program }, &core(256.0));
-            assert_eq!(behaviour.penalty.at(300.0), (0.0, 0.0));
+            let behaviour = Behaviour::new(&ProgramSpec { memory, ..program }, &core(256.0), 36.0);
+            assert_eq!((behaviour.penalty.at(300.0), behaviour.hit, behaviour.cpi), ((0.0, 0.0), 0.0, 0.5));
         }
     }
 
     #[test]
     fn a_smaller_second_level_lets_more_through() {
-        let llc = |kb| Behaviour::new(&mcf(), &core(kb)).llc * 1_000.0;
-        assert!((llc(1_024.0) - 75.8).abs() < 1e-9);
-        assert!((llc(256.0) - (123.2 * 0.4 + 75.8 * 0.6)).abs() < 1e-9);
-        assert!((llc(32.0) - 123.2).abs() < 1e-9);
+        let of = |program: &ProgramSpec, kb| Behaviour::new(program, &core(kb), 36.0).llc * 1_000.0;
+        // At 2.5 MB in all, between 1 and 2.75 MB, the curve has 61.4 misses, and 59.8 were measured.
+        let level = 59.8 / (75.8 + (59.0 - 75.8) * 1.5 / 1.75);
+        for (kb, misses) in [(1_024.0, 75.8), (32.0, 123.2), (8.0, 123.2)] {
+            assert!((of(&mcf(), kb) / level - misses).abs() < 1e-9, "{kb}");
+        }
+        // 123.2 x (75.8 / 123.2)^(3/5)
+        assert!((of(&mcf(), 256.0) / level / 92.05 - 1.0).abs() < 0.04);
+        // What a table with one decimal shows as 0.0 is taken as 0.025: 6.8 x (0.025 / 6.8)^(3/5)
+        let rare =
+            ProgramCache { l1_misses_per_ki: 6.8, llc_accesses_per_ki: 0.0, llc_misses_per_ki: vec![(1.75, 0.0)] };
+        let rare = ProgramSpec { cache: rare, ..mcf() };
+        assert!((of(&rare, 256.0) / 0.2357 - 1.0).abs() < 0.1, "{}", of(&rare, 256.0));
+    }
+
+    #[test]
+    fn hits_take_no_more_than_most_of_the_time_in_the_core() {
+        let mut program = mcf();
+        program.core.cpi = 0.2;
+        let behaviour = Behaviour::new(&program, &core(256.0), 36.0);
+        let (reads, _, _) = behaviour.reads(2.5 * LINES_PER_MB);
+        assert!((behaviour.cpi - 0.04).abs() < 1e-12);
+        assert!((behaviour.cpi + (behaviour.llc - reads) * behaviour.hit - 0.2).abs() < 1e-12);
+        // One whose cycles have no hits in them pays for all.
+        program.core.hits = None;
+        let behaviour = Behaviour::new(&program, &core(256.0), 36.0);
+        assert_eq!((behaviour.cpi, behaviour.hit), (0.2, behaviour.penalty.at(36.0).0));
     }
 
     #[test]

@@ -11,6 +11,10 @@ const LINES_PER_NS_PER_GB_PER_S: f64 = 1.0 / 64.0;
 /// Changes of the latency, or of what a core asks for, below this share are not solved again.
 const TOLERANCE: f64 = 0.004;
 
+/// What all streams together can take from each other, as a share of the bandwidth: the most that banks of their own gave
+/// four programs (Liu et al., PACT 2012). With many streams every access finds another row open, and more change nothing.
+const MOST_LOST: f64 = 0.086;
+
 /// The sums are computed afresh after this many changes, so that rounding errors can't add up.
 const FRESH_SUM: u32 = 4_096;
 
@@ -19,7 +23,10 @@ const FRESH_SUM: u32 = 4_096;
 pub(crate) struct Domain {
     curve: Arc<LatencyCurve>,
     idle: f64,
+    /// Lines per ns, if one thread uses each channel.
     peak: f64,
+    /// Share of `peak` that each further thread costs.
+    loss: f64,
     /// Latency now, in ns.
     pub(crate) latency: f64,
     /// The latency that each core was last solved with.
@@ -41,6 +48,22 @@ pub(crate) struct Asks {
     pub(crate) reads: f64,
     /// Decrease of `lines` for each ns by which the latency grows.
     pub(crate) yields: f64,
+    /// The squares of its threads' lines, summed up.
+    pub(crate) squares: f64,
+}
+
+impl Asks {
+    fn add(&mut self, other: &Asks, sign: f64) {
+        self.lines += sign * other.lines;
+        self.reads += sign * other.reads;
+        self.yields += sign * other.yields;
+        self.squares += sign * other.squares;
+    }
+
+    /// How many threads of equal demand would share the lines as unevenly: as many as there are if all ask for the same.
+    fn streams(&self) -> f64 {
+        if self.squares > 0.0 { (self.lines * self.lines / self.squares).max(1.0) } else { 1.0 }
+    }
 }
 
 impl Domain {
@@ -49,6 +72,7 @@ impl Domain {
             curve: spec.curve.clone(),
             idle: spec.idle_latency_ns,
             peak: f64::from(spec.channels) * spec.gb_per_s_per_channel * LINES_PER_NS_PER_GB_PER_S,
+            loss: spec.stream_loss / f64::from(spec.channels),
             latency: spec.idle_latency_ns,
             used: vec![spec.idle_latency_ns; cores],
             asks: vec![Asks::default(); cores],
@@ -69,15 +93,10 @@ impl Domain {
         if self.changes >= FRESH_SUM {
             self.changes = 0;
             self.all = Asks::default();
-            for asks in &self.asks {
-                self.all.lines += asks.lines;
-                self.all.reads += asks.reads;
-                self.all.yields += asks.yields;
-            }
+            self.asks.iter().for_each(|asks| self.all.add(asks, 1.0));
         } else {
-            self.all.lines += asks.lines - before.lines;
-            self.all.reads += asks.reads - before.reads;
-            self.all.yields += asks.yields - before.yields;
+            self.all.add(&before, -1.0);
+            self.all.add(&asks, 1.0);
         }
     }
 
@@ -101,6 +120,12 @@ impl Domain {
         (self.used[core] - self.latency).abs() * asks.yields > TOLERANCE * asks.lines
     }
 
+    /// The most lines per ns that memory delivers to those that ask now. Threads that read different rows of a bank close
+    /// each other's.
+    fn capacity(&self, all: &Asks) -> f64 {
+        self.peak * (1.0 - (self.loss * (all.streams() - 1.0)).min(MOST_LOST))
+    }
+
     /// The latency at which memory delivers exactly the bandwidth that the cores ask for at it. A core's rate is 1 /
     /// (time in the core + time in memory), so what it asks for falls along a hyperbola. All cores together are treated
     /// as one.
@@ -112,9 +137,10 @@ impl Domain {
         let share = (all.reads / all.lines).min(1.0);
         let per_ns = (all.yields / all.lines).max(0.0);
         let start = self.latency;
+        let capacity = self.capacity(all);
         let surplus = |latency: f64| {
             let lines = all.lines / (1.0 + per_ns * (latency - start)).max(1e-9);
-            self.idle * self.curve.latency(lines / self.peak, share) - latency
+            self.idle * self.curve.latency(lines / capacity, share) - latency
         };
         let at_start = surplus(start);
         // The solution lies between `start` and `start + at_start`.
@@ -181,6 +207,7 @@ mod tests {
             gb_per_s_per_channel: 10.667,
             idle_latency_ns: 76.0,
             remote_ns: 0.0,
+            stream_loss: 0.0,
             curve: Arc::new(LatencyCurve { lines: vec![LatencyLine { reads: 1.0, points }] }),
         }
     }
@@ -188,7 +215,7 @@ mod tests {
     /// What a core asks for that spends `core` ns and a latency / `mlp` on each line.
     fn asks(core: f64, mlp: f64, latency: f64) -> Asks {
         let time = core + latency / mlp;
-        Asks { lines: 1.0 / time, reads: 1.0 / time, yields: 1.0 / time / time / mlp }
+        Asks { lines: 1.0 / time, reads: 1.0 / time, yields: 1.0 / time / time / mlp, squares: 1.0 / time / time }
     }
 
     #[test]

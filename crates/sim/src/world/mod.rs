@@ -9,6 +9,7 @@ mod balance;
 mod behaviour;
 mod decay;
 mod energy;
+mod llc;
 mod memory;
 mod physics;
 mod run_queue;
@@ -18,11 +19,12 @@ pub(crate) use behaviour::{Behaviour, LINES_PER_MB};
 pub(crate) use run_queue::weight;
 pub(crate) use thread::{Instance, State, Tally, Thread};
 
-use crate::machine::MachineSpec;
+use crate::machine::{CoreTypeSpec, MachineSpec};
 use crate::program::ProgramSpec;
 use cosched_core::Machine;
+use llc::Llc;
 use memory::Domain;
-use physics::{Core, Llc, Sibling};
+use physics::{Core, Sibling};
 use run_queue::{CpuState, Times};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -99,13 +101,9 @@ impl World {
                 }
             })
             .collect();
-        let llc = |llc: usize| Llc {
-            size: spec.llc.mb * LINES_PER_MB,
-            fills: vec![0.0; cores.len()],
-            cores: (0..cores.len()).filter(|&core| cores[core].llc == llc).collect(),
-            turnover: 0.0,
-            pace: 0.0,
-            at: 0,
+        let llc = |llc: usize| {
+            let its = (0..cores.len()).filter(|&core| cores[core].llc == llc).collect();
+            Llc::new(spec.llc.mb * LINES_PER_MB, spec.llc.replacement, its, cores.len())
         };
         let ns = |ms: f64| (ms * 1e6 + 0.5) as u64;
         let kernel = &spec.kernel;
@@ -123,7 +121,10 @@ impl World {
             moved: vec![(0.0, 0.0); machine.memory_domains.len()],
             behaviours: programs
                 .iter()
-                .map(|program| spec.core_types.iter().map(|kind| Behaviour::new(program, kind)).collect())
+                .map(|program| {
+                    let on = |kind: &CoreTypeSpec| Behaviour::new(program, kind, spec.llc.hit_ns * kind.ghz);
+                    spec.core_types.iter().map(on).collect()
+                })
                 .collect(),
             active_since: vec![(0, 0, 0); machine.memory_domains.len()],
             now: 0,
@@ -187,7 +188,7 @@ impl World {
             cpu_ns: 0,
             held: 0.0,
             held_in: 0,
-            held_at: 0.0,
+            held_at: Default::default(),
             rate: 0.0,
             busy: 0.0,
             uses: Default::default(),
@@ -418,11 +419,11 @@ mod tests {
             let now = world.now;
             for llc in 0..world.llcs.len() {
                 world.llcs[llc].advance(now);
-                let turnover = world.llcs[llc].turnover;
+                let cache = &world.llcs[llc];
                 let here = world.threads.iter().filter(|thread| thread.held_in == llc);
                 let held = here.map(|thread| match thread.state {
                     State::Running(_) => thread.held,
-                    _ => thread.held * decay::decay(turnover - thread.held_at),
+                    _ => cache.left_of(thread.held, thread.held_at),
                 });
                 fullest = fullest.max(held.sum::<f64>() / world.llcs[llc].size);
             }

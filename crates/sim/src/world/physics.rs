@@ -5,10 +5,9 @@
 //! constant. They are solved again when something on the core changes, when the latency of memory has changed
 //! noticeably, and when what its threads hold of the last-level cache has moved far enough to matter.
 //!
-//! Each line that is read replaces a random line of the last-level cache. So a thread that holds `o` of `S` lines and
-//! reads `r` lines per ns, while all together read `R`, changes what it holds by `r - R o / S` per ns. What a thread
-//! that does not run has left in the cache decays with R / S. Along a straight piece of the curve of misses `r` falls
-//! linearly as `o` grows, so this is an exponential approach, which is computed exactly.
+//! What a thread holds of the last-level cache grows with what it reads and falls with what is replaced ([`llc`](super::llc)).
+//! Along a straight piece of the curve of misses its reads fall linearly as it holds more, so this is an exponential
+//! approach, which is computed exactly.
 
 use super::World;
 use super::decay::decay;
@@ -45,29 +44,6 @@ pub(crate) struct Core {
     pub(crate) active_ns: u64,
     pub(crate) instructions: f64,
     pub(crate) lines: f64,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Llc {
-    /// Its capacity in lines.
-    pub(crate) size: f64,
-    /// Lines per ns that each core of the machine reads into it.
-    pub(crate) fills: Vec<f64>,
-    /// The cores that share it.
-    pub(crate) cores: Vec<usize>,
-    /// How many times its whole content has been replaced since the start.
-    pub(crate) turnover: f64,
-    /// Replacements of its whole content per ns.
-    pub(crate) pace: f64,
-    pub(crate) at: u64,
-}
-
-impl Llc {
-    /// Brings the turnover up to now.
-    pub(crate) fn advance(&mut self, now: u64) {
-        self.turnover += self.pace * (now - self.at) as f64;
-        self.at = now;
-    }
 }
 
 impl Thread {
@@ -194,7 +170,8 @@ impl World {
             let latency = (self.domains[home].latency + remote) * kind.ghz;
             let (penalty, growth) = behaviour.penalty.at(latency);
             let own = behaviour.cpi * phase.cpi * thread.instance.cpi;
-            let stall = thread.uses.reads * penalty;
+            let hits = thread.uses.llc - thread.uses.reads;
+            let stall = thread.uses.reads * penalty + hits * behaviour.hit;
             // A thread that ran before starts from its last figure.
             let busy = if thread.rate > 0.0 { thread.busy } else { own };
             self.scratch.push(Sibling {
@@ -203,7 +180,7 @@ impl World {
                 own,
                 busy,
                 stall,
-                penalty,
+                per_lost_line: penalty - behaviour.hit,
                 growth: growth * kind.ghz,
                 ipc: 1.0 / (busy + stall),
                 piece,
@@ -253,15 +230,14 @@ impl World {
             let thread = &mut self.threads[sibling.thread];
             thread.rate = sibling.ipc * ghz;
             thread.busy = sibling.busy;
-            thread.uses.share_per_line = (thread.uses.reads_per_line * sibling.penalty * sibling.ipc).abs();
+            thread.uses.share_per_line = (thread.uses.reads_per_line * sibling.per_lost_line * sibling.ipc).abs();
             thread.uses.piece = sibling.piece;
             fills += thread.rate * thread.uses.reads;
         }
         let llc = &mut self.llcs[core.llc];
         llc.advance(self.now);
         core.turnover = llc.turnover;
-        llc.fills[core_ix] = fills;
-        llc.pace = llc.cores.iter().map(|&core| llc.fills[core]).sum::<f64>() / llc.size;
+        llc.set_fill(core_ix, fills);
     }
 
     /// Tells each memory domain what the core's threads ask of it.
@@ -274,6 +250,7 @@ impl World {
                 let lines = reads + thread.rate * thread.uses.writes;
                 asks.reads += reads;
                 asks.lines += lines;
+                asks.squares += lines * lines;
                 asks.yields += lines * thread.uses.reads * sibling.growth * sibling.ipc;
             }
             domain.ask(core_ix, asks);
@@ -283,8 +260,12 @@ impl World {
     /// Plans when the core is looked at again: when a thread comes to the end of its piece, or its rates have moved.
     fn plan_next_look(&mut self, core_ix: usize) {
         let core = &mut self.cores[core_ix];
-        let pace = self.llcs[core.llc].pace;
+        let llc = &self.llcs[core.llc];
+        let pace = llc.pace();
         let mut changes = u64::MAX;
+        if !self.scratch.is_empty() && llc.pace_lasts() < LONGEST_STEP {
+            changes = after(self.now, llc.pace_lasts());
+        }
         for sibling in &self.scratch {
             let thread = &mut self.threads[sibling.thread];
             let lag = thread.switching + thread.warming;
@@ -299,7 +280,7 @@ impl World {
     /// Plans an earlier solution for the cores of a cache whose pace has changed: what a thread holds may have been
     /// stable and now change quickly.
     fn plan_neighbours(&mut self, llc: usize) {
-        let pace = self.llcs[llc].pace;
+        let pace = self.llcs[llc].pace();
         for at in 0..self.llcs[llc].cores.len() {
             let core_ix = self.llcs[llc].cores[at];
             let core = &mut self.cores[core_ix];
@@ -367,8 +348,8 @@ pub(crate) struct Sibling {
     busy: f64,
     /// Cycles per instruction that wait for memory.
     stall: f64,
-    /// Cycles that a miss costs.
-    penalty: f64,
+    /// Cycles by which a miss costs more than a hit.
+    per_lost_line: f64,
     /// Their growth for each ns of latency.
     growth: f64,
     ipc: f64,

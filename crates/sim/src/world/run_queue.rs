@@ -126,7 +126,7 @@ impl World {
             let thread = &mut self.threads[thread];
             let llc = &mut self.llcs[self.cores[core].llc];
             llc.advance(self.now);
-            thread.held_at = llc.turnover;
+            thread.held_at = llc.leave(thread.held);
             thread.rate = 0.0;
         }
         cpu.slice_end = None;
@@ -211,12 +211,9 @@ impl World {
         thread.home.get_or_insert(core.domain);
         let llc = &mut self.llcs[core.llc];
         llc.advance(self.now);
-        thread.held = if thread.held_in == core.llc {
-            thread.held * super::decay::decay(llc.turnover - thread.held_at)
-        } else {
-            0.0
-        };
+        thread.held = if thread.held_in == core.llc { llc.left_of(thread.held, thread.held_at) } else { 0.0 };
         thread.held_in = core.llc;
+        llc.take(thread.held);
         self.set_slice(cpu_ix);
     }
 

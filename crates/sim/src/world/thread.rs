@@ -1,5 +1,6 @@
 //! A thread of a simulated task: its place in the program, what it has used, and what it holds of a cache.
 
+use super::llc::Mark;
 use crate::program::Phase;
 use cosched_core::Counter;
 use std::sync::Arc;
@@ -96,8 +97,8 @@ pub(crate) struct Thread {
     /// Lines that it holds of `held_in`.
     pub(crate) held: f64,
     pub(crate) held_in: usize,
-    /// The cache's turnover when `held` was last right; only while the thread does not run.
-    pub(crate) held_at: f64,
+    /// The moment at which it stopped running, in the life of the cache's unused lines.
+    pub(crate) held_at: Mark,
     /// While it runs: instructions per ns.
     pub(crate) rate: f64,
     /// While it runs: cycles per instruction in the core beside its siblings.

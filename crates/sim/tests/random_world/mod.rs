@@ -35,6 +35,8 @@ prop_compose! {
         issue_share in select(vec![0.0, 0.4, 1.0]),
         l1_wait_cycles in select(vec![0.0, 1.0, 100.0]),
         mb in select(vec![0.1, 0.75, 6.0, 37.3]),
+        (hit_ns, replacement) in (select(vec![0.1, 1.0]), select(vec![Replacement::UnusedFirst, Replacement::Random])),
+        stream_loss in select(vec![0.0, 0.025, 1.0]),
         memory in (1u32..=3, select(vec![1.0, 10.667]), select(vec![1.0, 76.0, 150.0]), select(vec![0.0, 80.0, 2_000.0])),
         kernel in (
             select(vec![(0.1, 0.1), (1.0, 0.1), (18.0, 4.0), (60.0, 60.0)]),
@@ -50,6 +52,8 @@ prop_compose! {
     ) -> MachineSpec {
         let like = support::machine(1, 1);
         let (channels, gb_per_s_per_channel, idle_latency_ns, remote_ns) = memory;
+        // A part of the latency of memory.
+        let hit_ns = hit_ns * idle_latency_ns;
         let ((period_ms, min_slice_ms), wakeup_granularity_ms, balance_ms, switch_us, migration_us) = kernel;
         // The kernel tells several types apart by their capacity, the first being the fastest.
         let several = core_types.len() > 1;
@@ -63,8 +67,10 @@ prop_compose! {
             llcs_per_socket,
             core_types: core_types.collect(),
             smt: SmtSpec { issue_share, l1_wait_cycles },
-            llc: LlcSpec { mb },
-            memory: MemorySpec { channels, gb_per_s_per_channel, idle_latency_ns, remote_ns, ..like.memory.clone() },
+            llc: LlcSpec { mb, hit_ns, replacement },
+            memory: MemorySpec {
+                channels, gb_per_s_per_channel, idle_latency_ns, remote_ns, stream_loss, ..like.memory.clone()
+            },
             kernel: KernelSpec {
                 period_ms, min_slice_ms, wakeup_granularity_ms, balance_ms, switch_us, migration_us,
             },
@@ -107,6 +113,7 @@ prop_compose! {
         writes in select(vec![0.0, 0.3, 1.5]),
         mlp in 1.0..40.0f64,
         fit in proptest::option::of((select(vec![0.0, 0.05, 2.0]), select(vec![1.0, 228.0]), select(vec![0.0, 0.3]))),
+        hits in proptest::option::of((select(vec![0.0, 256.0, 1_024.0]), select(vec![1.0, 36.0]))),
         phases in prop_oneof![Just(Vec::new()), vec(phase(), 1..4)],
     ) -> ProgramSpec {
         let accesses = misses * filtered;
@@ -117,6 +124,7 @@ prop_compose! {
             (mb, left)
         }).collect();
         let reads = left * level;
+        let hits = hits.map(|(l2_kb, llc_cycles)| MeasuredHits { l2_kb, llc_cycles });
         let stall = match fit {
             Some((cpi_per_100_cycles, from_cycles, above)) => Stall::Fitted {
                 cpi_fixed: cpi - cpi_per_100_cycles * from_cycles / 100.0 + above, cpi_per_100_cycles, from_cycles,
@@ -126,7 +134,8 @@ prop_compose! {
         ProgramSpec {
             name: "random".to_owned(),
             title: String::new(),
-            core: ProgramCore { cpi, l1_accesses_per_ki: l1 },
+            instructions: None,
+            core: ProgramCore { cpi, l1_accesses_per_ki: l1, hits },
             cache: ProgramCache { l1_misses_per_ki: misses, llc_accesses_per_ki: accesses, llc_misses_per_ki: curve },
             memory: ProgramMemory { reads_per_ki: reads, writes_per_ki: reads * writes, at_mb, stall },
             phases,

@@ -51,6 +51,11 @@ impl Scene {
         for job in table["job"].as_array().unwrap() {
             let copies = job.get("copies").map_or(1, |copies| copies.as_integer().unwrap() as usize);
             self = self.copies(copies, job["program"].as_str().unwrap(), solo_ms);
+            if let Some(work) = job.get("work_instructions") {
+                let work = work.as_float().unwrap_or_else(|| work.as_integer().unwrap() as f64);
+                let from = self.jobs.len() - copies;
+                self.jobs[from..].iter_mut().for_each(|job| job.work = Work::Instructions(work as u64));
+            }
         }
         self
     }
@@ -113,5 +118,5 @@ pub(crate) fn starving() -> Scene {
 
 /// A mix of the repository with many programs that ask for much bandwidth, on six cores of two CPUs and one channel.
 pub(crate) fn heavy() -> Scene {
-    Scene::on("xeon-e5645-1ch").mix("perf-fair/mix13", 4_000)
+    Scene::on("xeon-e5645-1ch").mix("perf-fair/mix09", 12_000)
 }
