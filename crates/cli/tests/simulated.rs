@@ -575,7 +575,13 @@ fn every_mix_of_the_repository_can_be_simulated() {
         let files = std::fs::read_dir(mixes.join(part)).expect("a folder of mixes");
         let files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
         assert!(files.len() >= least, "{part}: {}", files.len());
+        let mut seen = std::collections::HashSet::new();
         for file in files {
+            let text = std::fs::read_to_string(&file).expect("a mix");
+            let jobs: String = text.lines().filter(|line| !line.starts_with('#')).collect();
+            assert!(seen.insert(jobs), "{}: another mix has the same jobs", file.display());
+            let has_lengths = text.matches("work_instructions").count() == text.matches("[[job]]").count();
+            assert_eq!(has_lengths, part == "lucky", "{}", file.display());
             let output = cosched(&folder, &["run", &file.display().to_string(), "--on", machine, "--dry-run"]);
             assert!(output.status.success(), "{}: {}", file.display(), err(&output));
             read += 1;

@@ -57,6 +57,18 @@ fn performance_on_one_type_of_core_tells_that_on_the_other() {
     assert_eq!(fit(&Arc::new(built_in("i5-2500")), Nanos::from_ms(100)).unwrap().core_types, None);
 }
 
+/// EFS, Eq. 25: the calibration finds what its parts were fitted to.
+#[test]
+fn the_power_of_efs_s_machine_is_what_it_measured() {
+    let fitted = fit(&Arc::new(built_in("i5-2500")), FIT_LENGTH).unwrap();
+    let params = fitted.params();
+    let of = |name: &str| params.iter().find(|(param, _)| *param == name).unwrap().1;
+    for (name, watts) in [("p0_w", 26.6), ("p1_w", 22.6), ("p2_w", 12.0), ("p_more_w", 12.3)] {
+        assert!((of(name) - watts).abs() < 1.0, "{name}: {} W", of(name));
+    }
+    assert!((of("mu_trans_per_us") - 150.0).abs() < 1.5, "{}", of("mu_trans_per_us"));
+}
+
 #[test]
 fn nothing_is_found_in_no_time() {
     assert!(fit(&Arc::new(machine(2, 1)), Nanos::ZERO).is_err());

@@ -24,13 +24,15 @@ struct Walker {
     /// (lines held, reads per instruction).
     reads: Vec<(f64, f64)>,
     starts: f64,
+    /// When it is stopped, and goes on.
+    pause: (f64, f64),
     held: f64,
     read: f64,
     done: f64,
 }
 
 impl Walker {
-    fn of(program: &ProgramSpec, machine: &MachineSpec, starts: f64) -> Walker {
+    fn of(program: &ProgramSpec, machine: &MachineSpec, starts: f64, pause: (f64, f64)) -> Walker {
         let Stall::Overlap { mlp } = program.memory.stall else { panic!("a fit") };
         let lines = |mb: f64| mb * 16_384.0;
         // The curve begins at the size of the private cache. The last level was measured behind 1 MB. The reads of
@@ -42,7 +44,11 @@ impl Walker {
         let writes = program.memory.writes_per_ki / program.memory.reads_per_ki.max(1e-300);
         let (held, read, done) = (0.0, 0.0, 0.0);
         let hit = machine.llc.hit_ns * machine.core_types[0].ghz / mlp;
-        Walker { cpi: program.core.cpi, mlp, writes, hit, reads, starts, held, read, done }
+        Walker { cpi: program.core.cpi, mlp, writes, hit, reads, starts, pause, held, read, done }
+    }
+
+    fn runs(&self, now: f64) -> bool {
+        self.starts <= now && !(self.pause.0 <= now && now < self.pause.1)
     }
 
     fn reads_now(&self) -> f64 {
@@ -71,7 +77,7 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
     let peak = f64::from(memory.channels) * memory.gb_per_s_per_channel / 64.0;
     let mut now = 0.0;
     while now < until {
-        let runs = |walker: &Walker| walker.starts <= now;
+        let runs = |walker: &Walker| walker.runs(now);
         let asked = |latency: f64| {
             let running = walkers.iter().filter(|walker| runs(walker));
             running.fold((0.0, 0.0, 0.0), |(reads, lines, squares), walker| {
@@ -91,17 +97,21 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
             let given = memory.idle_latency_ns * memory.curve.latency(lines / peak, share);
             if given > latency { low = latency } else { high = latency }
         }
-        // Empty lines go first. Here nobody stops.
+        // Lines that nobody uses go first.
         let fills = asked(latency).0 * STEP_NS;
-        let empty = size - walkers.iter().map(|walker| walker.held).sum::<f64>();
-        let replaced = (fills - empty.max(0.0)).max(0.0) / size;
+        let used = walkers.iter().filter(|walker| runs(walker)).map(|walker| walker.held).sum::<f64>();
+        let unused = (size - used).max(0.0);
+        let replaced = (fills - unused).max(0.0) / size;
+        let left = if unused > fills { 1.0 - fills / unused } else { 0.0 };
         for walker in &mut walkers {
-            if walker.starts <= now {
+            if walker.runs(now) {
                 let instructions = walker.rate(ghz, latency) * STEP_NS;
                 let reads = walker.reads_now() * instructions;
                 walker.done += instructions;
                 walker.read += reads;
                 walker.held += reads - walker.held * replaced;
+            } else {
+                walker.held *= left;
             }
         }
         now += STEP_NS;
@@ -111,21 +121,47 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
 
 /// Compares jobs that start at different times on CPUs of their own, after `at_ms`.
 fn compare(machine: &MachineSpec, jobs: &[(ProgramSpec, u64)], at_ms: u64, tolerance: f64) {
+    let never = jobs.iter().map(|_| (u64::MAX, u64::MAX)).collect::<Vec<_>>();
+    compare_with_pauses(machine, jobs, &never, at_ms, tolerance);
+}
+
+/// The same, with when each job is stopped and goes on.
+fn compare_with_pauses(
+    machine: &MachineSpec,
+    jobs: &[(ProgramSpec, u64)],
+    pauses: &[(u64, u64)],
+    at_ms: u64,
+    tolerance: f64,
+) {
     let mut machine = machine.clone();
     (machine.kernel.switch_us, machine.kernel.migration_us) = (0.0, 0.0);
-    let walkers = jobs.iter().map(|(program, ms)| Walker::of(program, &machine, *ms as f64 * 1e6)).collect();
+    let ns = |ms: u64| ms as f64 * 1e6;
+    let pauses_ns = pauses.iter().map(|&(from, to)| (ns(from), ns(to)));
+    let walkers = jobs
+        .iter()
+        .zip(pauses_ns)
+        .map(|((program, at), pause)| Walker::of(program, &machine, ns(*at), pause))
+        .collect();
     let endless = jobs.iter().map(|(program, _)| job(program, 3_000)).collect();
     let config = config(&machine, endless);
     let mut sim = Sim::new(config).unwrap();
-    let mut starts: Vec<(u64, u32)> = jobs.iter().zip(0..).map(|((_, ms), task)| (*ms, task)).collect();
-    starts.sort_unstable();
+    // When, which task, and whether it runs from then on.
+    let mut moments: Vec<(u64, u32, bool)> = jobs.iter().zip(0..).map(|((_, ms), task)| (*ms, task, true)).collect();
+    for (&(from, to), task) in pauses.iter().zip(0..).filter(|((from, _), _)| *from < at_ms) {
+        moments.extend([(from, task, false), (to, task, true)]);
+    }
+    moments.sort_unstable();
     let wait = |sim: &mut Sim, ms: u64| {
         while sim.now() < Nanos::from_ms(ms) {
             sim.wait(Some(Nanos::from_ms(ms)), &mut Vec::new()).unwrap();
         }
     };
-    for (ms, task) in starts {
+    for (ms, task, runs) in moments {
         wait(&mut sim, ms);
+        if !runs {
+            sim.apply(&[Change::Stop { task: TaskId(task) }]).unwrap();
+            continue;
+        }
         let placement = Placement::Exclusive { cpus: [CpuId(task)].into_iter().collect::<CpuSet>(), whole_core: false };
         sim.apply(&[Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }]).unwrap();
     }
@@ -163,4 +199,13 @@ fn a_walker_at_rest_meets_the_reference_when_streams_start_and_writes_cost() {
     let mut writer = stream();
     writer.memory.writes_per_ki = 15.0;
     compare(&machine(4, 1), &[(chase(2.0), 0), (writer.clone(), 150), (writer, 180), (chase(3.0), 50)], 250, 0.03);
+}
+
+#[test]
+fn walkers_that_stop_leave_their_lines_to_others_and_fetch_them_again() {
+    // Together they want more than the cache holds; the pauses are shorter and longer than what fills it.
+    let jobs = [(chase(4.0), 0), (chase(5.0), 0), (stream(), 0)];
+    let never = (u64::MAX, u64::MAX);
+    compare_with_pauses(&machine(4, 1), &jobs, &[(100, 101), never, never], 160, 0.03);
+    compare_with_pauses(&machine(4, 1), &jobs, &[(100, 140), (120, 150), never], 200, 0.03);
 }

@@ -21,7 +21,7 @@ const FIRST_LEVEL_KB: f64 = 32.0;
 /// Misses per KI that the profiles' tables, which have one decimal, show as 0.0: half of what is rounded away at most.
 const ROUNDED_AWAY: f64 = 0.025;
 
-/// The part of the cycles in the core that can have been spent on hits of the last level, at most.
+/// The part of the cycles in the core that can have been spent on hits of the last level, at most: a guard for odd files.
 const MOST_ON_HITS: f64 = 0.8;
 
 /// With fewer misses per instruction than this a fit does not tell what one of them costs.
@@ -85,7 +85,7 @@ impl Penalty {
     }
 }
 
-/// Binary logarithm, linear between powers of two: exact enough to interpolate between cache sizes, and the same on
+/// Binary logarithm of a finite positive number, linear between powers of two: exact enough to interpolate between cache sizes, and the same on
 /// every machine.
 fn log2(x: f64) -> f64 {
     let (mut rest, mut whole) = (x, 0.0);
@@ -122,14 +122,20 @@ fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
     // second level are those with 1 MB in all.
     let mut misses = vec![(MEASURED_L2_MB, cache.llc_accesses_per_ki)];
     misses.extend(cache.llc_misses_per_ki.iter().map(|&(mb, misses)| (mb + MEASURED_L2_MB, misses)));
-    if l2_kb / 1_024.0 < MEASURED_L2_MB {
-        misses.insert(0, (l2_kb / 1_024.0, behind(cache, l2_kb)));
+    // The level is the same on every machine.
+    let measured = interpolate(&misses, program.memory.at_mb).0;
+    let l2_mb = l2_kb / 1_024.0;
+    if l2_mb < MEASURED_L2_MB {
+        misses.insert(0, (l2_mb, behind(cache, l2_kb)));
+    } else {
+        let through = interpolate(&misses, l2_mb).0;
+        misses.retain(|&(mb, _)| mb > l2_mb);
+        misses.insert(0, (l2_mb, through));
     }
     // A larger cache never misses more. Where different measurements contradict this, the larger figure holds.
     for at in (1..misses.len()).rev() {
         misses[at - 1].1 = misses[at - 1].1.max(misses[at].1);
     }
-    let measured = interpolate(&misses, program.memory.at_mb).0;
     let is_known = measured > 0.05 && program.memory.reads_per_ki > 0.0;
     let level = if is_known { program.memory.reads_per_ki / measured } else { 1.0 };
     misses.into_iter().map(|(mb, misses)| (mb, misses * level / 1_000.0)).collect()
@@ -280,7 +286,9 @@ mod tests {
         let of = |program: &ProgramSpec, kb| Behaviour::new(program, &core(kb), 36.0).llc * 1_000.0;
         // At 2.5 MB in all, between 1 and 2.75 MB, the curve has 61.4 misses, and 59.8 were measured.
         let level = 59.8 / (75.8 + (59.0 - 75.8) * 1.5 / 1.75);
-        for (kb, misses) in [(1_024.0, 75.8), (32.0, 123.2), (8.0, 123.2)] {
+        // Behind 4 MB: between 2.75 and 8 MB in all.
+        let behind_4_mb = 59.0 + (33.9 - 59.0) * 1.25 / 5.25;
+        for (kb, misses) in [(4_096.0, behind_4_mb), (1_024.0, 75.8), (32.0, 123.2), (8.0, 123.2)] {
             assert!((of(&mcf(), kb) / level - misses).abs() < 1e-9, "{kb}");
         }
         // 123.2 x (75.8 / 123.2)^(3/5)

@@ -246,6 +246,26 @@ mod tests {
     }
 
     #[test]
+    fn streams_take_bandwidth_from_each_other() {
+        let mut domain = Domain::new(&MemorySpec { stream_loss: 0.025, ..spec() }, 8);
+        let share = |domain: &Domain| domain.capacity(&domain.all) / domain.peak;
+        domain.ask(0, asks(1.0, 4.0, 76.0));
+        assert_eq!(share(&domain), 1.0);
+        (1..4).for_each(|core| domain.ask(core, asks(1.0, 4.0, 76.0)));
+        assert!((share(&domain) - (1.0 - 3.0 * 0.025)).abs() < 1e-12);
+        (4..8).for_each(|core| domain.ask(core, asks(1.0, 4.0, 76.0)));
+        assert!((share(&domain) - (1.0 - MOST_LOST)).abs() < 1e-12, "with many every access finds another row open");
+        // One that asks for little hardly disturbs; more channels have more banks.
+        let mut domain = Domain::new(&MemorySpec { stream_loss: 0.025, ..spec() }, 2);
+        domain.ask(0, asks(1.0, 4.0, 76.0));
+        domain.ask(1, asks(2_000.0, 4.0, 76.0));
+        assert!(share(&domain) > 0.999);
+        let mut domain = Domain::new(&MemorySpec { stream_loss: 0.025, channels: 3, ..spec() }, 4);
+        (0..4).for_each(|core| domain.ask(core, asks(1.0, 4.0, 76.0)));
+        assert!((share(&domain) - (1.0 - 0.025)).abs() < 1e-12);
+    }
+
+    #[test]
     fn idle_memory_has_the_idle_latency() {
         let mut domain = Domain::new(&spec(), 1);
         domain.ask(0, asks(1.0, 10.0, 76.0));
