@@ -303,11 +303,7 @@ fn ranges(root: &Root) -> Vec<UserRange> {
 /// The user's number outside the user namespace of this process. In a namespace of their own (`unshare -r`) everybody has
 /// number 0, and must not take the place of root's folder.
 fn outside(ranges: &[UserRange], user: u32) -> u32 {
-    let at = |range: &UserRange| {
-        let at = user.checked_sub(range.inside).filter(|&at| at < range.count)?;
-        range.outside.checked_add(at)
-    };
-    ranges.iter().find_map(at).unwrap_or(user)
+    ranges.iter().find_map(|range| moved(user, range.inside, range.outside, range.count)).unwrap_or(user)
 }
 
 /// The number here of a user whose number outside is told; `None` if that user does not exist here.
@@ -315,11 +311,13 @@ fn inside(ranges: &[UserRange], outside: u32) -> Option<u32> {
     if ranges.is_empty() {
         return Some(outside);
     }
-    let at = |range: &UserRange| {
-        let at = outside.checked_sub(range.outside).filter(|&at| at < range.count)?;
-        range.inside.checked_add(at)
-    };
-    ranges.iter().find_map(at)
+    ranges.iter().find_map(|range| moved(outside, range.outside, range.inside, range.count))
+}
+
+/// A number of `count` from `from` on, as far behind `to`.
+fn moved(number: u32, from: u32, to: u32, count: u32) -> Option<u32> {
+    let at = number.checked_sub(from).filter(|&at| at < count)?;
+    to.checked_add(at)
 }
 
 /// Whether a folder belongs to the user, and nobody else may write to it.

@@ -76,7 +76,9 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
         .filter_map(|file| builtin_program(file.name).map(Arc::new))
         .collect();
     let cores = first_of_each_core(machine);
-    let mu_trans_per_us = full_rate(machine, &cores, length);
+    // Fewer copies can reach more, where streams take bandwidth from each other; but with as many the bus is full.
+    let bus = builtin_program(MICRO_BENCHMARK).map(Arc::new);
+    let mu_trans_per_us = bus.map_or(0.0, |bus| rates(machine, &bus, cores.len(), length).lines_per_ns * 1e3);
     let power = fit_power(machine, &spec, &cores, length)?;
     // Each program meets every other, and impacts show soon.
     let light = light::fit(machine, &spec, &cores, Nanos(length.0 / 2));
@@ -140,16 +142,6 @@ fn four_digits(value: f64) -> f64 {
 /// The CPUs of the first memory domain: the first CPU of each core in order, then their siblings.
 fn cpus_of_a_domain(machine: &MachineSpec) -> Vec<CpuId> {
     machine.machine().cpus.iter().filter(|cpu| cpu.memory_domain == 0).map(|cpu| cpu.id).collect()
-}
-
-/// The rate of lines that copies of the micro-benchmark reach together, one on each core of a memory domain, in lines per
-/// microsecond. Fewer copies can reach more where streams take bandwidth from each other, but a bus is full when this is
-/// reached.
-fn full_rate(machine: &Arc<MachineSpec>, cores: &[CpuId], length: Nanos) -> f64 {
-    let Some(program) = builtin_program(MICRO_BENCHMARK).map(Arc::new) else { return 0.0 };
-    let done = together(machine, &program, cores, 1e18, length);
-    let lines: f64 = done.tallies.iter().map(|tally| tally.reads + tally.writes).sum();
-    lines / done.time.as_us()
 }
 
 /// The first CPU of each core of the first memory domain.

@@ -85,8 +85,8 @@ impl Penalty {
     }
 }
 
-/// Binary logarithm of a finite positive number, linear between powers of two: exact enough to interpolate between cache sizes, and the same on
-/// every machine.
+/// Binary logarithm of a finite positive number, linear between powers of two: exact enough to interpolate between cache
+/// sizes, and the same on every machine.
 fn log2(x: f64) -> f64 {
     let (mut rest, mut whole) = (x, 0.0);
     while rest >= 2.0 {
@@ -148,6 +148,7 @@ fn behind(cache: &ProgramCache, l2_kb: f64) -> f64 {
     let part = ((log2(l2_kb) - first) / (last - first)).clamp(0.0, 1.0);
     let [above, below] = [cache.l1_misses_per_ki, cache.llc_accesses_per_ki].map(|misses| misses.max(ROUNDED_AWAY));
     let misses = exp2(log2(above) + (log2(below) - log2(above)) * part);
+    // A program without any has none here either.
     misses.min(cache.l1_misses_per_ki.max(cache.llc_accesses_per_ki))
 }
 

@@ -291,11 +291,7 @@ impl Lexer<'_> {
     fn braces_end(&self) -> usize {
         let mut open = 0;
         let is_end = |&byte: &u8| {
-            match byte {
-                b'{' => open += 1,
-                b'}' => open -= 1,
-                _ => {}
-            }
+            open += opened(byte);
             open == 0 || b" \t\n;&|()<>'\"`".contains(&byte)
         };
         let rest = &self.line[self.at..];
@@ -322,12 +318,13 @@ impl Lexer<'_> {
 fn is_range(braces: &[u8]) -> bool {
     let mut depth = 0;
     let is_comma = |&byte: &u8| {
-        match byte {
-            b'{' => depth += 1,
-            b'}' => depth -= 1,
-            _ => {}
-        }
+        depth += opened(byte);
         byte == b',' && depth == 0
     };
     !braces.iter().any(is_comma) && braces.windows(2).any(|pair| pair == b"..")
+}
+
+/// How many more braces are open behind a byte.
+fn opened(byte: u8) -> i32 {
+    i32::from(byte == b'{') - i32::from(byte == b'}')
 }

@@ -120,9 +120,9 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
             }
             // Anybody may have given it this name, where the kernel allows that (`fs.protected_hardlinks`).
             if entry.is_file() && entry.nlink() > 1 && open().is_some() {
-                return Ok(Err(
-                    "its file has another name as well (a hard link; `ls -l` shows the number of names) that others may have made".to_owned()
-                ));
+                let why = "its file has another name as well (a hard link; `ls -l` shows the number of names) that others may \
+                           have made";
+                return Ok(Err(why.to_owned()));
             }
             return safe(at);
         }

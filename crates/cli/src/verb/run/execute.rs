@@ -4,7 +4,7 @@
 use super::answer::{exit_of, print};
 use super::args::RunArgs;
 use super::batch::{Batch, Outcome, Setting};
-use super::files::{Files, OfJobs, keep};
+use super::files::{Files, keep};
 use super::old_logs::{Passing, prune};
 use super::plan::{DEFAULT_LOGS, Plan};
 use super::platform::Platform;
@@ -27,8 +27,8 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     // A file that can't be written is an error before anything is started.
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let writes = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
-    let of_jobs = OfJobs { writes, reads: P::reads(args, &plan.jobs, &plan.tasks) };
-    let (folder, mut files) = Files::open(args, &plan.logs, of_jobs, &plan.seen)?;
+    let reads = || P::reads(args, &plan.jobs, &plan.tasks);
+    let (folder, mut files) = Files::open(args, &plan.logs, writes, reads, &plan.seen)?;
     let record_to = files.record.take();
     let aside = folder.aside.clone();
     let mut folder = Passing::new(folder, &plan.logs, !args.output.no_logs);

@@ -29,13 +29,20 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Claims the log folder for these files of jobs, and opens the files that are asked for. The folder is the run's own
-    /// until it is dropped. With `--resume`, `seen` is what was looked at.
-    pub(crate) fn open(args: &RunArgs, logs: &Path, jobs: OfJobs, seen: &Seen) -> anyhow::Result<(Folder, Files)> {
-        let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(jobs.writes).collect();
+    /// Claims the log folder for what jobs write there, by these names, and opens the files that are asked for. The folder is
+    /// the run's own until it is dropped. What jobs read is asked for only where something else is written. With `--resume`,
+    /// `seen` is what was looked at.
+    pub(crate) fn open(
+        args: &RunArgs,
+        logs: &Path,
+        writes: Vec<String>,
+        reads: impl FnOnce() -> Vec<PathBuf>,
+        seen: &Seen,
+    ) -> anyhow::Result<(Folder, Files)> {
+        let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(writes).collect();
         let named = AllNamed::check(args)?;
         named.check_logs(logs, &names)?;
-        named.check_inputs(jobs.reads.into_iter().chain(inputs(args)))?;
+        named.check_inputs(|| reads().into_iter().chain(inputs(args)))?;
         // What is made here goes again if a signal comes.
         let waiting = Waiting::new(args.output.quiet).context("taking signals")?;
         let folder = if args.output.no_logs {
@@ -112,14 +119,6 @@ impl Files {
         };
         Ok(Files { series: Some(series), events, joblog, journal, watched, record })
     }
-}
-
-/// The files of the jobs.
-pub(crate) struct OfJobs {
-    /// Names of those that they write in the log folder.
-    pub(crate) writes: Vec<String>,
-    /// What they read, as far as that is known.
-    pub(crate) reads: Vec<PathBuf>,
 }
 
 /// The files that say what is to be run, and how.

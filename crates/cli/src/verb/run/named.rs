@@ -77,7 +77,7 @@ impl AllNamed {
     ///
     /// # Errors
     /// One of them is such a file, by whichever name.
-    pub(crate) fn check_inputs(&self, inputs: impl Iterator<Item = PathBuf>) -> anyhow::Result<()> {
+    pub(crate) fn check_inputs<I: Iterator<Item = PathBuf>>(&self, inputs: impl FnOnce() -> I) -> anyhow::Result<()> {
         let id = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|meta| (meta.dev(), meta.ino()));
         let mut written: Vec<(&Named, (u64, u64))> = Vec::new();
         for named in [&self.record, &self.events, &self.joblog].into_iter().flatten() {
@@ -87,7 +87,7 @@ impl AllNamed {
         if written.is_empty() {
             return Ok(());
         }
-        for input in inputs {
+        for input in inputs() {
             let Some(input) = id(&input) else { continue };
             if let Some((named, _)) = written.iter().find(|(_, id)| *id == input) {
                 let why = "this run reads this file, which would be overwritten; choose another";
