@@ -45,6 +45,8 @@ pub(crate) struct Behaviour {
     /// (lines held, lines read per instruction), linear in between, constant before the first and after the last. Lines
     /// in the private caches count as held in the last level.
     reads: Vec<(f64, f64)>,
+    /// The greatest change of `reads` for each line held.
+    pub(crate) steepest: f64,
     /// Its phases; never empty.
     pub(crate) phases: Vec<Phase>,
 }
@@ -169,7 +171,8 @@ impl Behaviour {
             cpi -= on_hits / too_much;
         }
         let llc = reads[0].1;
-        let reads = reads.into_iter().map(|(mb, lines)| (mb * LINES_PER_MB, lines));
+        let reads: Vec<(f64, f64)> = reads.into_iter().map(|(mb, lines)| (mb * LINES_PER_MB, lines)).collect();
+        let slopes = reads.windows(2).map(|two| ((two[1].1 - two[0].1) / (two[1].0 - two[0].0)).abs());
         let writes = if program.memory.reads_per_ki > 0.0 {
             program.memory.writes_per_ki / program.memory.reads_per_ki
         } else {
@@ -183,7 +186,8 @@ impl Behaviour {
             hit,
             writes,
             penalty,
-            reads: reads.collect(),
+            steepest: slopes.fold(0.0, f64::max),
+            reads,
             phases: if program.phases.is_empty() { vec![endless] } else { program.phases.clone() },
         }
     }

@@ -6,10 +6,17 @@
 //! left some. With [`Replacement::Random`] all lines are alike.
 //!
 //! A thread that holds `o` of `S` lines and reads `r` lines per ns, while all together read `R`, changes what it holds by
-//! `r` as long as there are unused lines, and by `r - R o / S` from then on.
+//! `r` while the cache is being filled, and by `r - R o / S` once it is full. It counts as full as long as only a few lines
+//! are unused. What running threads hold and what is unused are always all lines: a thread reports what it has gained.
 
 use super::decay::decay;
 use crate::machine::Replacement;
+
+/// A cache is full when fewer than this share of its lines is unused.
+const FULL: f64 = 1e-3;
+/// A full cache is being filled again when more than this share of its lines is unused. Between the two it stays what it
+/// is, so that a few lines do not change it to and fro.
+const FILLING: f64 = 1e-2;
 
 /// Below this a survivor's share is as good as nothing. It keeps the shares from being rounded to 0.
 const LEAST_SHARE: f64 = 1e-200;
@@ -25,10 +32,16 @@ pub(crate) struct Llc {
     fill: f64,
     /// The cores that share it.
     pub(crate) cores: Vec<usize>,
-    /// How many times its content has been replaced since the start, as far as lines of running threads were replaced.
+    /// How many times its content has been replaced since the start, while it was full.
     pub(crate) turnover: f64,
-    /// Empty lines, and lines of threads that do not run.
+    /// Empty lines, and lines of threads that do not run. Below 0 when running threads count as having slightly more than
+    /// all: their rates are solved again only after a step.
     unused: f64,
+    /// Whether unused lines are replaced first; otherwise all lines are alike.
+    filling: bool,
+    /// While it is being filled: lines that were read, by the rates, since all its cores were up to now. Threads have
+    /// gained at most these.
+    counted: f64,
     /// What is left of unused lines.
     mark: Mark,
     /// The instant up to which the figures are right, in ns.
@@ -55,6 +68,8 @@ impl Llc {
             cores,
             turnover: 0.0,
             unused: size,
+            filling: replacement == Replacement::UnusedFirst,
+            counted: 0.0,
             mark: Mark { generation: 0, share: 1.0 },
             at: 0,
         }
@@ -64,44 +79,60 @@ impl Llc {
     pub(crate) fn advance(&mut self, now: u64) {
         let lines = self.fill * (now - self.at) as f64;
         self.at = now;
-        if lines <= 0.0 {
-            return;
+        if self.filling {
+            self.counted += lines;
+        } else if lines > 0.0 {
+            let turns = lines / self.size;
+            self.turnover += turns;
+            self.keep(decay(turns));
         }
-        match self.replacement {
-            Replacement::Random => {
-                self.turnover += lines / self.size;
-                self.mark.share *= decay(lines / self.size);
-            }
-            Replacement::UnusedFirst if lines < self.unused => {
-                let left = self.unused - lines;
-                self.mark.share *= left / self.unused;
-                self.unused = left;
-            }
-            Replacement::UnusedFirst => {
-                self.turnover += (lines - self.unused) / self.size;
-                self.unused = 0.0;
-                self.mark.share = 0.0;
-            }
-        }
+    }
+
+    /// Only such a share of the unused lines keeps its content.
+    fn keep(&mut self, share: f64) {
+        self.mark.share *= share;
         if self.mark.share < LEAST_SHARE {
             self.mark = Mark { generation: self.mark.generation + 1, share: 1.0 };
         }
     }
 
-    /// Replacements of its whole content per ns at present, as far as lines of running threads are replaced.
+    /// Whether it is being filled: unused lines are replaced first. While it is, what is unused is right only after all
+    /// its cores are up to now.
+    pub(crate) fn is_filling(&self) -> bool {
+        self.filling
+    }
+
+    /// All its cores are up to now.
+    pub(crate) fn all_synced(&mut self) {
+        self.counted = 0.0;
+    }
+
+    /// Replacements of its whole content per ns at present; none while it is being filled.
     pub(crate) fn pace(&self) -> f64 {
-        match self.replacement {
-            Replacement::UnusedFirst if self.unused > 0.0 => 0.0,
-            _ => self.fill / self.size,
+        if self.filling { 0.0 } else { self.fill / self.size }
+    }
+
+    /// In how many ns it may be full, if it is being filled. Threads that fill their part read ever less, so it takes at
+    /// least this.
+    pub(crate) fn may_be_full_in(&self) -> f64 {
+        if self.filling && self.fill > 0.0 { (self.unused - self.counted).max(0.0) / self.fill } else { f64::INFINITY }
+    }
+
+    /// Changes the number of unused lines, and whether it is being filled.
+    fn add_unused(&mut self, lines: f64) {
+        self.unused += lines;
+        if self.replacement == Replacement::UnusedFirst {
+            let least = if self.filling { FULL } else { FILLING };
+            self.filling = self.unused > least * self.size;
         }
     }
 
-    /// How long the pace stays if nothing else changes, in ns.
-    pub(crate) fn pace_lasts(&self) -> f64 {
-        match self.replacement {
-            Replacement::UnusedFirst if self.unused > 0.0 && self.fill > 0.0 => self.unused / self.fill,
-            _ => f64::INFINITY,
+    /// Running threads hold so many lines more.
+    pub(crate) fn gained(&mut self, lines: f64) {
+        if self.filling && lines > 0.0 {
+            self.keep((1.0 - lines / self.unused).max(0.0));
         }
+        self.add_unused(-lines);
     }
 
     /// From now on a core reads so many lines per ns. The cache must be up to now.
@@ -112,7 +143,7 @@ impl Llc {
 
     /// A thread that holds so many lines stops running: from now on nobody uses them.
     pub(crate) fn leave(&mut self, held: f64) -> Mark {
-        self.unused = (self.unused + held).min(self.size);
+        self.add_unused(held);
         self.mark
     }
 
@@ -123,7 +154,13 @@ impl Llc {
 
     /// A thread runs again with so many lines.
     pub(crate) fn take(&mut self, held: f64) {
-        self.unused = (self.unused - held).max(0.0);
+        self.add_unused(-held);
+    }
+
+    /// Lines that nobody uses.
+    #[cfg(test)]
+    pub(crate) fn unused(&self) -> f64 {
+        self.unused
     }
 }
 
@@ -142,25 +179,47 @@ mod tests {
     fn unused_lines_go_first() {
         let mut llc = cache(Replacement::UnusedFirst);
         llc.advance(200);
-        assert_eq!((llc.turnover, llc.pace(), llc.pace_lasts()), (0.0, 0.0, 50.0));
+        // By the rates it may be full at 250.
+        assert_eq!(llc.may_be_full_in(), 50.0);
+        llc.gained(800.0);
+        llc.all_synced();
+        assert_eq!((llc.turnover, llc.pace(), llc.may_be_full_in()), (0.0, 0.0, 50.0));
         llc.advance(250);
+        llc.gained(200.0);
         assert_eq!((llc.turnover, llc.pace()), (0.0, 0.004));
-        // One with 400 lines stops; half of them are left after 50 ns, and those beside it have lost nothing.
+        // One with 400 lines stops; half of them are left when others have gained 200, who have lost nothing.
         let mark = llc.leave(400.0);
         llc.advance(300);
+        llc.gained(200.0);
         assert_eq!((llc.left_of(400.0, mark), llc.turnover), (200.0, 0.0));
         // It comes back with them. Then nothing is unused, and all lose.
         llc.take(200.0);
         llc.advance(550);
         assert_eq!(llc.turnover, 1.0);
-        assert_eq!(llc.left_of(400.0, mark), 0.0);
+    }
+
+    #[test]
+    fn a_few_unused_lines_do_not_change_a_full_cache_to_and_fro() {
+        let mut llc = cache(Replacement::UnusedFirst);
+        llc.gained(995.0);
+        assert!(llc.is_filling());
+        llc.gained(4.5);
+        assert!(!llc.is_filling());
+        llc.gained(-9.0);
+        assert!(!llc.is_filling());
+        llc.gained(-1.0);
+        assert!(llc.is_filling());
+        // All lines of one that is gone are replaced.
+        let mark = llc.leave(100.0);
+        llc.gained(200.0);
+        assert_eq!(llc.left_of(100.0, mark), 0.0);
     }
 
     #[test]
     fn all_lines_are_alike_in_random_replacement() {
         let mut llc = cache(Replacement::Random);
         let mark = llc.leave(400.0);
-        assert_eq!((llc.pace(), llc.pace_lasts()), (0.004, f64::INFINITY));
+        assert_eq!((llc.pace(), llc.may_be_full_in()), (0.004, f64::INFINITY));
         llc.advance(250);
         assert_eq!(llc.turnover, 1.0);
         let left = llc.left_of(400.0, mark);

@@ -46,7 +46,7 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) cpus: Vec<CpuState>,
     cores: Vec<Core>,
-    /// When the next event on each core is due. Kept apart from the cores, because every event scans it.
+    /// When the next event on each core is due, and behind them those of the last-level caches. Kept apart from the cores, because every event scans it.
     next: Vec<u64>,
     llcs: Vec<Llc>,
     domains: Vec<Domain>,
@@ -140,7 +140,7 @@ impl World {
             happened: Vec::new(),
             step,
             cpus,
-            next: vec![u64::MAX; cores.len()],
+            next: vec![u64::MAX; cores.len() + machine.llcs.len()],
             cores,
             spec,
             machine,
@@ -298,6 +298,11 @@ impl World {
                 self.core_event(core);
             }
         }
+        for llc in 0..self.llcs.len() {
+            if self.next[self.cores.len() + llc] <= to {
+                self.full_event(llc);
+            }
+        }
         while let Some(&(wakes, thread)) = self.sleeping.first()
             && wakes <= to
         {
@@ -410,7 +415,7 @@ mod tests {
             world.place(n, all.clone());
         }
         world.settle();
-        let mut fullest: f64 = 0.0;
+        let (mut fullest, mut lost): (f64, f64) = (0.0, 0.0);
         for _ in 0..20_000 {
             world.advance(world.next_event());
             for core in 0..world.cores.len() {
@@ -425,10 +430,34 @@ mod tests {
                     State::Running(_) => thread.held,
                     _ => cache.left_of(thread.held, thread.held_at),
                 });
-                fullest = fullest.max(held.sum::<f64>() / world.llcs[llc].size);
+                fullest = fullest.max(held.sum::<f64>() / cache.size);
+                let running = world.threads.iter().filter(|thread| matches!(thread.state, State::Running(_)));
+                let used: f64 = running.filter(|thread| thread.held_in == llc).map(|thread| thread.held).sum();
+                lost = lost.max((1.0 - (used + cache.unused()) / cache.size).abs());
             }
         }
         // Rates are solved again only after a step, so slightly more than all can be held.
         assert!(fullest > 0.9 && fullest < 1.03, "{fullest}");
+        assert!(lost < 1e-6, "of all lines {lost} are neither used nor unused");
+    }
+
+    #[test]
+    fn a_program_that_hardly_misses_any_more_leaves_no_line_to_nobody() {
+        let spec = Arc::new(builtin_machine("i5-2500").unwrap());
+        for name in ["hmmer", "h264ref", "gromacs", "sphinx3", "mcf"] {
+            let mut world = World::new(spec.clone(), &[Arc::new(builtin_program(name).unwrap())], 0.08);
+            world.add_task(0, Instance { cpi: 1.0, memory: 1.0, length: 1.0 }, 1, 1e12, 0);
+            world.place(0, Arc::new([0]));
+            world.settle();
+            for _ in 0..200 {
+                world.advance(world.next_event());
+                world.sync(0);
+                let now = world.now;
+                world.llcs[0].advance(now);
+                let cache = &world.llcs[0];
+                let all = world.threads[0].held + cache.unused();
+                assert!((all / cache.size - 1.0).abs() < 1e-6, "{name}: {} of {}", all, cache.size);
+            }
+        }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Core {
 
 impl Thread {
     /// How long the thread's rates may stay as they are while its cache has this pace, in ns: until its cycles per
-    /// instruction have changed by a share of `least`, or it reaches the end of a straight piece.
+    /// instruction have changed by a share of `least`, or may have, since it has left its straight piece.
     fn step(&self, pace: f64, least: f64) -> f64 {
         let flow = self.rate * self.uses.reads - pace * self.held;
         let change = flow.abs() * self.uses.share_per_line;
@@ -58,8 +58,10 @@ impl Thread {
         }
         let (below, above) = self.uses.piece;
         let to_end = if flow > 0.0 { above - self.held } else { self.held - below };
-        if flow.abs() * step > to_end {
-            step = to_end / flow.abs() + 1.0;
+        // Beyond the end of the piece the curve may be as steep as it is anywhere.
+        let beyond = least / self.uses.most_share_per_line;
+        if flow.abs() * step > to_end + beyond {
+            step = (to_end + beyond) / flow.abs() + 1.0;
         }
         step.max(SHORTEST_STEP * least)
     }
@@ -90,6 +92,7 @@ impl World {
             core.active_ns += span;
         }
         let ghz = self.spec.core_types[core.core_type].ghz;
+        let mut gained = 0.0;
         for &cpu in &core.cpus {
             let Some(thread) = self.cpus[cpu].current else { continue };
             let thread = &mut self.threads[thread];
@@ -111,7 +114,8 @@ impl World {
             // What it holds approaches the point where reads and losses balance.
             let gains = thread.rate * thread.uses.reads_per_line;
             let speed = pace - gains;
-            let inflow = thread.rate * thread.uses.reads - gains * thread.held;
+            let inflow = thread.rate * thread.uses.reads - gains * thread.uses.at_held;
+            let before = thread.held;
             let held = if speed > 0.0 {
                 let rests_at = inflow / speed;
                 rests_at + (thread.held - rests_at) * decay(speed * rest)
@@ -119,6 +123,18 @@ impl World {
                 thread.held + inflow * rest
             };
             thread.held = held.clamp(0.0, llc.size);
+            gained += thread.held - before;
+        }
+        llc.gained(gained);
+    }
+
+    /// Brings the cores of a cache up to now that is being filled, so that what is unused is right.
+    pub(crate) fn sync_filling(&mut self, llc: usize) {
+        if self.llcs[llc].is_filling() {
+            for at in 0..self.llcs[llc].cores.len() {
+                self.sync(self.llcs[llc].cores[at]);
+            }
+            self.llcs[llc].all_synced();
         }
     }
 
@@ -143,6 +159,7 @@ impl World {
         self.ask_memory(core);
         self.plan_next_look(core);
         let llc = self.cores[core].llc;
+        self.plan_full(llc);
         self.update_next(core);
         self.plan_neighbours(llc);
     }
@@ -165,6 +182,7 @@ impl World {
             thread.uses.reads = reads * memory;
             thread.uses.writes = thread.uses.reads * behaviour.writes;
             thread.uses.reads_per_line = slope * memory;
+            thread.uses.at_held = thread.held;
             let home = thread.home.unwrap_or(core.domain);
             let remote = if home == core.domain { 0.0 } else { self.spec.memory.remote_ns };
             let latency = (self.domains[home].latency + remote) * kind.ghz;
@@ -184,6 +202,7 @@ impl World {
                 growth: growth * kind.ghz,
                 ipc: 1.0 / (busy + stall),
                 piece,
+                steepest: behaviour.steepest * memory,
             });
         }
     }
@@ -231,6 +250,7 @@ impl World {
             thread.rate = sibling.ipc * ghz;
             thread.busy = sibling.busy;
             thread.uses.share_per_line = (thread.uses.reads_per_line * sibling.per_lost_line * sibling.ipc).abs();
+            thread.uses.most_share_per_line = (sibling.steepest * sibling.per_lost_line * sibling.ipc).abs();
             thread.uses.piece = sibling.piece;
             fills += thread.rate * thread.uses.reads;
         }
@@ -260,12 +280,8 @@ impl World {
     /// Plans when the core is looked at again: when a thread comes to the end of its piece, or its rates have moved.
     fn plan_next_look(&mut self, core_ix: usize) {
         let core = &mut self.cores[core_ix];
-        let llc = &self.llcs[core.llc];
-        let pace = llc.pace();
+        let pace = self.llcs[core.llc].pace();
         let mut changes = u64::MAX;
-        if !self.scratch.is_empty() && llc.pace_lasts() < LONGEST_STEP {
-            changes = after(self.now, llc.pace_lasts());
-        }
         for sibling in &self.scratch {
             let thread = &mut self.threads[sibling.thread];
             let lag = thread.switching + thread.warming;
@@ -275,6 +291,19 @@ impl World {
         }
         core.changes = changes;
         core.planned_pace = pace;
+    }
+
+    /// Plans when a cache that is being filled is looked at again: it may be full then.
+    fn plan_full(&mut self, llc: usize) {
+        let at = self.cores.len() + llc;
+        self.next[at] = after(self.now, self.llcs[llc].may_be_full_in());
+    }
+
+    /// Looks whether a cache is full by now.
+    pub(crate) fn full_event(&mut self, llc: usize) {
+        self.sync_filling(llc);
+        self.plan_full(llc);
+        self.plan_neighbours(llc);
     }
 
     /// Plans an earlier solution for the cores of a cache whose pace has changed: what a thread holds may have been
@@ -354,6 +383,8 @@ pub(crate) struct Sibling {
     growth: f64,
     ipc: f64,
     piece: (f64, f64),
+    /// The greatest change of its reads for each line held, anywhere on its curve.
+    steepest: f64,
 }
 
 /// The instant `span` ns after `now`, rounded up and at least 1 ns later; `u64::MAX` for a span that does not end.

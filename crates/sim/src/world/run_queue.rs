@@ -121,6 +121,7 @@ impl World {
     fn vacate(&mut self, cpu_ix: usize) {
         let core = self.cpus[cpu_ix].core;
         self.touch(core);
+        self.sync_filling(self.cores[core].llc);
         let cpu = &mut self.cpus[cpu_ix];
         if let Some(thread) = cpu.current.take() {
             let thread = &mut self.threads[thread];
@@ -191,6 +192,7 @@ impl World {
     fn pick(&mut self, cpu_ix: usize) {
         let core_ix = self.cpus[cpu_ix].core;
         self.touch(core_ix);
+        self.sync_filling(self.cores[core_ix].llc);
         let cpu = &mut self.cpus[cpu_ix];
         let Some((vruntime, thread_ix)) = cpu.queue.pop_first() else { return };
         cpu.least = cpu.least.max(vruntime);

@@ -120,8 +120,12 @@ pub(crate) struct Uses {
     pub(crate) writes: f64,
     /// Change of `reads` for each line held; never positive.
     pub(crate) reads_per_line: f64,
+    /// The lines that it held when `reads` were right.
+    pub(crate) at_held: f64,
     /// Share by which its cycles per instruction change for each line held more or less.
     pub(crate) share_per_line: f64,
+    /// The same where its reads change most.
+    pub(crate) most_share_per_line: f64,
     /// The range of lines held in which `reads_per_line` holds.
     pub(crate) piece: (f64, f64),
 }
