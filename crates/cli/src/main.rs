@@ -30,6 +30,7 @@ struct Cli {
 enum Verb {
     Run(Box<verb::run::RunArgs>),
     Decide(verb::decide::DecideArgs),
+    Reproduce(verb::reproduce::ReproduceArgs),
     Model(verb::model::ModelArgs),
     List(verb::list::ListArgs),
     Doctor(verb::doctor::DoctorArgs),
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     let done = match parsed.verb {
         Verb::Run(args) => verb::run::run(*args),
         Verb::Decide(args) => verb::decide::run(args),
+        Verb::Reproduce(args) => verb::reproduce::run(args),
         Verb::Model(args) => verb::model::run(args),
         Verb::List(args) => verb::list::run(args),
         Verb::Doctor(args) => verb::doctor::run(args),

@@ -4,6 +4,7 @@ pub(crate) mod decide;
 pub(crate) mod doctor;
 pub(crate) mod list;
 pub(crate) mod model;
+pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod thaw;

@@ -1,0 +1,228 @@
+//! What the experiments found, as data: chapters of text, tables, figures and verdicts. [`markdown`], [`text`], [`csv`] and
+//! JSON show the same.
+
+pub mod csv;
+pub mod markdown;
+mod number;
+pub mod text;
+mod verdict;
+
+pub use number::{plain, rounded, shown};
+pub use verdict::{Agreement, Verdict};
+
+use crate::stats::Estimate;
+use cosched_report::chart::Chart;
+use serde::{Serialize, Serializer};
+
+/// The version of the JSON form.
+pub const SCHEMA: &str = "cosched.reproduction/1";
+
+/// All that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Findings {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Whether it is the short form: fewer seeds and shorter jobs.
+    pub quick: bool,
+    /// The first seed.
+    pub first_seed: u64,
+    /// The chapters.
+    pub chapters: Vec<Chapter>,
+}
+
+/// The experiments of one paper.
+#[derive(Clone, Debug, Serialize)]
+pub struct Chapter {
+    /// Its name on the command line.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: String,
+    /// Its content, in order.
+    pub parts: Vec<Part>,
+    /// The published figures, and ours.
+    pub verdicts: Vec<Verdict>,
+    /// What explains the differences, in order.
+    pub causes: Vec<Part>,
+}
+
+/// A piece of a chapter.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// A heading.
+    Heading(String),
+    /// A paragraph.
+    Text(String),
+    /// A table.
+    Table(Table),
+    /// A figure, with its numbers.
+    Figure(Figure),
+}
+
+/// A table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// Its name, unique among all tables and figures; the name of its file.
+    pub id: String,
+    /// What it shows, in a sentence.
+    pub caption: String,
+    /// The heads of its columns, with units.
+    pub columns: Vec<String>,
+    /// Its rows, each with as many cells as there are columns.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// The numbers that it shows.
+    pub table: Table,
+    /// Whether the numbers are few enough to be read beside the figure.
+    pub few: bool,
+    /// The picture.
+    #[serde(skip)]
+    pub chart: Chart,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A mean over repetitions.
+    Estimate(Shown),
+    /// A number.
+    Number {
+        /// The number.
+        #[serde(serialize_with = "six_digits")]
+        value: f64,
+        /// Decimals that are shown.
+        decimals: usize,
+    },
+    /// There is no figure, for this reason.
+    Absent(String),
+}
+
+/// A mean over repetitions, and how it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Shown {
+    /// The mean.
+    #[serde(serialize_with = "six_digits")]
+    pub mean: f64,
+    /// Half of the width of its 95 % interval.
+    #[serde(serialize_with = "six_digits_if_any")]
+    pub half_width: Option<f64>,
+    /// Number of repetitions.
+    pub repetitions: usize,
+    /// Decimals that are shown.
+    pub decimals: usize,
+    /// Whether a plus sign is shown.
+    pub signed: bool,
+}
+
+fn six_digits<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(rounded(*value))
+}
+
+fn six_digits_if_any<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => to.serialize_some(&rounded(*value)),
+        None => to.serialize_none(),
+    }
+}
+
+impl Cell {
+    /// Words.
+    pub fn text(words: impl Into<String>) -> Cell {
+        Cell::Text(words.into())
+    }
+
+    /// A number with so many decimals; absent if it is not finite.
+    pub fn number(value: f64, decimals: usize) -> Cell {
+        if value.is_finite() { Cell::Number { value, decimals } } else { Cell::Absent("not finite".to_owned()) }
+    }
+
+    /// A mean with its interval; absent if there are no values.
+    pub fn mean(values: &[f64], decimals: usize) -> Cell {
+        Cell::estimate(Estimate::of(values), decimals, false)
+    }
+
+    /// The same with its sign: for what can be gained and lost.
+    pub fn signed(values: &[f64], decimals: usize) -> Cell {
+        Cell::estimate(Estimate::of(values), decimals, true)
+    }
+
+    /// An estimate; absent if there is none.
+    pub fn estimate(estimate: Option<Estimate>, decimals: usize, signed: bool) -> Cell {
+        match estimate {
+            Some(Estimate { mean, half_width, repetitions }) => {
+                Cell::Estimate(Shown { mean, half_width, repetitions, decimals, signed })
+            }
+            None => Cell::Absent("not measured".to_owned()),
+        }
+    }
+
+    /// How it is shown to people.
+    pub fn shown(&self) -> String {
+        match self {
+            Cell::Text(words) => words.clone(),
+            Cell::Number { value, decimals } => plain(*value, *decimals),
+            Cell::Estimate(Shown { mean, half_width, decimals, signed, .. }) => {
+                shown(*mean, *half_width, *decimals, *signed)
+            }
+            Cell::Absent(_) => "-".to_owned(),
+        }
+    }
+
+    /// Whether it is a number, which stands at the right of its column.
+    pub fn is_number(&self) -> bool {
+        !matches!(self, Cell::Text(_))
+    }
+}
+
+impl Findings {
+    /// What the document is, how to read it, and how it came out; a paragraph each.
+    pub fn introduction(&self) -> Vec<String> {
+        let names: Vec<&str> =
+            self.chapters.iter().map(|chapter| chapter.id).filter(|id| *id != "sensitivity").collect();
+        let all: Vec<&Verdict> = self.chapters.iter().flat_map(|chapter| &chapter.verdicts).collect();
+        let count = |agreement| all.iter().filter(|verdict| verdict.agreement() == agreement).count();
+        let mut words = vec![format!(
+            "Written by `cosched reproduce {}{}`: the experiments of the papers behind cosched, in its simulation, beside the \
+             published figures. The same command writes the same bytes again. What is simulated, from which sources, and what \
+             is assumed: see [the simulator](simulator.md).",
+            names.join(" "),
+            if self.quick { " --quick" } else { "" }
+        )];
+        if !all.is_empty() {
+            words.push(format!(
+                "A figure *agrees* when it has the paper's sign and lies within a factor of two of it. An order agrees when \
+                 nothing that is shown contradicts it: names with `~` between them can't be told apart. *Fitted* figures follow \
+                 from numbers of the machine that were fitted to them, and prove nothing. Of {} verdicts {} agree, {} have \
+                 the same sign alone, {} show no sign, and {} differ.",
+                all.len(),
+                count(Agreement::Agrees),
+                count(Agreement::SameSign),
+                count(Agreement::NotShown),
+                count(Agreement::Differs)
+            ));
+        }
+        words
+    }
+
+    /// Every table and figure of all chapters, in order.
+    pub fn tables(&self) -> impl Iterator<Item = (&Table, Option<&Chart>)> {
+        let parts = self.chapters.iter().flat_map(|chapter| chapter.parts.iter().chain(&chapter.causes));
+        parts.filter_map(|part| match part {
+            Part::Table(table) => Some((table, None)),
+            Part::Figure(figure) => Some((&figure.table, Some(&figure.chart))),
+            Part::Heading(_) | Part::Text(_) => None,
+        })
+    }
+
+    /// The verdicts as tables, one for each chapter.
+    pub fn verdicts(&self) -> impl Iterator<Item = Table> {
+        self.chapters.iter().map(|chapter| verdict::table(chapter.id, &chapter.verdicts))
+    }
+}

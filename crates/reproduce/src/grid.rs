@@ -1,0 +1,129 @@
+//! Trials over mixes, candidates and seeds, and what is computed over them.
+
+use crate::error::ReproduceError;
+use crate::mixes::Mix;
+use crate::pool::Pool;
+use crate::stats::geometric_mean;
+use crate::trial::{Measured, Trial};
+use cosched_sim::MachineSpec;
+use std::sync::Arc;
+
+/// A policy with parameters of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// Its name in tables.
+    pub(crate) label: String,
+    pub(crate) policy: &'static str,
+    pub(crate) params: Vec<(&'static str, String)>,
+    /// Whether its estimates are compared with the truth.
+    pub(crate) truth: bool,
+}
+
+impl Candidate {
+    /// A policy as it is.
+    pub(crate) fn new(policy: &'static str) -> Candidate {
+        Candidate { label: policy.to_owned(), policy, params: Vec::new(), truth: false }
+    }
+
+    /// Its estimates are compared with the truth.
+    pub(crate) fn with_truth(mut self) -> Candidate {
+        self.truth = true;
+        self
+    }
+
+    /// The policy with this value of a parameter.
+    pub(crate) fn with(policy: &'static str, name: &'static str, value: impl ToString) -> Candidate {
+        let value = value.to_string();
+        Candidate { label: format!("{policy}, {name} {value}"), params: vec![(name, value)], ..Candidate::new(policy) }
+    }
+}
+
+/// The results: for each mix and candidate one for each seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    results: Vec<Measured>,
+    pub(crate) mixes: usize,
+    pub(crate) candidates: usize,
+    pub(crate) seeds: usize,
+}
+
+impl Grid {
+    /// Simulates all of them. The same seed means the same jobs for every candidate, so that their results are pairs.
+    pub(crate) fn simulate(
+        pool: &Pool<'_>,
+        what: &str,
+        machine: &Arc<MachineSpec>,
+        mixes: &[Mix],
+        candidates: &[Candidate],
+        seeds: &[u64],
+    ) -> Result<Grid, ReproduceError> {
+        let mut trials = Vec::with_capacity(mixes.len() * candidates.len() * seeds.len());
+        for mix in mixes {
+            for candidate in candidates {
+                for &seed in seeds {
+                    let trial = Trial::new(machine, &mix.jobs, candidate.policy, seed);
+                    let params = candidate.params.clone();
+                    trials.push(Trial { restart: mix.restart, params, truth: candidate.truth, ..trial });
+                }
+            }
+        }
+        let results = pool.map(what, &trials, Trial::simulate)?;
+        Ok(Grid { results, mixes: mixes.len(), candidates: candidates.len(), seeds: seeds.len() })
+    }
+
+    /// The results of a mix under a candidate, by seed.
+    pub(crate) fn of(&self, mix: usize, candidate: usize) -> &[Measured] {
+        let at = (mix * self.candidates + candidate) * self.seeds;
+        &self.results[at..at + self.seeds]
+    }
+
+    /// A figure of a mix under a candidate, by seed.
+    pub(crate) fn values(&self, mix: usize, candidate: usize, of: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
+        self.of(mix, candidate).iter().filter_map(of).collect()
+    }
+
+    /// For each seed, the base's figure over the candidate's, less 1, in per cent: how much less the candidate has.
+    pub(crate) fn gains(
+        &self,
+        mix: usize,
+        candidate: usize,
+        base: &[Measured],
+        of: impl Fn(&Measured) -> Option<f64>,
+    ) -> Vec<f64> {
+        let pairs = self.of(mix, candidate).iter().zip(base);
+        pairs.filter_map(|(ours, base)| Some(100.0 * (of(base)? / of(ours)? - 1.0))).collect()
+    }
+
+    /// For each seed, the geometric mean over the mixes of a figure that is positive.
+    pub(crate) fn geometric(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
+        let of_seed = |seed: usize| {
+            let values: Option<Vec<f64>> = (0..self.mixes).map(|mix| of(mix, seed)).collect();
+            values.and_then(|values| geometric_mean(&values))
+        };
+        (0..self.seeds).filter_map(of_seed).collect()
+    }
+
+    /// For each seed, the geometric mean over the mixes of how much faster the candidate is than the base, in per cent:
+    /// by turnaround.
+    pub(crate) fn speed_up(&self, candidate: usize, base: (&Grid, usize)) -> Vec<f64> {
+        let (grid, base) = base;
+        let ratio = |mix: usize, seed: usize| {
+            Some(grid.of(mix, base).get(seed)?.turnaround_s / self.of(mix, candidate).get(seed)?.turnaround_s)
+        };
+        self.geometric(ratio).into_iter().map(|ratio| 100.0 * (ratio - 1.0)).collect()
+    }
+
+    /// For each seed, the geometric mean over the mixes of the unfairness, in per cent above 1.
+    pub(crate) fn unfairness(&self, candidate: usize) -> Vec<f64> {
+        self.geometric(|mix, seed| self.of(mix, candidate)[seed].unfair_percent())
+    }
+
+    /// For each seed, the mean over the mixes of a figure.
+    pub(crate) fn means(&self, candidate: usize, of: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
+        let of_seed = |seed: usize| {
+            let values: Option<Vec<f64>> = (0..self.mixes).map(|mix| of(&self.of(mix, candidate)[seed])).collect();
+            values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        (0..self.seeds).filter_map(of_seed).collect()
+    }
+}

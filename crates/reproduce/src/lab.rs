@@ -1,0 +1,49 @@
+//! How much is simulated: seeds, the length of jobs, and who carries it out.
+
+use crate::pool::Pool;
+use cosched_core::Nanos;
+use cosched_sim::Work;
+
+/// The scale of the experiments, and the pool that carries them out.
+pub(crate) struct Lab<'a> {
+    pub(crate) pool: Pool<'a>,
+    /// The seeds of the repetitions.
+    pub(crate) seeds: Vec<u64>,
+    /// The work of jobs that have no length of their own.
+    pub(crate) work: Work,
+    /// Further policies for the table of Perf&Fair.
+    pub(crate) policies: Vec<String>,
+    /// Seeds of the experiments on causes.
+    pub(crate) few: usize,
+}
+
+impl Lab<'_> {
+    /// The first seeds, for experiments that need fewer repetitions.
+    pub(crate) fn few_seeds(&self) -> &[u64] {
+        &self.seeds[..self.few.clamp(1, self.seeds.len())]
+    }
+
+    /// The seeds of the tables of sensitivity: as few as the short form has.
+    pub(crate) fn sensitivity_seeds(&self) -> &[u64] {
+        &self.seeds[..crate::QUICK_SEEDS.min(self.seeds.len())]
+    }
+
+    pub(crate) fn seeds_in_words(&self) -> String {
+        match self.seeds.len() {
+            1 => "one seed".to_owned(),
+            n => format!("{n} seeds"),
+        }
+    }
+
+    pub(crate) fn work_in_words(&self) -> String {
+        match self.work {
+            Work::SoloTime(time) => format!("each job as much as it does in {} s alone", s(time)),
+            Work::Instructions(instructions) => format!("each job of {instructions} instructions"),
+        }
+    }
+}
+
+/// Seconds without decimals that say nothing.
+pub(crate) fn s(time: Nanos) -> String {
+    format!("{}", time.as_s())
+}

@@ -1,0 +1,119 @@
+//! The experiments of the papers behind cosched, repeated in its simulation and held against the published figures.
+//!
+//! Each paper is a [`Chapter`](findings::Chapter): what was done, tables, figures, a verdict for each published figure (the
+//! paper's, ours with its 95 % interval, whether sign and order are the same, and the ratio), and experiments that show which
+//! assumption moves what differs. Nothing in the simulated world is fitted to these figures unless a chapter says so.
+//!
+//! The same request gives the same findings to the last bit, whatever the number of threads.
+
+mod bandwidth;
+mod efs;
+mod error;
+mod figure;
+pub mod findings;
+mod grid;
+mod lab;
+mod lucky;
+mod mixes;
+mod paper;
+mod perf_fair;
+mod pool;
+mod sensitivity;
+mod stats;
+mod trial;
+
+pub use error::ReproduceError;
+pub use findings::Findings;
+pub use pool::Pool;
+pub use stats::{Estimate, geometric_mean, mean, quantile};
+
+use cosched_core::Nanos;
+use cosched_sim::Work;
+use findings::{Chapter, SCHEMA};
+use lab::Lab;
+
+/// A paper's experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Experiment {
+    /// Perf&Fair.
+    PerfFair,
+    /// The bandwidth-aware SMT scheduler.
+    Bandwidth,
+    /// EFS.
+    Efs,
+    /// Lucky scheduling.
+    Lucky,
+}
+
+impl Experiment {
+    /// All of them, in the order of the document.
+    pub const ALL: [Experiment; 4] = [Experiment::PerfFair, Experiment::Bandwidth, Experiment::Efs, Experiment::Lucky];
+
+    /// Its name on the command line, and of its chapter.
+    pub fn name(self) -> &'static str {
+        match self {
+            Experiment::PerfFair => "perf-fair",
+            Experiment::Bandwidth => "bandwidth",
+            Experiment::Efs => "efs",
+            Experiment::Lucky => "lucky",
+        }
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The experiments, in the order of their chapters.
+    pub experiments: Vec<Experiment>,
+    /// The short form: jobs of 10 s instead of 100 s, and fewer seeds.
+    pub quick: bool,
+    /// Whether to show how headline figures move with the assumed numbers of the world.
+    pub sensitivity: bool,
+    /// Repetitions; `None` for as many as the form has.
+    pub seeds: Option<usize>,
+    /// The seed of the first repetition; the others follow.
+    pub first_seed: u64,
+    /// Further policies for the tables of Perf&Fair.
+    pub policies: Vec<String>,
+}
+
+/// Repetitions of the long form.
+const SEEDS: usize = 20;
+/// Repetitions of the short form.
+const QUICK_SEEDS: usize = 3;
+/// Repetitions of experiments on causes, at most.
+const FEW: usize = 5;
+/// The same in the short form.
+const QUICK_FEW: usize = 2;
+
+/// Carries out the experiments.
+///
+/// # Errors
+/// As [`ReproduceError`] lists them; none of them is due to chance.
+pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, ReproduceError> {
+    let seeds = request.seeds.unwrap_or(if request.quick { QUICK_SEEDS } else { SEEDS }).max(1);
+    let lab = Lab {
+        pool,
+        seeds: (0..seeds as u64).map(|n| request.first_seed.wrapping_add(n)).collect(),
+        work: Work::SoloTime(Nanos::from_ms(if request.quick { 10_000 } else { 100_000 })),
+        policies: request.policies.clone(),
+        few: if request.quick { QUICK_FEW } else { FEW },
+    };
+    // Wrong names are told before hours of work, not after.
+    for name in &lab.policies {
+        trial::policy(name)?;
+    }
+    let chapter = |experiment: &Experiment| -> Result<Chapter, ReproduceError> {
+        match experiment {
+            Experiment::PerfFair => perf_fair::chapter(&lab),
+            Experiment::Bandwidth => bandwidth::chapter(&lab),
+            Experiment::Efs => efs::chapter(&lab),
+            Experiment::Lucky => lucky::chapter(&lab),
+        }
+    };
+    let mut chapters = request.experiments.iter().map(chapter).collect::<Result<Vec<_>, _>>()?;
+    if request.sensitivity {
+        chapters.push(sensitivity::chapter(&lab)?);
+    }
+    Ok(Findings { schema: SCHEMA, quick: request.quick, first_seed: request.first_seed, chapters })
+}

@@ -1,0 +1,335 @@
+//! One simulated run, and what is measured in it.
+
+use crate::error::ReproduceError;
+use cosched_core::metric::{Outcomes, metric};
+use cosched_core::{
+    Capability, Change, Counter, CpuSet, DecisionRecord, Importance, Nanos, POLICIES, Params, Placement, PolicyEntry,
+    ProgressBasis, Recorder, Restart, RunConfig, RunError, SoloProfile, TaskId, TaskSpec, find_policy, run,
+};
+use cosched_sim::{MACHINES, MachineSpec, Sim, SimConfig, SimError, SimJob, builtin_machine};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A run that is to be simulated.
+#[derive(Clone, Debug)]
+pub(crate) struct Trial {
+    pub(crate) machine: Arc<MachineSpec>,
+    pub(crate) jobs: Vec<SimJob>,
+    /// What becomes of a job that has ended while others have not.
+    pub(crate) restart: Restart,
+    pub(crate) policy: &'static str,
+    /// Parameters of the policy, over those of the machine.
+    pub(crate) params: Vec<(&'static str, String)>,
+    pub(crate) seed: u64,
+    /// The CPUs that may be used; `None` for all.
+    pub(crate) usable: Option<CpuSet>,
+    /// Jobs that may be live at once.
+    pub(crate) at_once: usize,
+    /// Whether estimates are compared with the truth, which costs all solo runs once more.
+    pub(crate) truth: bool,
+    /// How long who runs where is noted from the start.
+    pub(crate) noted: Nanos,
+}
+
+impl Trial {
+    /// All jobs at once on all CPUs, by the policy as it is on this machine.
+    pub(crate) fn new(machine: &Arc<MachineSpec>, jobs: &[SimJob], policy: &'static str, seed: u64) -> Trial {
+        Trial {
+            machine: machine.clone(),
+            jobs: jobs.to_vec(),
+            restart: Restart::Never,
+            policy,
+            params: Vec::new(),
+            seed,
+            usable: None,
+            at_once: usize::MAX,
+            truth: false,
+            noted: Nanos::ZERO,
+        }
+    }
+
+    fn what(&self) -> String {
+        format!("{} under {} with seed {}", self.machine.name, self.policy, self.seed)
+    }
+
+    /// Simulates it.
+    ///
+    /// # Errors
+    /// The policy can't run on the machine, a parameter is wrong, or a job did not do its work.
+    pub(crate) fn simulate(&self) -> Result<Measured, ReproduceError> {
+        let entry = policy(self.policy)?;
+        let mut settings = self.machine.settings_for(entry);
+        settings.extend(self.params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        let params = Params::resolve(entry.name, entry.params, &settings)?;
+        self.check_needs(entry, &params)?;
+        let failure = |error: SimError| ReproduceError::Simulation { what: self.what(), error };
+        let usable = self.usable.clone();
+        let config = SimConfig { usable, ..SimConfig::new(self.machine.clone(), self.jobs.clone(), self.seed) };
+        let mut sim = Sim::new(config).map_err(failure)?;
+        let quantum = Nanos::from_s(params.number("quantum_s"));
+        let needs = (entry.needs)(&params);
+        let traced = self.truth || needs.iter().any(|need| need.capability == Capability::SoloTrace);
+        let traces = if traced {
+            sim.solo_traces(quantum, &mut |_| false).map_err(failure)?
+        } else {
+            vec![None; self.jobs.len()]
+        };
+        let mut specs = Vec::with_capacity(self.jobs.len());
+        for (id, (solo, trace)) in sim.solo_runs().iter().zip(traces).enumerate() {
+            let mut spec = TaskSpec::new(id as u32, &self.jobs[id].program.name);
+            spec.cpus = self.jobs[id].cpus;
+            spec.solo =
+                SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Arc::new) };
+            specs.push(spec);
+        }
+        let config = RunConfig {
+            quantum,
+            jobs: self.at_once,
+            seed: self.seed,
+            restart: self.restart,
+            traffic: entry.needs_traffic(&params),
+            ..RunConfig::default()
+        };
+        let mut watch = Watch::new(self.noted);
+        let mut decides = (entry.build)(&params);
+        let result = run(&mut sim, &mut *decides, &mut watch, specs, &config);
+        let result = result.map_err(|error| match error {
+            RunError::Backend(error) => failure(error),
+            other => ReproduceError::Refused { what: self.what(), why: other.to_string() },
+        })?;
+        let failed = result.tasks.iter().filter(|task| !task.exit.as_ref().is_some_and(|exit| exit.ok())).count();
+        if failed > 0 {
+            return Err(ReproduceError::Failed { what: self.what(), tasks: failed });
+        }
+        let outcomes = Outcomes::of(&result);
+        let value = |name: &str| metric(name).and_then(|metric| metric.of(&outcomes).value());
+        let reads: u64 = result.tasks.iter().filter_map(|task| task.counts[Counter::MmReads].value()).sum();
+        let instructions = result.tasks.iter().filter_map(|task| task.counts[Counter::Instructions].value()).sum();
+        let slowdown = |outcome: &cosched_core::metric::Outcome| outcome.slowdown().value();
+        let mut ends_s: Vec<f64> = result.tasks.iter().filter_map(|task| task.finished).map(Nanos::as_s).collect();
+        ends_s.sort_by(f64::total_cmp);
+        watch.over(result.turnaround);
+        Ok(Measured {
+            turnaround_s: result.turnaround.as_s(),
+            unfairness: value("unfairness"),
+            energy_j: value("energy_j"),
+            mean_ipc: value("mean_ipc"),
+            reads_per_us: reads as f64 / result.turnaround.as_us(),
+            instructions,
+            slowdowns: outcomes.tasks.iter().filter_map(slowdown).collect(),
+            progress_errors: watch.progress.values().map(|(estimate, truth)| estimate / truth - 1.0).collect(),
+            ends_s,
+            watch,
+        })
+    }
+
+    /// Refuses a policy that needs what the machine lacks: it would run without it, and its figures would mean something
+    /// else.
+    fn check_needs(&self, entry: &PolicyEntry, params: &Params) -> Result<(), ReproduceError> {
+        let capabilities = self.machine.capabilities(&self.machine.machine());
+        for need in (entry.needs)(params) {
+            // What is known of solo runs is always given.
+            let is_given = matches!(need.capability, Capability::SoloTrace | Capability::SoloBandwidth);
+            if need.importance != Importance::Required || is_given {
+                continue;
+            }
+            if let Some(why) = capabilities.why_missing(need.capability) {
+                return Err(ReproduceError::Unsuited {
+                    policy: entry.name.to_owned(),
+                    machine: self.machine.name.clone(),
+                    why: format!("it needs {}: {why}", need.capability.text()),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The policy of this name.
+pub(crate) fn policy(name: &str) -> Result<&'static PolicyEntry, ReproduceError> {
+    find_policy(name).ok_or_else(|| ReproduceError::Unknown {
+        kind: "policy",
+        name: name.to_owned(),
+        have: POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The built-in machine of this name.
+pub(crate) fn machine(name: &str) -> Result<Arc<MachineSpec>, ReproduceError> {
+    builtin_machine(name).map(Arc::new).ok_or_else(|| ReproduceError::Unknown {
+        kind: "machine",
+        name: name.to_owned(),
+        have: MACHINES.iter().map(|file| file.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// What was measured in a trial.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    /// Launch to the end of the last job, in s.
+    pub(crate) turnaround_s: f64,
+    /// Greatest slowdown / least slowdown.
+    pub(crate) unfairness: Option<f64>,
+    /// Energy of the machine until the last job ended, in J.
+    pub(crate) energy_j: Option<f64>,
+    /// Mean over the jobs of their instructions per cycle.
+    pub(crate) mean_ipc: Option<f64>,
+    /// Lines read from memory per us of the run.
+    pub(crate) reads_per_us: f64,
+    /// Instructions of all jobs.
+    pub(crate) instructions: u64,
+    /// Slowdown of each job.
+    pub(crate) slowdowns: Vec<f64>,
+    /// When jobs ended, in s, ascending.
+    pub(crate) ends_s: Vec<f64>,
+    /// Estimated progress / true progress - 1 of each job before its end, where progress was estimated and truth is known.
+    pub(crate) progress_errors: Vec<f64>,
+    pub(crate) watch: Watch,
+}
+
+impl Measured {
+    /// Unfairness in per cent above 1, as Perf&Fair quotes it. A run that is perfectly fair has a thousandth, so that
+    /// geometric means exist.
+    pub(crate) fn unfair_percent(&self) -> Option<f64> {
+        self.unfairness.map(|unfairness| (100.0 * (unfairness - 1.0)).max(1e-3))
+    }
+
+    /// Power over the run in W.
+    pub(crate) fn power_w(&self) -> Option<f64> {
+        self.energy_j.map(|energy| energy / self.turnaround_s)
+    }
+}
+
+/// A task that has had a CPU from one instant to another, in ns from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stay {
+    pub(crate) cpu: u32,
+    pub(crate) task: u32,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+/// What a trial shows while it goes on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    noted: Nanos,
+    since: Nanos,
+    /// What runs where since then.
+    placed: BTreeMap<TaskId, Placement>,
+    measures: bool,
+    cpus: usize,
+    big: CpuSet,
+    /// Time in which a task was measured in low contention.
+    pub(crate) measuring: Nanos,
+    /// CPU time that nobody had during these measurements, in s.
+    pub(crate) idle_measuring_s: f64,
+    /// CPU time that nobody had in all, in s.
+    pub(crate) idle_s: f64,
+    /// For each task, the time for which it had a place on big cores alone, in s.
+    pub(crate) on_big_s: BTreeMap<TaskId, f64>,
+    /// The last estimate of each task's progress, and its true progress then, in quanta.
+    pub(crate) progress: BTreeMap<TaskId, (f64, f64)>,
+    /// Estimated IPC alone / true IPC alone - 1 of each new estimate.
+    pub(crate) solo_errors: Vec<f64>,
+    /// Who had which CPU, as far as it is noted. Of tasks that the kernel time-shares, the first ones of those that may
+    /// use a CPU.
+    pub(crate) stays: Vec<Stay>,
+    /// Sums of the counts of each task in the noted time: lines read and written, and time in ns.
+    pub(crate) lines: BTreeMap<TaskId, (u64, u64)>,
+}
+
+impl Watch {
+    fn new(noted: Nanos) -> Watch {
+        Watch { noted, ..Watch::default() }
+    }
+
+    /// Adds up the time since the last decision.
+    fn pass(&mut self, now: Nanos) {
+        let s = now.since(self.since).as_s();
+        let shared: Vec<TaskId> = (self.placed.iter())
+            .filter(|(_, placement)| matches!(placement, Placement::Shared { .. }))
+            .map(|(&task, _)| task)
+            .collect();
+        let mut owner: BTreeMap<u32, TaskId> = BTreeMap::new();
+        for (&task, placement) in &self.placed {
+            if let Placement::Exclusive { cpus, .. } = placement {
+                owner.extend(cpus.iter().map(|cpu| (cpu.0, task)));
+            }
+        }
+        for task in shared {
+            let mask = self.placed[&task].cpus();
+            if let Some(cpu) = mask.iter().find(|cpu| !owner.contains_key(&cpu.0)) {
+                owner.insert(cpu.0, task);
+            }
+        }
+        let idle = (self.cpus.saturating_sub(owner.len())) as f64 * s;
+        self.idle_s += idle;
+        if self.measures {
+            self.measuring = Nanos(self.measuring.0 + now.since(self.since).0);
+            self.idle_measuring_s += idle;
+        }
+        for (&task, placement) in &self.placed {
+            if !self.big.is_empty() && placement.cpus().is_subset(&self.big) {
+                *self.on_big_s.entry(task).or_default() += s;
+            }
+        }
+        if self.since < self.noted && now > self.since {
+            let to = now.0.min(self.noted.0);
+            self.stays.extend(owner.iter().map(|(&cpu, &task)| Stay { cpu, task: task.0, from: self.since.0, to }));
+        }
+        self.since = now;
+    }
+
+    fn over(&mut self, end: Nanos) {
+        self.pass(end);
+    }
+}
+
+impl Recorder for Watch {
+    fn decided(&mut self, record: DecisionRecord<'_>) {
+        let now = record.snapshot.now;
+        self.pass(now);
+        if self.cpus == 0 {
+            let machine = &record.snapshot.machine;
+            self.cpus = machine.cpus.len();
+            if machine.core_types.len() > 1 {
+                self.big = machine.cpus.iter().filter(|cpu| cpu.core_type == 0).map(|cpu| cpu.id).collect();
+            }
+        }
+        for sample in record.samples {
+            let Some(view) = record.snapshot.task(sample.task) else { continue };
+            let known = &view.estimates;
+            if known.solo_age == 0
+                && let (Some(estimate), Some(truth)) = (known.solo_ipc.value(), known.trace_ipc.value())
+                && truth > 0.0
+            {
+                self.solo_errors.push(estimate / truth - 1.0);
+            }
+            if known.progress_basis == ProgressBasis::Ipc
+                && let (Some(estimate), Some(truth)) = (known.progress.value(), known.trace_progress.value())
+                && truth > 0.0
+            {
+                self.progress.insert(sample.task, (estimate, truth));
+            }
+            if now <= self.noted {
+                let (lines, ns) = self.lines.entry(sample.task).or_default();
+                let count = |counter: Counter| sample.counts[counter].value().unwrap_or(0);
+                *lines += count(Counter::MmReads) + count(Counter::MmWrites);
+                *ns += sample.interval.0;
+            }
+        }
+        self.placed.clear();
+        for task in &record.snapshot.tasks {
+            if let Some(running) = &task.running {
+                self.placed.insert(task.id, running.placement.clone());
+            }
+        }
+        for change in &record.decision.changes {
+            match change {
+                Change::Stop { task } => _ = self.placed.remove(task),
+                Change::Place { task, placement, .. } => _ = self.placed.insert(*task, placement.clone()),
+            }
+        }
+        self.measures = record.decision.basis.measures.is_some();
+    }
+}
