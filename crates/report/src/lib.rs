@@ -4,7 +4,6 @@
 //! log is opened here, because a cut-off last line must be removed before appending. `docs/formats.md` describes the
 //! formats field by field.
 
-pub mod chart;
 #[cfg(test)]
 mod docs_tests;
 mod events;

@@ -277,11 +277,13 @@ fn synthetic(machine: &Arc<MachineSpec>, demand: f64, at_once: f64) -> Option<Ar
 /// Misses at once of the synthetic programs, as many as it takes to fill the bus alone.
 const AT_ONCE: f64 = 40.0;
 
+/// The other's utilisation, and estimates by Eq. 9 and by the additive model, by seed; all in per cent.
+type Row = (f64, Vec<f64>, Vec<f64>);
+
 /// Estimates of the solo utilisation of a program beside others.
 struct Beside {
     truth: f64,
-    /// The others' utilisation in per cent, and the estimates in per cent by Eq. 9 and by the additive model, by seed.
-    rows: Vec<(f64, Vec<f64>, Vec<f64>)>,
+    rows: Vec<Row>,
 }
 
 /// Estimates for a program that uses 57 % of the bus alone beside one of varying use, from simulated counters.
@@ -333,7 +335,7 @@ fn beside(
 }
 
 /// The mean size of the error of estimates over the rows, by seed.
-fn errors(beside: &Beside, of: impl Fn(&(f64, Vec<f64>, Vec<f64>)) -> &Vec<f64>) -> Vec<f64> {
+fn errors(beside: &Beside, of: impl Fn(&Row) -> &Vec<f64>) -> Vec<f64> {
     let sizes = |row| of(row).iter().map(|value| (value - beside.truth).abs()).collect();
     over(&beside.rows.iter().map(sizes).collect::<Vec<Vec<f64>>>())
 }
@@ -347,9 +349,8 @@ fn figure_6(
 ) -> Result<(), ReproduceError> {
     let tenths: Vec<u32> = (0..=10).map(|tenth| 10 * tenth).collect();
     let Some(found) = beside(lab, machine, AT_ONCE, &tenths)? else { return Ok(()) };
-    let of = |values: fn(&(f64, Vec<f64>, Vec<f64>)) -> &Vec<f64>| {
-        found.rows.iter().filter_map(|row| Some((row.0, mean(values(row))?))).collect()
-    };
+    let of =
+        |values: fn(&Row) -> &Vec<f64>| found.rows.iter().filter_map(|row| Some((row.0, mean(values(row))?))).collect();
     parts.push(Part::Heading("Figure 6: solo utilisation, estimated beside another program".to_owned()));
     parts.push(curves(
         "efs-figure-6".to_owned(),
@@ -363,7 +364,7 @@ fn figure_6(
             Curve::line("additive model".to_owned(), of(|row| &row.2)),
         ],
     ));
-    let row = |(x, models, sums): &(f64, Vec<f64>, Vec<f64>)| {
+    let row = |(x, models, sums): &Row| {
         vec![Cell::number(*x, 0), Cell::number(found.truth, 1), Cell::mean(models, 1), Cell::mean(sums, 1)]
     };
     parts.push(Part::Table(Table {
@@ -521,6 +522,9 @@ fn figure_8(
     Ok(Eights { names, lists, results })
 }
 
+/// A change from the first runs to the second, by seed.
+type Change = dyn Fn(&[Measured], &[Measured]) -> Vec<f64>;
+
 /// Fewer cores for the same copies.
 fn figure_9(
     lab: &Lab<'_>,
@@ -539,13 +543,13 @@ fn figure_9(
     let mut rows = Vec::new();
     let mut values: Vec<(String, Vec<f64>, Vec<f64>)> = Vec::new();
     for cores in 1..=3 {
-        let lists = |of: &dyn Fn(&[Measured], &[Measured]) -> Vec<f64>| {
+        let lists = |of: &Change| {
             let by_program = results.iter().zip(&eights.results);
             over(&by_program.map(|(fewer, full)| of(&full[0][..seeds.len()], &fewer[cores - 1])).collect::<Vec<_>>())
         };
         values.push((format!("linux, {cores} cores"), lists(&|base, ours| saved(base, ours, energy)), lists(&slower)));
     }
-    let ours = |of: &dyn Fn(&[Measured], &[Measured]) -> Vec<f64>| {
+    let ours = |of: &Change| {
         over(
             &eights.results.iter().map(|both| of(&both[0][..seeds.len()], &both[1][..seeds.len()])).collect::<Vec<_>>(),
         )

@@ -145,7 +145,7 @@ fn chart(caption: &str, axes: Axes, plot: Plot) -> Chart {
 
 fn part(table: Table, chart: Chart) -> Part {
     let few = table.rows.len() <= FEW;
-    Part::Figure(Figure { table, few, chart })
+    Part::Figure(Box::new(Figure { table, few, chart }))
 }
 
 #[cfg(test)]

@@ -55,7 +55,8 @@ pub(crate) struct ReproduceArgs {
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
-    /// Also write everything into this folder: text, Markdown, JSON, and each figure as SVG with its numbers as CSV
+    /// Also write reproduction.md into this folder, and into reproduction beside it the text, JSON, and each figure as SVG
+    /// with its numbers as CSV
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -189,13 +190,14 @@ fn watched(request: &Request, threads: usize, quiet: bool) -> anyhow::Result<Fin
     })
 }
 
-/// Name of the document in all its forms.
+/// Name of the document, and of the folder beside it.
 const NAME: &str = "reproduction";
 
-/// Writes the findings in every form.
+/// Writes the document, and a folder beside it with its other forms and the figures.
 fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
-    let write = |name: String, content: &str| write_whole(&folder.join(name), content.as_bytes());
-    write(format!("{NAME}.md"), &markdown::markdown(findings, Some(".")))?;
+    let beside = folder.join(NAME);
+    std::fs::create_dir_all(&beside).with_context(|| format!("can't make {}", told(&beside)))?;
+    let write = |name: String, content: &str| write_whole(&beside.join(name), content.as_bytes());
     write(format!("{NAME}.txt"), &text::text(findings, 120))?;
     write(format!("{NAME}.json"), &(serde_json::to_string_pretty(findings)? + "\n"))?;
     let mut names = BTreeSet::new();
@@ -209,5 +211,6 @@ fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
     for verdicts in findings.verdicts() {
         write(format!("{}.csv", verdicts.id), &csv::csv(&verdicts))?;
     }
-    Ok(())
+    // The document comes last: where it is, everything is.
+    write_whole(&folder.join(format!("{NAME}.md")), markdown::markdown(findings, Some(NAME)).as_bytes())
 }

@@ -56,7 +56,7 @@ pub enum Part {
     /// A table.
     Table(Table),
     /// A figure, with its numbers.
-    Figure(Figure),
+    Figure(Box<Figure>),
 }
 
 /// A table.
@@ -191,7 +191,7 @@ impl Findings {
         let mut words = vec![format!(
             "Written by `cosched reproduce {}{}`: the experiments of the papers behind cosched, in its simulation, beside the \
              published figures. The same command writes the same bytes again. What is simulated, from which sources, and what \
-             is assumed: see [the simulator](simulator.md).",
+             is assumed is in `docs/simulator.md`.",
             names.join(" "),
             if self.quick { " --quick" } else { "" }
         )];
