@@ -1,9 +1,10 @@
-//! What cosched writes: the run record, the series beside it, the events, the job log, and texts for people.
+//! What cosched writes: the run record, the series beside it, the events, the job log, charts, and texts for people.
 //!
 //! Everything here is a pure function of the results of a run, or a writer onto any [`std::io::Write`]. Only the job
 //! log is opened here, because a cut-off last line must be removed before appending. `docs/formats.md` describes the
 //! formats field by field.
 
+pub mod chart;
 #[cfg(test)]
 mod docs_tests;
 mod events;

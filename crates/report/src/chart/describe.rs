@@ -1,0 +1,133 @@
+//! What a chart shows, in a sentence or two.
+
+use super::bars::{estimate, line_value};
+use super::curves::finite;
+use super::model::{Axis, Bars, Chart, Curve, CurveStyle, Plot, Timeline};
+use super::number::{value, with_unit};
+use super::scale::Range;
+use super::sheet::mark_text;
+use super::timeline::shown;
+use crate::text::count;
+
+/// So many names are listed at most.
+const LISTED: usize = 12;
+
+/// The description of a chart: its kind, its axes, and from where to where each series goes.
+pub(super) fn sentence(chart: &Chart) -> String {
+    let mut text = match &chart.plot {
+        Plot::Bars(bars) => of_bars(chart, bars),
+        Plot::Curves(curves) => of_curves(chart, curves),
+        Plot::Timeline(timeline) => of_timeline(chart, timeline),
+    };
+    if !chart.marks.is_empty() {
+        let marks = listed(chart.marks.iter().map(|mark| mark_text(chart, mark)).collect(), ", ");
+        text.push_str(&format!(" Marked: {marks}."));
+    }
+    match chart.subtitle.as_deref().map(str::trim) {
+        None | Some("") => text,
+        Some(subtitle) => format!("{subtitle}{} {text}", if subtitle.ends_with('.') { "" } else { "." }),
+    }
+}
+
+fn of_bars(chart: &Chart, bars: &Bars) -> String {
+    let groups = bars.groups.len();
+    if groups == 0 || (bars.series.is_empty() && bars.line.is_none()) {
+        return "Bar chart without data.".to_owned();
+    }
+    let mut text = format!(
+        "Bar chart of {} for {} ({}).",
+        named(&chart.y, "values"),
+        count(groups as u64, "group"),
+        listed(bars.groups.clone(), ", ")
+    );
+    let of_series = |ix: usize| {
+        let values: Vec<f64> = (0..groups).filter_map(|group| Some(estimate(bars, ix, group)?.value)).collect();
+        from_to(&bars.series[ix].name, &chart.y, &values, groups - values.len())
+    };
+    if !bars.series.is_empty() {
+        text.push_str(&format!(" {}.", listed((0..bars.series.len()).map(of_series).collect(), "; ")));
+    }
+    if let Some(line) = &bars.line {
+        let values: Vec<f64> = (0..groups).filter_map(|group| line_value(line, group)).collect();
+        let shown = from_to(&line.axis.label, &line.axis, &values, groups - values.len());
+        text.push_str(&format!(" Line on the right axis: {shown}."));
+    }
+    text
+}
+
+fn of_curves(chart: &Chart, curves: &[Curve]) -> String {
+    if curves.iter().all(|curve| finite(curve).next().is_none()) {
+        return "Chart of curves without data.".to_owned();
+    }
+    let kind = match curves.iter().all(|curve| curve.style == CurveStyle::Points) {
+        true => "Points",
+        false => "Curves",
+    };
+    let of_curve = |curve: &Curve| {
+        let values: Vec<f64> = finite(curve).map(|(_, y)| y).collect();
+        let shown = from_to(&curve.name, &chart.y, &values, curve.points.len() - values.len());
+        format!("{shown} in {}", count(values.len() as u64, "point"))
+    };
+    let x = Range::of(curves.iter().flat_map(finite).map(|(x, _)| x));
+    format!(
+        "{kind} of {} over {}{}. {}.",
+        named(&chart.y, "values"),
+        named(&chart.x, "values"),
+        x.ends().map_or(String::new(), |(from, to)| format!(" from {}", between(from, to, &chart.x))),
+        listed(curves.iter().map(of_curve).collect(), "; ")
+    )
+}
+
+fn of_timeline(chart: &Chart, timeline: &Timeline) -> String {
+    let range = Range::of(shown(timeline).flat_map(|span| [span.from, span.to]));
+    let Some((from, to)) = range.ends() else {
+        return "Timeline without data.".to_owned();
+    };
+    let mut spans = vec![0_u64; timeline.series.len()];
+    shown(timeline).for_each(|span| spans[span.series] += 1);
+    let of_series = |(name, &n): (&String, &u64)| join(name, &count(n, "span"));
+    format!(
+        "Timeline of {} ({}) over {} from {}. {}.",
+        count(timeline.rows.len() as u64, "row"),
+        listed(timeline.rows.clone(), ", "),
+        named(&chart.x, "time"),
+        between(from, to, &chart.x),
+        listed(timeline.series.iter().zip(&spans).map(of_series).collect(), "; ")
+    )
+}
+
+/// The label of an axis, or another word if it has none.
+fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
+    if axis.label.trim().is_empty() { otherwise } else { axis.label.trim() }
+}
+
+/// The name of a series and the least and greatest of its values.
+fn from_to(name: &str, axis: &Axis, values: &[f64], absent: usize) -> String {
+    let mut shown = match Range::of(values.iter().copied()).ends() {
+        None => return join(name, "no value"),
+        Some((from, to)) => between(from, to, axis),
+    };
+    if absent > 0 {
+        shown.push_str(&format!(", {absent} without a value"));
+    }
+    join(name, &shown)
+}
+
+fn between(from: f64, to: f64, axis: &Axis) -> String {
+    let to_shown = with_unit(to, axis.unit.as_deref());
+    if from == to { to_shown } else { format!("{} to {to_shown}", value(from)) }
+}
+
+fn join(name: &str, shown: &str) -> String {
+    if name.trim().is_empty() { shown.to_owned() } else { format!("{}: {shown}", name.trim()) }
+}
+
+/// The first few of the texts, and how many more there are.
+fn listed(mut texts: Vec<String>, between: &str) -> String {
+    let more = texts.len().saturating_sub(LISTED);
+    if more > 0 {
+        texts.truncate(LISTED);
+        texts.push(format!("and {more} more"));
+    }
+    texts.join(between)
+}
