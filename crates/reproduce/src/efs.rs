@@ -354,8 +354,7 @@ fn figure_6(
     parts.push(Part::Heading("Figure 6: solo utilisation, estimated beside another program".to_owned()));
     parts.push(curves(
         "efs-figure-6".to_owned(),
-        "Estimates of the solo utilisation of a program that uses 57 % of the bus alone, from simulated counters, beside a \
-         program of varying use."
+"Estimates of a solo utilisation of 57 % beside another program: from simulated counters, by the other's use of the bus."
             .to_owned(),
         Axes { x: "solo utilisation of the other, %", y: "estimate, %", decimals: 1 },
         vec![

@@ -138,8 +138,10 @@ pub(crate) fn timeline(id: String, caption: String, cpus: usize, stays: &[Stay])
 }
 
 fn chart(caption: &str, axes: Axes, plot: Plot) -> Chart {
-    let title = caption.replace('`', "");
-    let title = title.trim_end_matches('.').to_owned();
+    // What stands behind a colon or in brackets is for the caption.
+    let words = caption.replace('`', "");
+    let end = [": ", " ("].iter().filter_map(|mark| words.find(mark)).min().unwrap_or(words.len());
+    let title = words[..end].trim_end_matches('.').to_owned();
     Chart { title, subtitle: None, x: axis(axes.x), y: axis(axes.y), marks: Vec::new(), plot }
 }
 

@@ -57,17 +57,27 @@ impl Grid {
         candidates: &[Candidate],
         seeds: &[u64],
     ) -> Result<Grid, ReproduceError> {
-        let mut trials = Vec::with_capacity(mixes.len() * candidates.len() * seeds.len());
-        for mix in mixes {
-            for candidate in candidates {
-                for &seed in seeds {
-                    let trial = Trial::new(machine, &mix.jobs, candidate.policy, seed);
-                    let params = candidate.params.clone();
-                    trials.push(Trial { restart: mix.restart, params, truth: candidate.truth, ..trial });
-                }
+        // All candidates of one mix and seed share its solo runs.
+        let cells: Vec<(&Mix, u64)> = mixes.iter().flat_map(|mix| seeds.iter().map(move |&seed| (mix, seed))).collect();
+        let found = pool.map(what, &cells, |&(mix, seed)| {
+            let trial = |candidate: &Candidate| Trial {
+                restart: mix.restart,
+                params: candidate.params.clone(),
+                truth: candidate.truth,
+                ..Trial::new(machine, &mix.jobs, candidate.policy, seed)
+            };
+            Trial::simulate_all(&candidates.iter().map(trial).collect::<Vec<_>>())
+        })?;
+        // From mix, seed, candidate to mix, candidate, seed.
+        let mut found: Vec<Vec<Option<Measured>>> =
+            found.into_iter().map(|cell| cell.into_iter().map(Some).collect()).collect();
+        let mut results = Vec::with_capacity(mixes.len() * candidates.len() * seeds.len());
+        for mix in 0..mixes.len() {
+            for candidate in 0..candidates.len() {
+                let of_mix = &mut found[mix * seeds.len()..(mix + 1) * seeds.len()];
+                results.extend(of_mix.iter_mut().filter_map(|cell| cell[candidate].take()));
             }
         }
-        let results = pool.map(what, &trials, Trial::simulate)?;
         Ok(Grid { results, mixes: mixes.len(), candidates: candidates.len(), seeds: seeds.len() })
     }
 

@@ -28,11 +28,13 @@ impl Lab<'_> {
         &self.seeds[..crate::QUICK_SEEDS.min(self.seeds.len())]
     }
 
+    /// The first half of the seeds.
+    pub(crate) fn half_seeds(&self) -> &[u64] {
+        &self.seeds[..self.seeds.len().div_ceil(2)]
+    }
+
     pub(crate) fn seeds_in_words(&self) -> String {
-        match self.seeds.len() {
-            1 => "one seed".to_owned(),
-            n => format!("{n} seeds"),
-        }
+        in_words(&self.seeds)
     }
 
     pub(crate) fn work_in_words(&self) -> String {
@@ -40,6 +42,14 @@ impl Lab<'_> {
             Work::SoloTime(time) => format!("each job as much as it does in {} s alone", s(time)),
             Work::Instructions(instructions) => format!("each job of {instructions} instructions"),
         }
+    }
+}
+
+/// How many seeds these are.
+pub(crate) fn in_words(seeds: &[u64]) -> String {
+    match seeds.len() {
+        1 => "one seed".to_owned(),
+        n => format!("{n} seeds"),
     }
 }
 

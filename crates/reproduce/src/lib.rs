@@ -82,7 +82,7 @@ const SEEDS: usize = 20;
 /// Repetitions of the short form.
 const QUICK_SEEDS: usize = 3;
 /// Repetitions of experiments on causes, at most.
-const FEW: usize = 5;
+const FEW: usize = 4;
 /// The same in the short form.
 const QUICK_FEW: usize = 2;
 

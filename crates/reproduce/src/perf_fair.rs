@@ -471,6 +471,46 @@ fn causes(lab: &Lab<'_>, mixes: &[Mix], benches: &[Bench]) -> Result<Vec<Part>, 
         rows,
     }));
 
+    let known = [
+        Candidate::new("bandwidth"),
+        Candidate::with("bandwidth", "target", "ideal"),
+        Candidate::new("perf-fair"),
+        Candidate::new("oracle"),
+    ];
+    let labels = [
+        ("`bandwidth`, online target", "what jobs have shown so far"),
+        ("`bandwidth`, ideal target", "their bandwidth alone"),
+        ("`perf-fair`", "estimates of their speed alone"),
+        ("`oracle`", "their bandwidth alone, and their speed alone at each instruction"),
+    ];
+    let mut rows = Vec::new();
+    for bench in ends {
+        let what = format!("what is known on {}", bench.name);
+        let grid = Grid::simulate(&lab.pool, &what, &bench.spec, mixes, &known, seeds)?;
+        for (at, (label, knows)) in labels.iter().enumerate() {
+            rows.push(vec![
+                Cell::text(bench.channels),
+                Cell::text(*label),
+                Cell::text(*knows),
+                Cell::signed(&grid.speed_up(at, (&bench.grid, LINUX)), 1),
+                Cell::mean(&grid.unfairness(at), 1),
+            ]);
+        }
+    }
+    parts.push(Part::Text(
+        "**What fairness costs, and what the oracle knows.** Whoever knows the bandwidth of jobs alone chooses hardly better than \
+         whoever goes by what they have shown. Whoever knows their true progress is fair and as fast as `bandwidth` or faster: \
+         jobs that progress alike end together, and no CPU is idle at the end. So fairness itself costs nothing here; what \
+         costs is to find out by measuring."
+            .to_owned(),
+    ));
+    parts.push(Part::Table(Table {
+        id: "perf-fair-knowledge".to_owned(),
+        caption: "Speed and unfairness by what a policy knows.".to_owned(),
+        columns: ["memory", "policy", "knows", "speed-up, %", "unfairness, %"].map(str::to_owned).to_vec(),
+        rows,
+    }));
+
     let knob: Vec<Candidate> =
         MARGINS.iter().map(|margin| Candidate::with("perf-fair", "progress_margin_quanta", margin)).collect();
     let mut rows = Vec::new();

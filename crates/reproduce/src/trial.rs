@@ -4,11 +4,22 @@ use crate::error::ReproduceError;
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::{
     Capability, Change, Counter, CpuSet, DecisionRecord, Importance, Nanos, POLICIES, Params, Placement, PolicyEntry,
-    ProgressBasis, Recorder, Restart, RunConfig, RunError, SoloProfile, TaskId, TaskSpec, find_policy, run,
+    ProgressBasis, Recorder, Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId, TaskSpec, find_policy, run,
 };
-use cosched_sim::{MACHINES, MachineSpec, Sim, SimConfig, SimError, SimJob, builtin_machine};
+use cosched_sim::{MACHINES, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Interval between the points of solo traces: the quantum of all policies.
+const TRACE_STEP: Nanos = Nanos::from_ms(200);
+
+/// What jobs do alone, shared by trials of the same jobs on the same machine with the same seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Alone {
+    runs: Vec<SoloRun>,
+    /// Empty if no trial needs them.
+    traces: Vec<Option<Arc<SoloTrace>>>,
+}
 
 /// A run that is to be simulated.
 #[derive(Clone, Debug)]
@@ -52,34 +63,73 @@ impl Trial {
         format!("{} under {} with seed {}", self.machine.name, self.policy, self.seed)
     }
 
+    fn params(&self, entry: &PolicyEntry) -> Result<Params, ReproduceError> {
+        let mut settings = self.machine.settings_for(entry);
+        settings.extend(self.params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        Ok(Params::resolve(entry.name, entry.params, &settings)?)
+    }
+
+    fn config(&self) -> SimConfig {
+        let usable = self.usable.clone();
+        SimConfig { usable, ..SimConfig::new(self.machine.clone(), self.jobs.clone(), self.seed) }
+    }
+
+    fn failure(&self, error: SimError) -> ReproduceError {
+        ReproduceError::Simulation { what: self.what(), error }
+    }
+
+    /// Whether solo traces are needed.
+    fn is_traced(&self) -> Result<bool, ReproduceError> {
+        let entry = policy(self.policy)?;
+        let needs = (entry.needs)(&self.params(entry)?);
+        Ok(self.truth || needs.iter().any(|need| need.capability == Capability::SoloTrace))
+    }
+
+    /// What the jobs of these trials do alone; the trials have the same jobs, machine and seed.
+    fn alone(trials: &[Trial]) -> Result<Alone, ReproduceError> {
+        let Some(first) = trials.first() else { return Ok(Alone { runs: Vec::new(), traces: Vec::new() }) };
+        let sim = Sim::new(first.config()).map_err(|error| first.failure(error))?;
+        let mut traces = Vec::new();
+        for trial in trials {
+            if traces.is_empty() && trial.is_traced()? {
+                let found = sim.solo_traces(TRACE_STEP, &mut |_| false).map_err(|error| first.failure(error))?;
+                traces = found.into_iter().map(|trace| trace.map(Arc::new)).collect();
+            }
+        }
+        Ok(Alone { runs: sim.solo_runs().to_vec(), traces })
+    }
+
+    /// Simulates trials of the same jobs on the same machine with the same seed, whose solo runs they share.
+    ///
+    /// # Errors
+    /// As [`Trial::simulate`].
+    pub(crate) fn simulate_all(trials: &[Trial]) -> Result<Vec<Measured>, ReproduceError> {
+        let alone = Trial::alone(trials)?;
+        trials.iter().map(|trial| trial.beside(&alone)).collect()
+    }
+
     /// Simulates it.
     ///
     /// # Errors
     /// The policy can't run on the machine, a parameter is wrong, or a job did not do its work.
     pub(crate) fn simulate(&self) -> Result<Measured, ReproduceError> {
+        self.beside(&Trial::alone(std::slice::from_ref(self))?)
+    }
+
+    fn beside(&self, alone: &Alone) -> Result<Measured, ReproduceError> {
         let entry = policy(self.policy)?;
-        let mut settings = self.machine.settings_for(entry);
-        settings.extend(self.params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        let params = Params::resolve(entry.name, entry.params, &settings)?;
+        let params = self.params(entry)?;
         self.check_needs(entry, &params)?;
-        let failure = |error: SimError| ReproduceError::Simulation { what: self.what(), error };
-        let usable = self.usable.clone();
-        let config = SimConfig { usable, ..SimConfig::new(self.machine.clone(), self.jobs.clone(), self.seed) };
-        let mut sim = Sim::new(config).map_err(failure)?;
+        let failure = |error: SimError| self.failure(error);
+        let mut sim = Sim::with_solo_runs(self.config(), &alone.runs).map_err(failure)?;
         let quantum = Nanos::from_s(params.number("quantum_s"));
-        let needs = (entry.needs)(&params);
-        let traced = self.truth || needs.iter().any(|need| need.capability == Capability::SoloTrace);
-        let traces = if traced {
-            sim.solo_traces(quantum, &mut |_| false).map_err(failure)?
-        } else {
-            vec![None; self.jobs.len()]
-        };
+        let traced = self.is_traced()?;
         let mut specs = Vec::with_capacity(self.jobs.len());
-        for (id, (solo, trace)) in sim.solo_runs().iter().zip(traces).enumerate() {
+        for (id, solo) in alone.runs.iter().enumerate() {
             let mut spec = TaskSpec::new(id as u32, &self.jobs[id].program.name);
             spec.cpus = self.jobs[id].cpus;
-            spec.solo =
-                SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Arc::new) };
+            let trace = alone.traces.get(id).cloned().flatten().filter(|_| traced);
+            spec.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace };
             specs.push(spec);
         }
         let config = RunConfig {
@@ -331,5 +381,53 @@ impl Recorder for Watch {
             }
         }
         self.measures = record.decision.basis.measures.is_some();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mixes::of_folder;
+    use cosched_sim::Work;
+
+    fn trial(policy: &'static str) -> Trial {
+        let mixes = of_folder("perf-fair", Work::SoloTime(Nanos::from_ms(4_000)));
+        Trial::new(&machine("xeon-e5645-1ch").unwrap(), &mixes[8].jobs, policy, 1)
+    }
+
+    #[test]
+    fn knowing_the_truth_changes_no_decision() {
+        for policy in ["fair", "perf-fair"] {
+            let blind = trial(policy).simulate().unwrap();
+            let seen = Trial { truth: true, ..trial(policy) }.simulate().unwrap();
+            assert_eq!((blind.turnaround_s, &blind.slowdowns), (seen.turnaround_s, &seen.slowdowns), "{policy}");
+            assert!(blind.watch.solo_errors.is_empty() && blind.progress_errors.is_empty());
+            // There are estimates, they are off, and not by everything.
+            assert!(seen.progress_errors.len() > 12, "{policy}");
+            let most = seen.progress_errors.iter().map(|error| error.abs()).fold(0.0, f64::max);
+            assert!(0.005 < most && most < 0.5, "{policy}: {most}");
+            assert!(seen.watch.solo_errors.len() > 12);
+            assert!(seen.watch.measuring > Nanos::ZERO && seen.watch.idle_measuring_s > 0.0);
+        }
+    }
+
+    #[test]
+    fn all_cpu_time_is_somebody_s_or_idle() {
+        let run = Trial { noted: Nanos::from_ms(3_000), ..trial("round-robin") }.simulate().unwrap();
+        // As long as there are more jobs than CPUs no CPU is idle.
+        assert_eq!(run.watch.stays.iter().map(|stay| stay.to - stay.from).sum::<u64>(), 12 * 3_000_000_000);
+        assert!(run.watch.idle_s > 0.0 && run.watch.idle_s < 12.0 * run.turnaround_s);
+        assert_eq!(run.ends_s.len(), 24);
+        assert_eq!(run.ends_s.last(), Some(&run.turnaround_s));
+    }
+
+    #[test]
+    fn what_can_t_be_done_is_told() {
+        let error = trial("lucky").simulate().unwrap_err().to_string();
+        assert!(error.starts_with("`lucky` can't run on xeon-e5645-1ch: it needs"), "{error}");
+        let wrong = Trial { params: vec![("quantum_s", "-1".to_owned())], ..trial("fair") };
+        assert!(matches!(wrong.simulate().unwrap_err(), ReproduceError::Param(_)));
+        let none = Trial { usable: Some(CpuSet::from_iter([])), ..trial("linux") };
+        assert!(matches!(none.simulate().unwrap_err(), ReproduceError::Simulation { .. }));
     }
 }

@@ -65,6 +65,28 @@ impl Sim {
     /// # Errors
     /// As [`Sim::new`], or [`SimError::Interrupted`].
     pub fn watched(config: SimConfig, stop: &mut dyn FnMut(usize) -> bool) -> Result<Sim, SimError> {
+        let (spec, step) = (config.machine.clone(), config.step);
+        Sim::made(config, &mut |ix, job, instance| {
+            SoloRun::simulate(&spec, job, instance, step, &mut || stop(ix)).ok_or(SimError::Interrupted)
+        })
+    }
+
+    /// Like [`Sim::new`], with the solo runs of another simulation of the same jobs on the same machine with the same seed:
+    /// they depend on nothing else, and several policies can share them.
+    ///
+    /// # Errors
+    /// As [`Sim::new`].
+    ///
+    /// # Panics
+    /// There are fewer solo runs than jobs.
+    pub fn with_solo_runs(config: SimConfig, alone: &[SoloRun]) -> Result<Sim, SimError> {
+        Sim::made(config, &mut |ix, _, _| Ok(alone[ix]))
+    }
+
+    fn made(
+        config: SimConfig,
+        alone: &mut dyn FnMut(usize, &SimJob, Instance) -> Result<SoloRun, SimError>,
+    ) -> Result<Sim, SimError> {
         let machine = config.usable_machine()?;
         let none =
             |job: &SimJob| job.cpus == 0 || matches!(job.work, Work::Instructions(0) | Work::SoloTime(Nanos::ZERO));
@@ -90,8 +112,7 @@ impl Sim {
             let mut rng = Rng::new(config.seed ^ (ix as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut factor = || 1.0 + (uniform(&mut rng) * 2.0 - 1.0) * config.variation;
             let instance = Instance { cpi: factor(), memory: factor(), length: factor() };
-            let alone = SoloRun::simulate(&config.machine, job, instance, config.step, &mut || stop(ix))
-                .ok_or(SimError::Interrupted)?;
+            let alone = alone(ix, job, instance)?;
             world.add_task(program_of[ix], instance, job.cpus, alone.instructions as f64, job.nice);
             solo.push(alone);
             instances.push(instance);

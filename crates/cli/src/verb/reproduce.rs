@@ -152,7 +152,7 @@ fn watched(request: &Request, threads: usize, quiet: bool) -> anyhow::Result<Fin
     let now = Mutex::new(String::new());
     let progress = |what: &str, done: usize, all: usize| {
         if let Ok(mut now) = now.lock() {
-            *now = format!("{what}: {done} of {all} trials");
+            *now = format!("{what}: {done} of {all}");
         }
     };
     let pool = Pool { threads, progress: &progress, stop: &stop };

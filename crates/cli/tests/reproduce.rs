@@ -1,0 +1,114 @@
+//! `cosched reproduce`: the same bytes with any number of threads, files, refusals, and the end by a signal.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn cosched(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cosched")).args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The smallest experiment.
+const SMALL: [&str; 5] = ["reproduce", "lucky", "--quick", "--seeds", "2"];
+
+fn small(more: &[&str]) -> Output {
+    let output = cosched(&[&SMALL, more].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    output
+}
+
+#[test]
+fn threads_change_nothing_and_seeds_do() {
+    let one = small(&["-j", "1"]);
+    assert_eq!(text(&one.stdout), text(&small(&["-j", "3"]).stdout));
+    assert_ne!(one.stdout, small(&["--seed", "7"]).stdout);
+    assert!(text(&one.stderr).is_empty(), "{}", text(&one.stderr));
+    let shown = text(&one.stdout);
+    assert!(shown.contains("Verdicts") && shown.contains("here / paper") && shown.contains('±'), "{shown}");
+}
+
+#[test]
+fn a_folder_gets_the_document_its_data_and_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("new/folder");
+    let json = small(&["--out", out.to_str().unwrap(), "--format", "json"]).stdout;
+    let beside = out.join("reproduction");
+    let read =
+        |path: &Path| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(read(&beside.join("reproduction.json")), text(&json));
+    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(found["schema"], "cosched.reproduction/1");
+    assert_eq!(found["chapters"][0]["id"], "lucky");
+    let verdict = &found["chapters"][0]["verdicts"][0]["figure"];
+    assert_eq!(verdict["ours"]["repetitions"], 2);
+    // Each figure that the document shows is there, with its numbers.
+    let document = read(&out.join("reproduction.md"));
+    let mut figures = 0;
+    for line in document.lines().filter(|line| line.starts_with("![")) {
+        let path = line.rsplit_once('(').unwrap().1.trim_end_matches(')');
+        assert!(read(&out.join(path)).starts_with("<svg "), "{path}");
+        let numbers = read(&out.join(path.replace(".svg", ".csv")));
+        let columns = numbers.lines().next().unwrap().split(',').count();
+        assert!(columns > 1 && numbers.lines().count() > 4, "{numbers}");
+        figures += 1;
+    }
+    assert_eq!(figures, 2);
+    assert!(read(&beside.join("lucky-verdicts.csv")).contains("95 % from"));
+    // Without --out nothing is written, and again it is the same.
+    assert_eq!(small(&["--format", "json"]).stdout, json);
+}
+
+#[test]
+fn wrong_words_are_told_before_any_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let below = file.join("out");
+    for (words, told) in [
+        (&["reproduce", "perf-fair", "--policies", "nosuch"][..], "there is no policy `nosuch`"),
+        (&["reproduce", "nosuch"], "perf-fair"),
+        (&["reproduce", "--seeds", "0"], "--seeds"),
+        (&["reproduce", "--out", below.to_str().unwrap()], "--out"),
+    ] {
+        let output = cosched(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(told), "{words:?}: {}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_policy_that_the_machine_does_not_suit_is_refused() {
+    let output = cosched(&["reproduce", "perf-fair", "--quick", "--seeds", "1", "--policies", "lucky"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("`lucky` can't run on xeon-e5645"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_signal_ends_it_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cosched"))
+        .args(["reproduce", "--out", out.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The folder is made first; then hours of work lie ahead in a test build.
+    while !out.exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    // Signals are taken a moment after the folder was made; before that, SIGINT ends the process by itself.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "cosched: interrupted; nothing was written\n");
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
+    assert!(output.stdout.is_empty());
+}
