@@ -208,7 +208,8 @@ impl World {
     }
 
     /// Lets the core's threads slow each other down: while a thread does not wait for memory, it takes issue slots and
-    /// ports of the first-level cache from the others. Solved in turns, until no thread's IPC changes.
+    /// ports of the first-level cache from the others. For two threads there is a formula; otherwise it is solved in turns,
+    /// until no thread's IPC changes.
     fn share_issue_slots(&mut self, core_ix: usize) {
         let kind = &self.spec.core_types[self.cores[core_ix].core_type];
         let smt = &self.spec.smt;
@@ -216,6 +217,19 @@ impl World {
             only.busy = only.own;
             only.ipc = 1.0 / (only.own + only.stall);
             return;
+        }
+        if let [one, two] = &mut self.scratch[..] {
+            let l1 = [one.thread, two.thread].map(|thread| self.threads[thread].uses.l1);
+            let waits = l1[0] * l1[1] * smt.l1_wait_cycles / kind.l1_ports;
+            if let Some(ipcs) = both(one, two, smt.issue_share, waits)
+                && (0..2).all(|at| l1[at] * ipcs[at] <= kind.l1_ports)
+            {
+                for (sibling, ipc) in [one, two].into_iter().zip(ipcs) {
+                    sibling.ipc = ipc;
+                    sibling.busy = 1.0 / ipc - sibling.stall;
+                }
+                return;
+            }
         }
         for _ in 0..SMT_ROUNDS {
             let mut moved = false;
@@ -366,6 +380,23 @@ impl World {
     }
 }
 
+/// The instructions per cycle of two threads of a core. `share` is the share of issue slots that a busy thread takes, and
+/// `waits` times the other's IPC are the cycles that an instruction waits for a port. `None` if there is no solution.
+///
+/// With x the IPC, a thread's cycles per instruction are `1/x1 = own1 (1 + share (1 - stall2 x2)) + stall1 + waits x2`, so
+/// `1/x1 = a1 - b1 x2` and likewise for the other. This leads to `a1 b2 x1^2 - (a1 a2 - b1 + b2) x1 + a2 = 0`, whose lesser
+/// root is the one that goes on from `1/a1` where nothing is shared.
+fn both(one: &Sibling, two: &Sibling, share: f64, waits: f64) -> Option<[f64; 2]> {
+    let a = |of: &Sibling| of.own * (1.0 + share) + of.stall;
+    let b = |of: &Sibling, other: &Sibling| of.own * share * other.stall - waits;
+    let (a1, a2, b1, b2) = (a(one), a(two), b(one, two), b(two, one));
+    let half = 0.5 * (a1 * a2 - b1 + b2);
+    let root = (half * half - a1 * b2 * a2).sqrt();
+    let x1 = a2 / (half + root);
+    let x2 = 1.0 / (a2 - b2 * x1);
+    (x1 > 0.0 && x2 > 0.0 && x1.is_finite() && x2.is_finite()).then_some([x1, x2])
+}
+
 /// A thread of the core that is being solved.
 #[derive(Clone, Debug)]
 pub(crate) struct Sibling {
@@ -394,4 +425,43 @@ pub(crate) fn after(now: u64, span: f64) -> u64 {
     }
     let whole = span as u64;
     now + (whole + u64::from(whole as f64 != span)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::Rng;
+
+    #[test]
+    fn the_formula_for_two_threads_agrees_with_solving_in_turns() {
+        let mut rng = Rng::new(1);
+        let mut draw = |most: f64| most * rng.below(1 << 32) as f64 / 4_294_967_296.0;
+        for _ in 0..20_000 {
+            let (share, waits) = (draw(0.8), draw(0.6));
+            let mut sibling = || Sibling {
+                thread: 0,
+                home: 0,
+                own: 0.25 + draw(2.0),
+                busy: 0.0,
+                stall: draw(20.0) * draw(1.0),
+                per_lost_line: 0.0,
+                growth: 0.0,
+                ipc: 0.0,
+                piece: (0.0, 0.0),
+                steepest: 0.0,
+            };
+            let (one, two) = (sibling(), sibling());
+            let Some(found) = both(&one, &two, share, waits) else { panic!("a solution") };
+            let (mut x1, mut x2) = (1.0 / (one.own + one.stall), 1.0 / (two.own + two.stall));
+            for _ in 0..5_000 {
+                let cpi = |of: &Sibling, other: &Sibling, x: f64| {
+                    of.own * (1.0 + share * (1.0 - other.stall * x)) + waits * x + of.stall
+                };
+                // Half of each step, so that it can't swing.
+                x1 = 0.5 * (x1 + 1.0 / cpi(&one, &two, x2));
+                x2 = 0.5 * (x2 + 1.0 / cpi(&two, &one, x1));
+            }
+            assert!((found[0] / x1 - 1.0).abs() < 1e-6 && (found[1] / x2 - 1.0).abs() < 1e-6, "{found:?} {x1} {x2}");
+        }
+    }
 }
