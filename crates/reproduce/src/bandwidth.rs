@@ -29,13 +29,13 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
          (`ideal`); `online` takes what each job has shown so far. The figure is the mean over the jobs of their instructions \
          per cycle, against `linux`.",
         lab.work_in_words(),
-        in_words(lab.half_seeds()),
+        in_words(lab.fewer_seeds()),
     ))];
     let mut verdicts = Vec::new();
     let mut rows = Vec::new();
     for (name, channels) in MACHINES {
         let what = format!("bandwidth on {name}");
-        let grid = Grid::simulate(&lab.pool, &what, &machine(name)?, &mixes, &candidates, lab.half_seeds())?;
+        let grid = Grid::simulate(&lab.pool, &what, &machine(name)?, &mixes, &candidates, lab.fewer_seeds())?;
         // IPC is the better the greater: what is compared is its inverse, cycles per instruction.
         let cpi = |run: &Measured| run.mean_ipc.map(|ipc| 1.0 / ipc);
         let gains = |mix: usize, at: usize| grid.gains(mix, at, grid.of(mix, LINUX), cpi);

@@ -28,9 +28,9 @@ impl Lab<'_> {
         &self.seeds[..crate::QUICK_SEEDS.min(self.seeds.len())]
     }
 
-    /// The first half of the seeds.
-    pub(crate) fn half_seeds(&self) -> &[u64] {
-        &self.seeds[..self.seeds.len().div_ceil(2)]
+    /// The first two fifths of the seeds, and two at least: for experiments whose differences are large.
+    pub(crate) fn fewer_seeds(&self) -> &[u64] {
+        &self.seeds[..(2 * self.seeds.len()).div_ceil(5).max(2).min(self.seeds.len())]
     }
 
     pub(crate) fn seeds_in_words(&self) -> String {

@@ -77,6 +77,24 @@ pub struct Request {
     pub policies: Vec<String>,
 }
 
+impl Request {
+    /// The command line that asks for the same.
+    fn command(&self) -> String {
+        let mut words = vec!["cosched reproduce".to_owned()];
+        if Experiment::ALL.iter().all(|experiment| self.experiments.contains(experiment)) {
+            words.push("all".to_owned());
+        } else {
+            words.extend(self.experiments.iter().map(|experiment| experiment.name().to_owned()));
+        }
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.sensitivity.then(|| "--sensitivity".to_owned()));
+        words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
+        words.extend((self.first_seed != 1).then(|| format!("--seed {}", self.first_seed)));
+        words.extend((!self.policies.is_empty()).then(|| format!("--policies {}", self.policies.join(","))));
+        words.join(" ")
+    }
+}
+
 /// Repetitions of the long form.
 const SEEDS: usize = 20;
 /// Repetitions of the short form.
@@ -115,5 +133,11 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, Reproduc
     if request.sensitivity {
         chapters.push(sensitivity::chapter(&lab)?);
     }
-    Ok(Findings { schema: SCHEMA, quick: request.quick, first_seed: request.first_seed, chapters })
+    Ok(Findings {
+        schema: SCHEMA,
+        command: request.command(),
+        quick: request.quick,
+        first_seed: request.first_seed,
+        chapters,
+    })
 }

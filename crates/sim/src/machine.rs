@@ -96,6 +96,10 @@ pub enum Replacement {
     Random,
 }
 
+/// What all streams together can take from each other, as a share of the bandwidth: the most that banks of their own gave
+/// four programs (Liu et al., PACT 2012). With many streams every access finds another row open, and more change nothing.
+pub const STREAM_LOSS_MOST: f64 = 0.086;
+
 /// Main memory of one socket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemorySpec {
@@ -109,6 +113,9 @@ pub struct MemorySpec {
     pub remote_ns: f64,
     /// Share of a channel's bandwidth that each further stream on it costs, since streams close each other's rows.
     pub stream_loss: f64,
+    /// Share of the bandwidth that further streams take at most, all together. Machine files do not state it; see
+    /// [`STREAM_LOSS_MOST`].
+    pub stream_loss_most: f64,
     /// How latency grows with bandwidth, relative to the peak and to the idle latency.
     pub curve: Arc<LatencyCurve>,
 }

@@ -92,7 +92,9 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
             latency = 0.5 * (low + high);
             let (reads, lines, squares) = asked(latency);
             let streams = if squares > 0.0 { lines * lines / squares } else { 1.0 };
-            let peak = peak * (1.0 - (memory.stream_loss * (streams - 1.0) / f64::from(memory.channels)).min(0.086));
+            let peak = peak
+                * (1.0
+                    - (memory.stream_loss * (streams - 1.0) / f64::from(memory.channels)).min(memory.stream_loss_most));
             let share = if lines > 0.0 { reads / lines } else { 1.0 };
             let given = memory.idle_latency_ns * memory.curve.latency(lines / peak, share);
             if given > latency { low = latency } else { high = latency }

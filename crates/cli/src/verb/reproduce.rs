@@ -208,7 +208,7 @@ fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
             write(format!("{}.svg", table.id), &chart.svg())?;
         }
     }
-    for verdicts in findings.verdicts() {
+    for verdicts in findings.verdicts().filter(|table| !table.rows.is_empty()) {
         write(format!("{}.csv", verdicts.id), &csv::csv(&verdicts))?;
     }
     // The document comes last: where it is, everything is.

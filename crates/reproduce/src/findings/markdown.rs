@@ -13,8 +13,10 @@ pub fn markdown(findings: &Findings, figures: Option<&str>) -> String {
     for (chapter, verdicts) in findings.chapters.iter().zip(findings.verdicts()) {
         let _ = writeln!(text, "## {}\n", chapter.title);
         parts(&mut text, &chapter.parts, figures);
-        let _ = writeln!(text, "### Verdicts\n");
-        table(&mut text, &verdicts);
+        if !verdicts.rows.is_empty() {
+            let _ = writeln!(text, "### Verdicts\n");
+            table(&mut text, &verdicts);
+        }
         if !chapter.causes.is_empty() {
             let _ = writeln!(text, "### What makes the difference\n");
             parts(&mut text, &chapter.causes, figures);

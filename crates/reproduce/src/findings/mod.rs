@@ -22,6 +22,8 @@ pub const SCHEMA: &str = "cosched.reproduction/1";
 pub struct Findings {
     /// [`SCHEMA`].
     pub schema: &'static str,
+    /// The command that gives the same findings.
+    pub command: String,
     /// Whether it is the short form: fewer seeds and shorter jobs.
     pub quick: bool,
     /// The first seed.
@@ -184,16 +186,13 @@ impl Cell {
 impl Findings {
     /// What the document is, how to read it, and how it came out; a paragraph each.
     pub fn introduction(&self) -> Vec<String> {
-        let names: Vec<&str> =
-            self.chapters.iter().map(|chapter| chapter.id).filter(|id| *id != "sensitivity").collect();
         let all: Vec<&Verdict> = self.chapters.iter().flat_map(|chapter| &chapter.verdicts).collect();
         let count = |agreement| all.iter().filter(|verdict| verdict.agreement() == agreement).count();
         let mut words = vec![format!(
-            "Written by `cosched reproduce {}{}`: the experiments of the papers behind cosched, in its simulation, beside the \
+            "Written by `{}`: the experiments of the papers behind cosched, in its simulation, beside the \
              published figures. The same command writes the same bytes again. What is simulated, from which sources, and what \
              is assumed is in `docs/simulator.md`.",
-            names.join(" "),
-            if self.quick { " --quick" } else { "" }
+            self.command
         )];
         if !all.is_empty() {
             words.push(format!(

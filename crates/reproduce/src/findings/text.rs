@@ -14,8 +14,10 @@ pub fn text(findings: &Findings, width: usize) -> String {
     for (chapter, verdicts) in findings.chapters.iter().zip(findings.verdicts()) {
         heading(&mut text, &chapter.title, '=');
         parts(&mut text, &chapter.parts, width);
-        heading(&mut text, "Verdicts", '-');
-        table(&mut text, &verdicts);
+        if !verdicts.rows.is_empty() {
+            heading(&mut text, "Verdicts", '-');
+            table(&mut text, &verdicts);
+        }
         if !chapter.causes.is_empty() {
             heading(&mut text, "What makes the difference", '-');
             parts(&mut text, &chapter.causes, width);

@@ -5,7 +5,9 @@ use super::counters_table::Counters;
 use super::error::SpecError;
 use super::params::{ParamTable, read_params};
 use super::text::{Group, Limits, Number, Sources, Table, Text, Words};
-use crate::machine::{CoreTypeSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, Replacement, SmtSpec};
+use crate::machine::{
+    CoreTypeSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, Replacement, STREAM_LOSS_MOST, SmtSpec,
+};
 use serde::Deserialize;
 use std::sync::Arc;
 use toml::Spanned;
@@ -294,7 +296,15 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     };
     let (curve, curve_source) = read_curve(&group, latency.curve)?;
     let curve = Arc::new(curve);
-    let memory = MemorySpec { channels, gb_per_s_per_channel, idle_latency_ns, remote_ns, stream_loss, curve };
+    let memory = MemorySpec {
+        channels,
+        gb_per_s_per_channel,
+        idle_latency_ns,
+        remote_ns,
+        stream_loss,
+        stream_loss_most: STREAM_LOSS_MOST,
+        curve,
+    };
 
     let (group, power) = text.table("[power]", parsed.power)?;
     sources.add(&group, power.source, power.assumed)?;

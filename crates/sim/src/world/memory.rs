@@ -11,10 +11,6 @@ const LINES_PER_NS_PER_GB_PER_S: f64 = 1.0 / 64.0;
 /// Changes of the latency, or of what a core asks for, below this share are not solved again.
 const TOLERANCE: f64 = 0.004;
 
-/// What all streams together can take from each other, as a share of the bandwidth: the most that banks of their own gave
-/// four programs (Liu et al., PACT 2012). With many streams every access finds another row open, and more change nothing.
-const MOST_LOST: f64 = 0.086;
-
 /// The sums are computed afresh after this many changes, so that rounding errors can't add up.
 const FRESH_SUM: u32 = 4_096;
 
@@ -27,6 +23,8 @@ pub(crate) struct Domain {
     peak: f64,
     /// Share of `peak` that each further thread costs.
     loss: f64,
+    /// What streams take at most, as a share of the bandwidth.
+    most_lost: f64,
     /// Latency now, in ns.
     pub(crate) latency: f64,
     /// The latency that each core was last solved with.
@@ -73,6 +71,7 @@ impl Domain {
             idle: spec.idle_latency_ns,
             peak: f64::from(spec.channels) * spec.gb_per_s_per_channel * LINES_PER_NS_PER_GB_PER_S,
             loss: spec.stream_loss / f64::from(spec.channels),
+            most_lost: spec.stream_loss_most,
             latency: spec.idle_latency_ns,
             used: vec![spec.idle_latency_ns; cores],
             asks: vec![Asks::default(); cores],
@@ -123,7 +122,7 @@ impl Domain {
     /// The most lines per ns that memory delivers to those that ask now. Threads that read different rows of a bank close
     /// each other's.
     fn capacity(&self, all: &Asks) -> f64 {
-        self.peak * (1.0 - (self.loss * (all.streams() - 1.0)).min(MOST_LOST))
+        self.peak * (1.0 - (self.loss * (all.streams() - 1.0)).min(self.most_lost))
     }
 
     /// The latency at which memory delivers exactly the bandwidth that the cores ask for at it. A core's rate is 1 /
@@ -199,6 +198,7 @@ impl Domain {
 mod tests {
     use super::*;
     use crate::curve::LatencyLine;
+    use crate::machine::STREAM_LOSS_MOST;
 
     fn spec() -> MemorySpec {
         let points = vec![(0.1, 1.0), (0.6, 1.1), (0.8, 1.4), (0.9, 2.5), (0.96, 6.6)];
@@ -208,6 +208,7 @@ mod tests {
             idle_latency_ns: 76.0,
             remote_ns: 0.0,
             stream_loss: 0.0,
+            stream_loss_most: STREAM_LOSS_MOST,
             curve: Arc::new(LatencyCurve { lines: vec![LatencyLine { reads: 1.0, points }] }),
         }
     }
@@ -254,7 +255,10 @@ mod tests {
         (1..4).for_each(|core| domain.ask(core, asks(1.0, 4.0, 76.0)));
         assert!((share(&domain) - (1.0 - 3.0 * 0.025)).abs() < 1e-12);
         (4..8).for_each(|core| domain.ask(core, asks(1.0, 4.0, 76.0)));
-        assert!((share(&domain) - (1.0 - MOST_LOST)).abs() < 1e-12, "with many every access finds another row open");
+        assert!(
+            (share(&domain) - (1.0 - STREAM_LOSS_MOST)).abs() < 1e-12,
+            "with many every access finds another row open"
+        );
         // One that asks for little hardly disturbs; more channels have more banks.
         let mut domain = Domain::new(&MemorySpec { stream_loss: 0.025, ..spec() }, 2);
         domain.ask(0, asks(1.0, 4.0, 76.0));

@@ -44,6 +44,7 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
             idle_latency_ns: 76.0,
             remote_ns: 60.0,
             stream_loss: 0.025,
+            stream_loss_most: STREAM_LOSS_MOST,
             curve: curve(),
         },
         power: PowerSpec { static_w: 20.0, uncore_w: 8.0, nj_per_line: 20.0 },
