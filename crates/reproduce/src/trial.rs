@@ -4,9 +4,10 @@ use crate::error::ReproduceError;
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::{
     Capability, Change, Counter, CpuSet, DecisionRecord, Importance, Nanos, POLICIES, Params, Placement, PolicyEntry,
-    ProgressBasis, Recorder, Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId, TaskSpec, find_policy, run,
+    ProgressBasis, Purpose, Recorder, Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId, TaskSpec,
+    find_policy, run,
 };
-use cosched_sim::{MACHINES, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine};
+use cosched_sim::{FIT_LENGTH, MACHINES, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine, fit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -213,6 +214,18 @@ pub(crate) fn machine(name: &str) -> Result<Arc<MachineSpec>, ReproduceError> {
     })
 }
 
+/// A changed machine, with its policies' parameters fitted to it as those of the built-in machines were.
+pub(crate) fn refitted(mut spec: MachineSpec) -> Arc<MachineSpec> {
+    if let Ok(fit) = fit(&Arc::new(spec.clone()), FIT_LENGTH) {
+        for (name, value) in fit.params() {
+            if let Some(param) = spec.params.iter_mut().find(|(known, _)| known == name) {
+                param.1 = value.to_string();
+            }
+        }
+    }
+    Arc::new(spec)
+}
+
 /// What was measured in a trial.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
@@ -349,7 +362,9 @@ impl Recorder for Watch {
         for sample in record.samples {
             let Some(view) = record.snapshot.task(sample.task) else { continue };
             let known = &view.estimates;
-            if known.solo_age == 0
+            // What others leave of a quantum, or a job that is alone at the end, is no estimate that was asked for.
+            if sample.purpose == Purpose::MeasureAlone
+                && known.solo_age == 0
                 && let (Some(estimate), Some(truth)) = (known.solo_ipc.value(), known.trace_ipc.value())
                 && truth > 0.0
             {

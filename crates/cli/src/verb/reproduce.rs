@@ -31,7 +31,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(value_enum, value_name = "EXPERIMENT")]
     experiments: Vec<ExperimentArg>,
 
-    /// Shorter jobs and fewer seeds: signs and orders, in a minute
+    /// Shorter jobs and fewer seeds: a first look, in a minute. Short jobs pay more for measurements
     #[arg(long)]
     quick: bool,
 
@@ -111,6 +111,11 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &args.out {
         // Minutes of work are not to be lost to a folder that can't be written.
         std::fs::create_dir_all(folder).map_err(|error| usage(format!("--out {}: {error}", told(folder))))?;
+    }
+    if !args.policies.is_empty() && !experiments(&args.experiments).contains(&Experiment::PerfFair) {
+        return Err(usage(
+            "--policies: only the tables of perf-fair take further policies; add perf-fair, or leave it out",
+        ));
     }
     let request = Request {
         experiments: experiments(&args.experiments),

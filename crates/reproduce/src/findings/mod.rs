@@ -123,11 +123,11 @@ pub struct Shown {
     pub signed: bool,
 }
 
-fn six_digits<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn six_digits<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(rounded(*value))
 }
 
-fn six_digits_if_any<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn six_digits_if_any<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => to.serialize_some(&rounded(*value)),
         None => to.serialize_none(),
@@ -186,7 +186,8 @@ impl Cell {
 impl Findings {
     /// What the document is, how to read it, and how it came out; a paragraph each.
     pub fn introduction(&self) -> Vec<String> {
-        let all: Vec<&Verdict> = self.chapters.iter().flat_map(|chapter| &chapter.verdicts).collect();
+        let verdicts = self.chapters.iter().flat_map(|chapter| &chapter.verdicts);
+        let all: Vec<&Verdict> = verdicts.filter(|verdict| !verdict.is_fitted()).collect();
         let count = |agreement| all.iter().filter(|verdict| verdict.agreement() == agreement).count();
         let mut words = vec![format!(
             "Written by `{}`: the experiments of the papers behind cosched, in its simulation, beside the \
@@ -197,9 +198,10 @@ impl Findings {
         if !all.is_empty() {
             words.push(format!(
                 "A figure *agrees* when it has the paper's sign and lies within a factor of two of it. An order agrees when \
-                 nothing that is shown contradicts it: names with `~` between them can't be told apart. *Fitted* figures follow \
-                 from numbers of the machine that were fitted to them, and prove nothing. Of {} verdicts {} agree, {} have \
-                 the same sign alone, {} show no sign, and {} differ.",
+                 nothing that is shown contradicts it: names with `~` between them can't be told apart. What was fitted to the paper is \
+                 marked: it proves nothing. Intervals cover the seeds, which vary instances of programs by 2 % and the noise of \
+                 counters; they do not cover which mixes were drawn. Of {} verdicts that are not fitted {} agree, {} lie \
+                 beyond a factor of two, {} show no sign, and {} differ.",
                 all.len(),
                 count(Agreement::Agrees),
                 count(Agreement::SameSign),

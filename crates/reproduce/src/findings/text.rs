@@ -29,6 +29,7 @@ pub fn text(findings: &Findings, width: usize) -> String {
 }
 
 fn heading(text: &mut String, words: &str, rule: char) {
+    let words = bare(words);
     let _ = writeln!(text, "{words}\n{}\n", rule.to_string().repeat(words.chars().count()));
 }
 
@@ -57,9 +58,14 @@ fn parts(text: &mut String, parts: &[Part], width: usize) {
     }
 }
 
-/// A paragraph. What is marked as code in Markdown stands without its marks.
+/// The words without Markdown's marks of code and emphasis.
+fn bare(words: &str) -> String {
+    words.replace("**", "").replace(['`', '*'], "")
+}
+
+/// A paragraph.
 fn paragraph(text: &mut String, words: &str, width: usize) {
-    for line in wrapped(&words.replace('`', ""), width) {
+    for line in wrapped(&bare(words), width) {
         text.push_str(&line);
         text.push('\n');
     }
@@ -70,9 +76,8 @@ fn paragraph(text: &mut String, words: &str, width: usize) {
 const MOST_ROWS: usize = 40;
 
 fn table(text: &mut String, table: &Table) {
-    let head = table.columns.clone();
-    let rows =
-        table.rows.iter().take(MOST_ROWS).map(|row| row.iter().map(|cell| cell.shown().replace('`', "")).collect());
+    let head = table.columns.iter().map(|head| bare(head)).collect();
+    let rows = table.rows.iter().take(MOST_ROWS).map(|row| row.iter().map(|cell| bare(&cell.shown())).collect());
     let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let width_of = |at: usize| all.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..table.columns.len()).map(|at| width_of(at).unwrap_or(0)).collect();

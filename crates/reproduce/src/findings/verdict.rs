@@ -20,8 +20,8 @@ pub enum Verdict {
         ours: Option<Estimate>,
         /// Whether it may be gained or lost, so that its sign is a result.
         signed: bool,
-        /// Whether it follows from what was fitted to the paper, and so proves nothing.
-        fitted: bool,
+        /// What it rests on that was fitted to the paper; a figure that is `fitted` itself proves nothing.
+        rests_on: Option<&'static str>,
     },
     /// An order, from the greatest to the least.
     Order {
@@ -31,6 +31,10 @@ pub enum Verdict {
         paper: Vec<String>,
         /// Ours; names whose intervals overlap stand in one string with `~` between them.
         ours: Vec<String>,
+        /// Whether a pair is shown to stand the other way round.
+        contradicted: bool,
+        /// Whether any pair is shown to stand as in the paper.
+        shown: bool,
     },
 }
 
@@ -55,7 +59,7 @@ impl Agreement {
     pub fn text(self) -> &'static str {
         match self {
             Agreement::Agrees => "agrees",
-            Agreement::SameSign => "same sign, not within a factor of two",
+            Agreement::SameSign => "beyond a factor of two",
             Agreement::NotShown => "no sign shown",
             Agreement::Differs => "differs",
             Agreement::NotMeasured => "not measured",
@@ -67,26 +71,38 @@ impl Verdict {
     /// A figure that can only be positive.
     pub fn size(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
         let ours = Estimate::of(ours);
-        Verdict::Figure { what: what.into(), paper, decimals, ours, signed: false, fitted: false }
+        Verdict::Figure { what: what.into(), paper, decimals, ours, signed: false, rests_on: None }
     }
 
     /// A figure that can be gained or lost.
     pub fn gain(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
         let ours = Estimate::of(ours);
-        Verdict::Figure { what: what.into(), paper, decimals, ours, signed: true, fitted: false }
+        Verdict::Figure { what: what.into(), paper, decimals, ours, signed: true, rests_on: None }
     }
 
-    /// It follows from what was fitted to the paper.
+    /// It was fitted to the paper itself.
     #[must_use]
-    pub fn fitted(mut self) -> Verdict {
-        if let Verdict::Figure { fitted, .. } = &mut self {
-            *fitted = true;
+    pub fn fitted(self) -> Verdict {
+        self.resting_on("fitted")
+    }
+
+    /// It rests on something that was fitted to the paper.
+    #[must_use]
+    pub fn resting_on(mut self, what: &'static str) -> Verdict {
+        if let Verdict::Figure { rests_on, .. } = &mut self {
+            *rests_on = Some(what);
         }
         self
     }
 
+    /// Whether it was fitted to the paper itself, and so proves nothing.
+    pub fn is_fitted(&self) -> bool {
+        matches!(self, Verdict::Figure { rests_on: Some("fitted"), .. })
+    }
+
     /// An order from the greatest to the least. In ours, neighbours of which it is not shown which is greater stand in one
-    /// place. `values` holds each name with a value for each repetition; the repetitions of all are the same.
+    /// place. `values` holds each name with a value for each repetition; the repetitions of all are the same. Names that the
+    /// paper does not order stand in one place as well, with ` ~ ` between them.
     pub fn order(what: impl Into<String>, paper: &[&str], values: &[(&str, Vec<f64>)]) -> Verdict {
         let mut ours: Vec<(&str, &[f64])> = values.iter().map(|(name, values)| (*name, values.as_slice())).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -105,7 +121,21 @@ impl Verdict {
                 _ => places.push((*name).to_owned()),
             }
         }
-        Verdict::Order { what: what.into(), paper: paper.iter().map(|name| (*name).to_owned()).collect(), ours: places }
+        let of = |name: &str| values.iter().find(|(one, _)| *one == name).map(|(_, values)| values.as_slice());
+        let (mut contradicted, mut shown) = (false, false);
+        for (at, place) in paper.iter().enumerate() {
+            let below = paper[at + 1..].iter().flat_map(|place| place.split(" ~ "));
+            for (greater, less) in below.flat_map(|less| place.split(" ~ ").map(move |greater| (greater, less))) {
+                let Some((greater, less)) = of(greater).zip(of(less)) else { continue };
+                let differences: Vec<f64> = greater.iter().zip(less).map(|(a, b)| a - b).collect();
+                if let Some(estimate) = Estimate::of(&differences) {
+                    shown |= estimate.interval().0 > 0.0;
+                    contradicted |= estimate.interval().1 < 0.0;
+                }
+            }
+        }
+        let paper = paper.iter().map(|name| (*name).to_owned()).collect();
+        Verdict::Order { what: what.into(), paper, ours: places, contradicted, shown }
     }
 
     /// How well ours agrees.
@@ -124,29 +154,16 @@ impl Verdict {
                     Agreement::SameSign
                 }
             }
-            Verdict::Order { paper, ours, .. } => {
-                // Names in one place may stand in any order.
-                let mut left = paper.iter().peekable();
-                for place in ours {
-                    let mut here: Vec<&str> = place.split(" ~ ").collect();
-                    while let Some(at) = left.peek().and_then(|name| here.iter().position(|one| one == *name)) {
-                        here.swap_remove(at);
-                        left.next();
-                    }
-                    if !here.is_empty() {
-                        return Agreement::Differs;
-                    }
-                }
-                let all_tie = ours.len() == 1 && paper.len() > 1;
-                if all_tie { Agreement::NotShown } else { Agreement::Agrees }
-            }
+            Verdict::Order { contradicted: true, .. } => Agreement::Differs,
+            Verdict::Order { shown: true, .. } => Agreement::Agrees,
+            Verdict::Order { .. } => Agreement::NotShown,
         }
     }
 
     fn row(&self) -> Vec<Cell> {
         let agreement = self.agreement().text();
         match self {
-            Verdict::Figure { what, paper, decimals, ours, signed, fitted } => {
+            Verdict::Figure { what, paper, decimals, ours, signed, rests_on } => {
                 let sign = match ours {
                     Some(_) if !signed => "-",
                     Some(_) if self.agreement() == Agreement::NotShown => "not shown",
@@ -157,7 +174,7 @@ impl Verdict {
                 let has_ratio = ours.filter(|ours| (ours.mean > 0.0) == (*paper > 0.0) && *paper != 0.0);
                 let ratio = has_ratio
                     .map_or(Cell::Absent("no common sign".to_owned()), |ours| Cell::number(ours.mean / paper, 2));
-                let judged = if *fitted { format!("{agreement} (fitted)") } else { agreement.to_owned() };
+                let judged = rests_on.map_or_else(|| agreement.to_owned(), |what| format!("{agreement} ({what})"));
                 vec![
                     Cell::text(what.clone()),
                     Cell::text(plain(*paper, *decimals)),
@@ -167,7 +184,7 @@ impl Verdict {
                     Cell::text(judged),
                 ]
             }
-            Verdict::Order { what, paper, ours } => vec![
+            Verdict::Order { what, paper, ours, .. } => vec![
                 Cell::text(what.clone()),
                 Cell::text(paper.join(" > ")),
                 Cell::text(ours.join(" > ")),
@@ -217,5 +234,9 @@ mod tests {
         assert_eq!(of(&["b", "a", "c"]).agreement(), Agreement::Differs);
         let same = [("a", vec![1.0, 2.0]), ("b", vec![2.0, 1.0])];
         assert_eq!(Verdict::order("speed", &["a", "b"], &same).agreement(), Agreement::NotShown);
+        // Each neighbour may tie with the next, and the first be greater than the last all the same.
+        let chain = [("a", vec![3.0, 3.2, 3.1]), ("b", vec![2.0, 4.0, 3.0]), ("c", vec![2.9, 3.1, 3.0])];
+        assert_eq!(Verdict::order("speed", &["c", "b", "a"], &chain).agreement(), Agreement::Differs);
+        assert_eq!(Verdict::order("speed", &["b", "a ~ c"], &chain).agreement(), Agreement::NotShown);
     }
 }
