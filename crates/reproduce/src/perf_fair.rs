@@ -503,7 +503,7 @@ fn causes(lab: &Lab<'_>, mixes: &[Mix], benches: &[Bench]) -> Result<Vec<Part>, 
     let labels = [
         "every 40 quanta, at most 5 % of the time (ours)",
         "once for each job",
-        "the same, with the paper's limits of light jobs",
+        "every 40 quanta, at most 5 % of the time, the paper's limits of light jobs",
         "every 40 quanta without limit, and the paper's limits of light jobs",
         "never: true progress (`oracle`)",
     ];
@@ -563,7 +563,7 @@ fn causes(lab: &Lab<'_>, mixes: &[Mix], benches: &[Bench]) -> Result<Vec<Part>, 
     parts.push(Part::Text(
         "**Fairer than the paper.** `oracle` and, with three channels, `perf-fair` are fairer here than there. A simulated solo \
          trace is exactly that of the job, and counters are off by 1 % at most; the paper's traces are of other runs, and \
-         nothing is said about its counters. Counters that are off by more make both less fair."
+         nothing is said about its counters. Counters that are off by more make `perf-fair` less fair."
             .to_owned(),
     ));
     parts.push(Part::Table(Table {
