@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Each experiment ends in a table of verdicts: the published figure, ours with its 95 % interval, whether sign and order
 /// are the same, and the ratio; then experiments that show what makes the difference. The same request gives the same
 /// bytes, whatever the machine and the number of threads.
-/// All of it takes about ten minutes on two cores, --quick one minute.
+/// All of it takes ten to thirteen minutes on two shared CPUs, --quick less than one.
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
     /// What to repeat [default: all]
