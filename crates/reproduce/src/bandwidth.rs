@@ -7,7 +7,7 @@ use crate::grid::{Candidate, Grid};
 use crate::lab::{Lab, in_words};
 use crate::mixes::of_folder;
 use crate::paper::bandwidth as paper;
-use crate::stats::Estimate;
+use crate::stats::{Estimate, mean, over};
 use crate::trial::{Measured, machine};
 
 const MACHINES: [(&str, &str); 2] = [("xeon-e5645", "three channels"), ("xeon-e5645-1ch", "one channel")];
@@ -43,7 +43,7 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
             let label = candidates[at].label.clone();
             (label, (0..mixes.len()).map(|mix| Estimate::of(&gains(mix, at))).collect())
         });
-        let groups = mixes.iter().map(|mix| mix.name.rsplit('/').next().unwrap_or_default().to_owned());
+        let groups = mixes.iter().map(|mix| mix.short().to_owned());
         parts.push(bars(
             format!("bandwidth-figure-1-{name}"),
             format!("Mean IPC over `linux` of each mix with {channels} (the poster's Figure 1)."),
@@ -52,14 +52,7 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
             series.collect(),
             None,
         ));
-        let over_mixes = |at: usize| -> Vec<f64> {
-            let all: Vec<Vec<f64>> = (0..mixes.len()).map(|mix| gains(mix, at)).collect();
-            let of_seed = |seed: usize| {
-                let values: Option<Vec<f64>> = all.iter().map(|gains| gains.get(seed).copied()).collect();
-                values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
-            };
-            (0..grid.seeds).filter_map(of_seed).collect()
-        };
+        let over_mixes = |at: usize| over(&(0..mixes.len()).map(|mix| gains(mix, at)).collect::<Vec<_>>(), mean);
         for (at, candidate) in candidates.iter().enumerate().skip(1) {
             rows.push(vec![
                 Cell::text(channels),

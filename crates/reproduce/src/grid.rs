@@ -38,12 +38,32 @@ impl Candidate {
     }
 }
 
+/// Simulates lists of jobs, each with some variants and all seeds: by list, then by variant, then by seed. `variants` makes the
+/// trials of a list with a seed; they have the same jobs and machine, and share their solo runs.
+pub(crate) fn simulate(
+    pool: &Pool<'_>,
+    what: &str,
+    lists: usize,
+    seeds: &[u64],
+    variants: impl Fn(usize, u64) -> Vec<Trial> + Sync,
+) -> Result<Vec<Vec<Vec<Measured>>>, ReproduceError> {
+    let cells: Vec<(usize, u64)> = (0..lists).flat_map(|list| seeds.iter().map(move |&seed| (list, seed))).collect();
+    let found = pool.map(what, &cells, |&(list, seed)| Trial::simulate_all(&variants(list, seed)))?;
+    let mut results: Vec<Vec<Vec<Measured>>> = vec![Vec::new(); lists];
+    for ((list, _), of_variants) in cells.into_iter().zip(found) {
+        results[list].resize_with(of_variants.len(), Vec::new);
+        for (of_seeds, run) in results[list].iter_mut().zip(of_variants) {
+            of_seeds.push(run);
+        }
+    }
+    Ok(results)
+}
+
 /// The results: for each mix and candidate one for each seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
-    results: Vec<Measured>,
+    results: Vec<Vec<Vec<Measured>>>,
     pub(crate) mixes: usize,
-    pub(crate) candidates: usize,
     pub(crate) seeds: usize,
 }
 
@@ -57,34 +77,22 @@ impl Grid {
         candidates: &[Candidate],
         seeds: &[u64],
     ) -> Result<Grid, ReproduceError> {
-        // All candidates of one mix and seed share its solo runs.
-        let cells: Vec<(&Mix, u64)> = mixes.iter().flat_map(|mix| seeds.iter().map(move |&seed| (mix, seed))).collect();
-        let found = pool.map(what, &cells, |&(mix, seed)| {
-            let trial = |candidate: &Candidate| Trial {
-                restart: mix.restart,
+        let variants = |mix: usize, seed: u64| {
+            let of = |candidate: &Candidate| Trial {
+                restart: mixes[mix].restart,
                 params: candidate.params.clone(),
                 truth: candidate.truth,
-                ..Trial::new(machine, &mix.jobs, candidate.policy, seed)
+                ..Trial::new(machine, &mixes[mix].jobs, candidate.policy, seed)
             };
-            Trial::simulate_all(&candidates.iter().map(trial).collect::<Vec<_>>())
-        })?;
-        // From mix, seed, candidate to mix, candidate, seed.
-        let mut found: Vec<Vec<Option<Measured>>> =
-            found.into_iter().map(|cell| cell.into_iter().map(Some).collect()).collect();
-        let mut results = Vec::with_capacity(mixes.len() * candidates.len() * seeds.len());
-        for mix in 0..mixes.len() {
-            for candidate in 0..candidates.len() {
-                let of_mix = &mut found[mix * seeds.len()..(mix + 1) * seeds.len()];
-                results.extend(of_mix.iter_mut().filter_map(|cell| cell[candidate].take()));
-            }
-        }
-        Ok(Grid { results, mixes: mixes.len(), candidates: candidates.len(), seeds: seeds.len() })
+            candidates.iter().map(of).collect()
+        };
+        let results = simulate(pool, what, mixes.len(), seeds, variants)?;
+        Ok(Grid { results, mixes: mixes.len(), seeds: seeds.len() })
     }
 
     /// The results of a mix under a candidate, by seed.
     pub(crate) fn of(&self, mix: usize, candidate: usize) -> &[Measured] {
-        let at = (mix * self.candidates + candidate) * self.seeds;
-        &self.results[at..at + self.seeds]
+        &self.results[mix][candidate]
     }
 
     /// A figure of a mix under a candidate, by seed.

@@ -5,13 +5,13 @@ use crate::figure::{Axes, bars};
 use crate::findings::{Cell, Chapter, Part, Table, Verdict, plain};
 use crate::grid::{Candidate, Grid};
 use crate::lab::Lab;
-use crate::mixes::{Mix, copies, of_folder, program};
+use crate::mixes::{Mix, copies, of_folder, spec_programs};
 use crate::paper::lucky as paper;
-use crate::stats::{Estimate, geometric_mean, mean, quantile};
+use crate::stats::{Estimate, geometric_mean, mean, over, quantile};
 use crate::trial::{Measured, Trial, machine};
 use cosched_core::model::cross_core::{CoreType, benefit};
 use cosched_core::{CpuSet, Nanos, Restart, Rng};
-use cosched_sim::{CoreTypeFit, CoreTypesFit, FIT_LENGTH, MachineSpec, PROGRAMS, ProgramSpec, SimJob, Work, fit};
+use cosched_sim::{CoreTypeFit, CoreTypesFit, FIT_LENGTH, MachineSpec, ProgramSpec, SimJob, Work, fit};
 use std::sync::Arc;
 
 const POLICIES: [&str; 3] = ["bias", "big-fair", "lucky"];
@@ -24,7 +24,7 @@ fn product(run: &Measured) -> Option<f64> {
 }
 
 /// Energy-delay product that `ours` saves against `base`, in per cent, by seed.
-fn saved(grid: &Grid, mix: usize, ours: usize, base: usize) -> Vec<f64> {
+pub(crate) fn saved(grid: &Grid, mix: usize, ours: usize, base: usize) -> Vec<f64> {
     let pairs = grid.of(mix, ours).iter().zip(grid.of(mix, base));
     pairs.filter_map(|(ours, base)| Some(100.0 * (1.0 - product(ours)? / product(base)?))).collect()
 }
@@ -38,23 +38,15 @@ fn shares(grid: &Grid, ours: usize, base: usize) -> Vec<Vec<f64>> {
     (0..grid.mixes).map(of).collect()
 }
 
-/// A figure over the mixes, by seed.
-fn over_mixes(shares: &[Vec<f64>], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
-    let seeds = shares.iter().map(Vec::len).min().unwrap_or(0);
-    (0..seeds).filter_map(|seed| of(&shares.iter().map(|mix| mix[seed]).collect::<Vec<_>>())).collect()
-}
-
 /// What is saved over the mixes in per cent, by the geometric mean of the shares. It is the only mean that gives the same
 /// whichever of the two is the base.
 fn saved_over_mixes(grid: &Grid, ours: usize, base: usize) -> Vec<f64> {
-    over_mixes(&shares(grid, ours, base), |shares| Some(100.0 * (1.0 - geometric_mean(shares)?)))
+    over(&shares(grid, ours, base), |shares| Some(100.0 * (1.0 - geometric_mean(shares)?)))
 }
 
 /// The most that is saved in a mix, in per cent, by seed.
 fn saved_most(grid: &Grid, ours: usize, base: usize) -> Vec<f64> {
-    over_mixes(&shares(grid, ours, base), |shares| {
-        shares.iter().copied().reduce(f64::min).map(|least| 100.0 * (1.0 - least))
-    })
+    over(&shares(grid, ours, base), |shares| shares.iter().copied().reduce(f64::min).map(|least| 100.0 * (1.0 - least)))
 }
 
 /// The chapter.
@@ -63,8 +55,7 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     let mixes = of_folder("lucky", lab.work);
     let candidates = POLICIES.map(Candidate::new);
     let grid = Grid::simulate(&lab.pool, "lucky", &spec, &mixes, &candidates, &lab.seeds)?;
-    let names: Vec<String> =
-        mixes.iter().map(|mix| mix.name.rsplit('/').next().unwrap_or_default().to_uppercase()).collect();
+    let names: Vec<String> = mixes.iter().map(|mix| mix.short().to_uppercase()).collect();
     let mut parts = vec![Part::Text(format!(
         "Eight mixes of four programs on one core of 3.2 GHz and three of 0.8 GHz (`big1-small3`), with {} (single programs and \
          drawn mixes with one). Each job has a \
@@ -143,8 +134,7 @@ impl Alone {
 
 /// Every program alone on each type of core.
 fn alone(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Alone>, ReproduceError> {
-    let programs = PROGRAMS.iter().filter(|file| file.file.contains("/spec-cpu2006/")).map(|file| program(file.name));
-    let programs: Vec<Arc<ProgramSpec>> = programs.collect();
+    let programs = spec_programs();
     let machine = spec.machine();
     let on = |core_type: usize| -> CpuSet {
         let cpus = machine.cpus.iter().filter(|cpu| cpu.core_type == core_type);
@@ -264,10 +254,10 @@ fn figure_3(grid: &Grid, names: &[String], parts: &mut Vec<Part>, verdicts: &mut
         let shares = shares(grid, ours, base);
         vec![
             Cell::text(name),
-            Cell::signed(&over_mixes(&shares, |shares| Some(100.0 * (1.0 - mean(shares)?))), 0),
+            Cell::signed(&over(&shares, |shares| Some(100.0 * (1.0 - mean(shares)?))), 0),
             Cell::signed(&saved_over_mixes(grid, ours, base), 0),
             Cell::signed(
-                &over_mixes(&shares, |shares| {
+                &over(&shares, |shares| {
                     let more: Vec<f64> = shares.iter().map(|share| 100.0 * (1.0 / share - 1.0)).collect();
                     mean(&more)
                 }),

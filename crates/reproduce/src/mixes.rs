@@ -1,7 +1,7 @@
 //! The mixes of the papers' experiments, from the folder `mixes`.
 
 use cosched_core::Restart;
-use cosched_sim::{ProgramSpec, SimJob, Work, builtin_program};
+use cosched_sim::{PROGRAMS, ProgramSpec, SimJob, Work, builtin_program};
 use std::sync::Arc;
 
 /// Lists the mix files of a folder of `mixes`.
@@ -29,6 +29,13 @@ pub(crate) struct Mix {
     pub(crate) name: &'static str,
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) restart: Restart,
+}
+
+impl Mix {
+    /// Its name without its folder.
+    pub(crate) fn short(&self) -> &'static str {
+        self.name.rsplit('/').next().unwrap_or_default()
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -74,6 +81,11 @@ fn read(name: &'static str, text: &str, work: Work) -> Mix {
 /// The built-in program of this name.
 pub(crate) fn program(name: &str) -> Arc<ProgramSpec> {
     Arc::new(builtin_program(name).expect(SOUND))
+}
+
+/// The programs of SPEC CPU2006, by name.
+pub(crate) fn spec_programs() -> Vec<Arc<ProgramSpec>> {
+    PROGRAMS.iter().filter(|file| file.file.contains("/spec-cpu2006/")).map(|file| program(file.name)).collect()
 }
 
 /// Copies of a program, each with the same work.

@@ -7,7 +7,7 @@ use crate::grid::{Candidate, Grid};
 use crate::lab::Lab;
 use crate::mixes::{Mix, of_folder};
 use crate::paper::perf_fair as paper;
-use crate::stats::{Estimate, mean, quantile};
+use crate::stats::{Estimate, mean, over, quantile};
 use crate::trial::{Measured, machine, policy};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ fn summary(bench: &Bench) -> Table {
 
 /// The names of the mixes without their folder.
 fn names(mixes: &[Mix]) -> Vec<String> {
-    mixes.iter().map(|mix| mix.name.rsplit('/').next().unwrap_or_default().to_owned()).collect()
+    mixes.iter().map(|mix| mix.short().to_owned()).collect()
 }
 
 fn figure_1(bench: &Bench, mixes: &[Mix]) -> Part {
@@ -225,10 +225,7 @@ fn of_group(bench: &Bench, group: usize, candidate: usize) -> Vec<f64> {
         .filter(|&mix| group_of(bench, mix) == group)
         .map(|mix| bench.speed_up(mix, candidate))
         .collect();
-    if mixes.is_empty() {
-        return Vec::new();
-    }
-    (0..bench.grid.seeds).map(|seed| mixes.iter().map(|mix| mix[seed]).sum::<f64>() / mixes.len() as f64).collect()
+    over(&mixes, mean)
 }
 
 fn groups(benches: &[Bench]) -> Table {

@@ -3,13 +3,15 @@
 //! One number is changed at a time. Jobs are short and seeds few, so that it takes minutes: what counts is the difference
 //! from the first row.
 
+use crate::efs::Effects;
 use crate::error::ReproduceError;
 use crate::findings::{Cell, Chapter, Part, Table};
 use crate::grid::{Candidate, Grid};
 use crate::lab::Lab;
+use crate::lucky::saved;
 use crate::mixes::{Mix, copies, of_folder, program};
 use crate::stats::mean;
-use crate::trial::{Measured, Trial, machine, refitted};
+use crate::trial::{machine, refitted};
 use cosched_core::Nanos;
 use cosched_sim::machine::Replacement;
 use cosched_sim::{MachineSpec, SimJob, Work};
@@ -79,13 +81,13 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     };
     let mut rows = Vec::new();
     for (name, change) in CHANGES {
-        let mut row = vec![Cell::text(*name)];
-        for channels in ["xeon-e5645", "xeon-e5645-1ch"] {
-            perf_fair(lab, &scenes, &format!("{name}, {channels}"), channels, *change, &mut row)?;
-        }
-        efs(lab, &scenes, name, *change, &mut row)?;
-        lucky(lab, &scenes, name, *change, &mut row)?;
-        rows.push(row);
+        let cells = vec![Cell::text(*name)];
+        let mut row = Row { lab, scenes: &scenes, name, change: *change, cells };
+        row.perf_fair("xeon-e5645")?;
+        row.perf_fair("xeon-e5645-1ch")?;
+        row.efs()?;
+        row.lucky()?;
+        rows.push(row.cells);
     }
     let columns = [
         "changed",
@@ -123,78 +125,60 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     Ok(Chapter { id: "sensitivity", title, parts, verdicts: Vec::new(), causes: Vec::new() })
 }
 
-/// The built-in machine with this change, and with its policies' parameters fitted to it.
-fn changed(name: &str, change: fn(&mut MachineSpec)) -> Result<Arc<MachineSpec>, ReproduceError> {
-    let mut spec = (*machine(name)?).clone();
-    change(&mut spec);
-    Ok(refitted(spec))
-}
-
-fn cell(values: &[f64], decimals: usize) -> Cell {
-    mean(values).map_or(Cell::Absent("not measured".to_owned()), |value| Cell::number(value, decimals))
-}
-
-fn perf_fair(
-    lab: &Lab<'_>,
-    scenes: &Scenes,
-    what: &str,
-    name: &str,
+/// A row of the table: one change, and the cells so far.
+struct Row<'a> {
+    lab: &'a Lab<'a>,
+    scenes: &'a Scenes,
+    name: &'static str,
     change: fn(&mut MachineSpec),
-    row: &mut Vec<Cell>,
-) -> Result<(), ReproduceError> {
-    let candidates = ["linux", "bandwidth", "fair", "perf-fair", "round-robin"].map(Candidate::new);
-    let grid =
-        Grid::simulate(&lab.pool, what, &changed(name, change)?, &scenes.mixes, &candidates, lab.sensitivity_seeds())?;
-    row.push(cell(&grid.unfairness(0), 0));
-    for at in 1..=3 {
-        row.push(cell(&grid.speed_up(at, (&grid, 0)), 1));
+    cells: Vec<Cell>,
+}
+
+impl Row<'_> {
+    fn machine(&self, name: &str) -> Result<(Arc<MachineSpec>, String), ReproduceError> {
+        let mut spec = (*machine(name)?).clone();
+        (self.change)(&mut spec);
+        Ok((refitted(spec), format!("{}, {name}", self.name)))
     }
-    row.push(cell(&grid.unfairness(3), 0));
-    row.push(cell(&grid.speed_up(4, (&grid, 0)), 1));
-    Ok(())
-}
 
-fn efs(
-    lab: &Lab<'_>,
-    scenes: &Scenes,
-    what: &str,
-    change: fn(&mut MachineSpec),
-    row: &mut Vec<Cell>,
-) -> Result<(), ReproduceError> {
-    let spec = changed("i5-2500", change)?;
-    let seeds = lab.sensitivity_seeds();
-    let mut trials = Vec::new();
-    for jobs in &scenes.fours {
-        for policy in ["linux", "efs"] {
-            trials.extend(seeds.iter().map(|&seed| Trial::new(&spec, jobs, policy, seed)));
+    fn push(&mut self, values: &[f64], decimals: usize) {
+        let absent = || Cell::Absent("not measured".to_owned());
+        self.cells.push(mean(values).map_or_else(absent, |value| Cell::number(value, decimals)));
+    }
+
+    fn grid(&self, name: &str, mixes: &[Mix], policies: &[&'static str]) -> Result<Grid, ReproduceError> {
+        let (spec, what) = self.machine(name)?;
+        let candidates: Vec<Candidate> = policies.iter().map(|policy| Candidate::new(policy)).collect();
+        Grid::simulate(&self.lab.pool, &what, &spec, mixes, &candidates, self.lab.sensitivity_seeds())
+    }
+
+    fn perf_fair(&mut self, name: &str) -> Result<(), ReproduceError> {
+        let policies = ["linux", "bandwidth", "fair", "perf-fair", "round-robin"];
+        let grid = self.grid(name, &self.scenes.mixes, &policies)?;
+        self.push(&grid.unfairness(0), 0);
+        for at in 1..=3 {
+            self.push(&grid.speed_up(at, (&grid, 0)), 1);
         }
+        self.push(&grid.unfairness(3), 0);
+        self.push(&grid.speed_up(4, (&grid, 0)), 1);
+        Ok(())
     }
-    let runs = lab.pool.map(&format!("{what}, i5-2500"), &trials, Trial::simulate)?;
-    let pairs = || runs.chunks(2 * seeds.len()).flat_map(|both| both[..seeds.len()].iter().zip(&both[seeds.len()..]));
-    let saved = |(linux, efs): (&Measured, &Measured)| Some(100.0 * (1.0 - efs.energy_j? / linux.energy_j?));
-    let slower = |(linux, efs): (&Measured, &Measured)| 100.0 * (efs.turnaround_s / linux.turnaround_s - 1.0);
-    row.push(cell(&pairs().filter_map(saved).collect::<Vec<_>>(), 1));
-    row.push(cell(&pairs().map(slower).collect::<Vec<_>>(), 1));
-    Ok(())
-}
 
-fn lucky(
-    lab: &Lab<'_>,
-    scenes: &Scenes,
-    what: &str,
-    change: fn(&mut MachineSpec),
-    row: &mut Vec<Cell>,
-) -> Result<(), ReproduceError> {
-    let spec = changed("big1-small3", change)?;
-    let candidates = ["lucky", "bias", "big-fair"].map(Candidate::new);
-    let what = format!("{what}, big1-small3");
-    let grid = Grid::simulate(&lab.pool, &what, &spec, &scenes.lucky, &candidates, lab.sensitivity_seeds())?;
-    let product = |run: &Measured| Some(run.energy_j? * run.turnaround_s);
-    for base in [1, 2] {
-        let pairs = (0..grid.mixes).flat_map(|mix| grid.of(mix, 0).iter().zip(grid.of(mix, base)));
-        let saved: Vec<f64> =
-            pairs.filter_map(|(ours, base)| Some(100.0 * (1.0 - product(ours)? / product(base)?))).collect();
-        row.push(cell(&saved, 0));
+    fn efs(&mut self) -> Result<(), ReproduceError> {
+        let (spec, what) = self.machine("i5-2500")?;
+        let seeds = self.lab.sensitivity_seeds();
+        let effects = Effects::simulate(self.lab, &what, &spec, &self.scenes.fours, seeds)?;
+        self.push(&effects.energy_saved().concat(), 1);
+        self.push(&effects.time_lost().concat(), 1);
+        Ok(())
     }
-    Ok(())
+
+    fn lucky(&mut self) -> Result<(), ReproduceError> {
+        let grid = self.grid("big1-small3", &self.scenes.lucky, &["lucky", "bias", "big-fair"])?;
+        for base in [1, 2] {
+            let all: Vec<f64> = (0..grid.mixes).flat_map(|mix| saved(&grid, mix, 0, base)).collect();
+            self.push(&all, 0);
+        }
+        Ok(())
+    }
 }

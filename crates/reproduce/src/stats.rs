@@ -85,6 +85,12 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// A figure over several lists of one value for each repetition, by repetition.
+pub(crate) fn over(lists: &[Vec<f64>], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
+    let repetitions = lists.iter().map(Vec::len).min().unwrap_or(0);
+    (0..repetitions).filter_map(|at| of(&lists.iter().map(|list| list[at]).collect::<Vec<_>>())).collect()
+}
+
 /// The value below which a share of the values lies, with straight lines between them; `None` if there are no values.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.to_vec();

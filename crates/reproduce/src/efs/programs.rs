@@ -1,0 +1,166 @@
+//! Four copies of each program, on all cores and on fewer, and mixes of high demand (section 5.3, Figures 8 to 10).
+
+use super::bus::solo_utilisation;
+use super::effects::{CORES, Change, Effects, POWER, runs};
+use crate::error::ReproduceError;
+use crate::findings::{Cell, Part, Table, Verdict, plain};
+use crate::lab::Lab;
+use crate::mixes::{copies, of_folder};
+use crate::paper::efs as paper;
+use crate::stats::{mean, over};
+use crate::trial::Trial;
+use cosched_core::CpuSet;
+use cosched_sim::{MachineSpec, ProgramSpec, SimJob};
+use std::sync::Arc;
+
+/// Four copies of each program.
+pub(super) fn fours(lab: &Lab<'_>, programs: &[Arc<ProgramSpec>]) -> Vec<Vec<SimJob>> {
+    programs.iter().map(|program| copies(program, CORES, lab.work)).collect()
+}
+
+/// A program is affected when its energy changes by more than this, in per cent (section 5.3).
+const AFFECTED: f64 = 3.0;
+
+/// The programs that are affected, by their position.
+fn affected(effects: &Effects) -> Vec<usize> {
+    let changes = effects.energy_saved();
+    (0..changes.len()).filter(|&at| mean(&changes[at]).unwrap_or(0.0).abs() > AFFECTED).collect()
+}
+
+/// Four copies of each program under `linux` and `efs`.
+pub(super) fn figure_8(
+    lab: &Lab<'_>,
+    machine: &Arc<MachineSpec>,
+    programs: &[Arc<ProgramSpec>],
+    parts: &mut Vec<Part>,
+    verdicts: &mut Vec<Verdict>,
+) -> Result<Effects, ReproduceError> {
+    let effects = Effects::simulate(lab, "efs: Figure 8", machine, &fours(lab, programs), &lab.seeds)?;
+    let names: Vec<String> = programs.iter().map(|program| program.name.clone()).collect();
+    parts.push(Part::Heading("Figure 8: four copies of each program".to_owned()));
+    let caption = "What `efs` changes for four copies of each program, against `linux`.";
+    parts.push(effects.figure("efs-figure-8", caption, "program", names.clone()));
+    let (savings, slowdowns, products) = (effects.energy_saved(), effects.time_lost(), effects.product_saved());
+    let affected = affected(&effects);
+    let pick = |of: &[Vec<f64>]| over(&affected.iter().map(|&at| of[at].clone()).collect::<Vec<_>>(), mean);
+    let time = |what: String, figure: f64, ours: &[f64]| Verdict::gain(what, figure, 1, ours);
+    let energy = |what: String, figure: f64, ours: &[f64]| time(what, figure, ours).resting_on(POWER);
+    let (energy_mean, slow_mean, product_mean) = paper::FIGURE_8;
+    let share = 100.0 * affected.len() as f64 / names.len() as f64;
+    let what = "Figure 8: affected programs, whose energy changes by more than 3 %, % of all";
+    verdicts.extend([
+        energy("Figure 8: energy saved, mean over the programs, %".to_owned(), energy_mean, &over(&savings, mean)),
+        time("Figure 8: time lost, mean, %".to_owned(), slow_mean, &over(&slowdowns, mean)),
+        energy("Figure 8: energy-delay product saved, mean, %".to_owned(), product_mean, &over(&products, mean)),
+        Verdict::size(what, 100.0 * paper::AFFECTED.0 / paper::PROGRAMS, 0, &[share]),
+        energy("Figure 8: energy saved by the affected, mean, %".to_owned(), paper::AFFECTED.1, &pick(&savings)),
+        time("Figure 8: time lost by the affected, mean, %".to_owned(), paper::AFFECTED.2, &pick(&slowdowns)),
+    ]);
+    for (name, less, longer) in paper::NAMED {
+        if let Some(at) = names.iter().position(|one| one == name) {
+            verdicts.push(energy(format!("Figure 8: energy saved by {name}, %"), less, &savings[at]));
+            verdicts.push(time(format!("Figure 8: time lost by {name}, %"), longer, &slowdowns[at]));
+        }
+    }
+    Ok(effects)
+}
+
+/// Energy saved and time lost in per cent, means over the programs by seed.
+struct Means {
+    name: String,
+    energy: Vec<f64>,
+    time: Vec<f64>,
+}
+
+/// Fewer cores for the same copies. `full` are the runs of Figure 8.
+pub(super) fn figure_9(
+    lab: &Lab<'_>,
+    machine: &Arc<MachineSpec>,
+    programs: &[Arc<ProgramSpec>],
+    full: &Effects,
+    parts: &mut Vec<Part>,
+    verdicts: &mut Vec<Verdict>,
+) -> Result<(), ReproduceError> {
+    let all = machine.machine().all_cpus();
+    let first = |cores: usize| -> CpuSet { all.iter().take(cores).collect() };
+    let on = |cores: usize| move |trial: Trial| Trial { usable: Some(first(cores)), ..trial };
+    let (one, two, three) = (on(1), on(2), on(3));
+    let fewer: [&Change<'_>; 3] = [&one, &two, &three];
+    let seeds = lab.few_seeds();
+    let results = runs(lab, "efs: Figure 9", machine, &fours(lab, programs), &fewer, seeds)?;
+    let full = full.first(seeds.len());
+    let means = |name: String, effects: &Effects| Means {
+        name,
+        energy: over(&effects.energy_saved(), mean),
+        time: over(&effects.time_lost(), mean),
+    };
+    let mut values: Vec<Means> = Vec::new();
+    for cores in 1..=fewer.len() {
+        let ours = results.iter().map(|by_cores| by_cores[cores - 1].clone()).collect();
+        let effects = Effects { base: full.base.clone(), ours };
+        values.push(means(format!("linux, {cores} of {CORES} cores"), &effects));
+    }
+    values.push(means("efs".to_owned(), &full));
+    let row = |of: &Means| vec![Cell::text(of.name.clone()), Cell::signed(&of.energy, 1), Cell::signed(&of.time, 1)];
+    parts.push(Part::Heading("Figure 9: fewer cores, fixed".to_owned()));
+    parts.push(Part::Table(Table {
+        id: "efs-figure-9".to_owned(),
+        caption: format!(
+            "Means over {} programs with four copies each, against `linux` on four cores: `linux` on one, two and three \
+             cores, and `efs`.",
+            programs.len()
+        ),
+        columns: ["how", "energy saved, %", "time lost, %"].map(str::to_owned).to_vec(),
+        rows: values.iter().map(row).collect(),
+    }));
+    // The paper says that EFS is better than all of them, and does not order them.
+    let energy_of = |at: usize| mean(&values[at].energy).unwrap_or(0.0);
+    let best = (0..fewer.len()).max_by(|&a, &b| energy_of(a).total_cmp(&energy_of(b))).unwrap_or(0);
+    let both = [("efs", values[fewer.len()].energy.clone()), ("fewer cores", values[best].energy.clone())];
+    let what = "Figure 9: energy saved, against the best of fewer cores";
+    verdicts.push(Verdict::order(what, &["efs", "fewer cores"], &both));
+    Ok(())
+}
+
+/// Mixes of high demand.
+pub(super) fn figure_10(
+    lab: &Lab<'_>,
+    machine: &Arc<MachineSpec>,
+    parts: &mut Vec<Part>,
+    verdicts: &mut Vec<Verdict>,
+) -> Result<(), ReproduceError> {
+    let mixes = of_folder("efs", lab.work);
+    let lists: Vec<Vec<SimJob>> = mixes.iter().map(|mix| mix.jobs.clone()).collect();
+    let effects = Effects::simulate(lab, "efs: Figure 10", machine, &lists, &lab.seeds)?;
+    let names = mixes.iter().map(|mix| format!("{} ({} jobs)", mix.short(), mix.jobs.len())).collect();
+    parts.push(Part::Heading("Figure 10: mixes of high demand".to_owned()));
+    let caption = "What `efs` changes for mixes of programs that ask for much of the bus, against `linux`.";
+    parts.push(effects.figure("efs-figure-10", caption, "mix", names));
+    let savings = over(&effects.energy_saved(), mean);
+    let faster: Vec<f64> = over(&effects.time_lost(), mean).iter().map(|lost| -lost).collect();
+    let what = "Figure 10: energy saved, mean over the mixes, %";
+    verdicts.push(Verdict::gain(what, paper::FIGURE_10.0, 1, &savings).resting_on(POWER));
+    verdicts.push(Verdict::gain("Figure 10: speed-up, mean, %", paper::FIGURE_10.1, 1, &faster));
+    Ok(())
+}
+
+/// Which programs EFS leaves as they are. `effects` are the runs of Figure 8.
+pub(super) fn no_gain(machine: &Arc<MachineSpec>, programs: &[Arc<ProgramSpec>], effects: &Effects) -> Part {
+    let affected = affected(effects);
+    let (mut least, mut most) = (f64::INFINITY, 0.0f64);
+    for (at, program) in programs.iter().enumerate() {
+        let demand = 100.0 * solo_utilisation(machine, program);
+        if affected.contains(&at) {
+            least = least.min(demand);
+        } else {
+            most = most.max(demand);
+        }
+    }
+    Part::Text(format!(
+        "**Where EFS can't gain.** Programs whose energy changes by more than 3 % use {} of the bus alone; those that it leaves \
+         as they are use at most {} %. Programs that destroy each other's cache ask for more of the bus together than alone, \
+         so that it finds some of them as well; the others stay together.",
+        if least.is_finite() { format!("at least {} %", plain(least, 0)) } else { "any share".to_owned() },
+        plain(most, 0)
+    ))
+}
