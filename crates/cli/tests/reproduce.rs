@@ -12,7 +12,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// The smallest experiment.
-const SMALL: [&str; 5] = ["reproduce", "lucky", "--quick", "--seeds", "2"];
+const SMALL: [&str; 5] = ["reproduce", "bandwidth", "--quick", "--seeds", "2"];
 
 fn small(more: &[&str]) -> Output {
     let output = cosched(&[&SMALL, more].concat());
@@ -41,9 +41,13 @@ fn a_folder_gets_the_document_its_data_and_its_figures() {
     assert_eq!(read(&beside.join("reproduction.json")), text(&json));
     let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(found["schema"], "cosched.reproduction/1");
-    assert_eq!(found["chapters"][0]["id"], "lucky");
+    assert_eq!(found["chapters"][0]["id"], "bandwidth");
     let verdict = &found["chapters"][0]["verdicts"][0]["figure"];
     assert_eq!(verdict["ours"]["repetitions"], 2);
+    assert!(
+        ["agrees", "same-sign", "not-shown", "differs"].iter().any(|known| verdict["agreement"] == *known),
+        "{verdict}"
+    );
     // Each figure that the document shows is there, with its numbers.
     let document = read(&out.join("reproduction.md"));
     let mut figures = 0;
@@ -56,9 +60,16 @@ fn a_folder_gets_the_document_its_data_and_its_figures() {
         figures += 1;
     }
     assert_eq!(figures, 2);
-    assert!(read(&beside.join("lucky-verdicts.csv")).contains("95 % from"));
-    // Without --out nothing is written, and again it is the same.
-    assert_eq!(small(&["--format", "json"]).stdout, json);
+    assert!(read(&beside.join("bandwidth-verdicts.csv")).contains("95 % from"));
+    // Again it is the same, and what an earlier run left is told.
+    std::fs::write(beside.join("old.svg"), "").unwrap();
+    let again = small(&["--out", out.to_str().unwrap(), "--format", "json", "-q"]);
+    assert_eq!(again.stdout, json);
+    assert!(
+        text(&again.stderr).trim_end().ends_with("holds what this run did not write: old.svg"),
+        "{}",
+        text(&again.stderr)
+    );
 }
 
 #[test]
@@ -97,14 +108,12 @@ fn a_signal_ends_it_and_nothing_is_written() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The folder is made first; then hours of work lie ahead in a test build.
+    // Signals are held before the folder is made; then hours of work lie ahead in a test build.
     while !out.exists() {
         assert!(child.try_wait().unwrap().is_none());
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let pid = rustix::process::Pid::from_child(&child);
-    // Signals are taken a moment after the folder was made; before that, SIGINT ends the process by itself.
-    std::thread::sleep(std::time::Duration::from_millis(500));
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));

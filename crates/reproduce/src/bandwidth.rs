@@ -25,7 +25,7 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     candidates[1].label = "bandwidth, ideal".to_owned();
     candidates[2].label = "bandwidth, online".to_owned();
     let mut parts = vec![Part::Text(format!(
-        "Ten mixes of 24 programs drawn from all, on `xeon-e5645`, {}, with {}. The target of the poster comes from solo runs \
+        "Ten mixes of 24 programs on `xeon-e5645`, {}, with {}; the poster does not name its own, so these are drawn from all. The target of the poster comes from solo runs \
          (`ideal`); `online` takes what each job has shown so far. The figure is the mean over the jobs of their instructions \
          per cycle, against `linux`.",
         lab.work_in_words(),

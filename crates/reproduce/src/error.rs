@@ -1,6 +1,7 @@
 //! Why an experiment could not be carried out.
 
 use cosched_core::ParamError;
+use cosched_core::model::ModelError;
 use cosched_sim::SimError;
 
 /// An experiment that could not be carried out.
@@ -29,6 +30,14 @@ pub enum ReproduceError {
         name: String,
         /// The names that exist, with commas between them.
         have: String,
+    },
+    /// The parameters of policies could not be fitted to a changed machine.
+    #[error("fitting the parameters of {machine}: {error}")]
+    Fit {
+        /// The machine.
+        machine: String,
+        /// The cause.
+        error: ModelError,
     },
     /// A policy that needs something that the simulated machine lacks.
     #[error("`{policy}` can't run on {machine}: {why}")]

@@ -17,17 +17,25 @@ pub(crate) struct Candidate {
     pub(crate) params: Vec<(&'static str, String)>,
     /// Whether its estimates are compared with the truth.
     pub(crate) truth: bool,
+    /// Whether the policy is shown true progress in place of estimated progress.
+    pub(crate) knows_progress: bool,
 }
 
 impl Candidate {
     /// A policy as it is.
     pub(crate) fn new(policy: &'static str) -> Candidate {
-        Candidate { label: policy.to_owned(), policy, params: Vec::new(), truth: false }
+        Candidate { label: policy.to_owned(), policy, params: Vec::new(), truth: false, knows_progress: false }
     }
 
-    /// Its estimates are compared with the truth.
-    pub(crate) fn with_truth(mut self) -> Candidate {
-        self.truth = true;
+    /// It is shown true progress in place of estimated progress.
+    pub(crate) fn knowing_progress(mut self) -> Candidate {
+        self.knows_progress = true;
+        self
+    }
+
+    /// One more value of a parameter.
+    pub(crate) fn and(mut self, name: &'static str, value: impl ToString) -> Candidate {
+        self.params.push((name, value.to_string()));
         self
     }
 
@@ -82,6 +90,7 @@ impl Grid {
                 restart: mixes[mix].restart,
                 params: candidate.params.clone(),
                 truth: candidate.truth,
+                knows_progress: candidate.knows_progress,
                 ..Trial::new(machine, &mixes[mix].jobs, candidate.policy, seed)
             };
             candidates.iter().map(of).collect()

@@ -33,6 +33,19 @@ impl Lab<'_> {
         &self.seeds[..(2 * self.seeds.len()).div_ceil(5).max(2).min(self.seeds.len())]
     }
 
+    /// How many repetitions experiments on causes have.
+    pub(crate) fn of_causes(&self) -> String {
+        format!("Each experiment changes one thing, with {}.", in_words(self.few_seeds()))
+    }
+
+    /// What each job takes alone in s, if jobs have no length of their own.
+    pub(crate) fn solo_s(&self) -> Option<f64> {
+        match self.work {
+            Work::SoloTime(time) => Some(time.as_s()),
+            Work::Instructions(_) => None,
+        }
+    }
+
     pub(crate) fn seeds_in_words(&self) -> String {
         in_words(&self.seeds)
     }

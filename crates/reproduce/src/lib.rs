@@ -12,6 +12,7 @@ mod error;
 mod figure;
 pub mod findings;
 mod grid;
+mod knowing;
 mod lab;
 mod lucky;
 mod mixes;
@@ -25,7 +26,7 @@ mod trial;
 pub use error::ReproduceError;
 pub use findings::Findings;
 pub use pool::Pool;
-pub use stats::{Estimate, geometric_mean, mean, quantile};
+pub use stats::{Estimate, deviation, geometric_mean, mean, quantile};
 
 use cosched_core::Nanos;
 use cosched_sim::Work;

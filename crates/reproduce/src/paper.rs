@@ -9,6 +9,12 @@ pub(crate) mod perf_fair {
     pub(crate) const SPEED_UP: [(&str, f64); 3] = [("bandwidth", 5.0), ("fair", 2.2), ("perf-fair", 5.6)];
     /// Section 7.1: mixes out of 13 whose unfairness passes 20 %.
     pub(crate) const MIXES_ABOVE_20: [(&str, f64); 3] = [("linux", 12.0), ("fair", 1.0), ("perf-fair", 4.0)];
+    /// Section 7.3: the quantum at which the first job of mix 9 ends under Perf, and that at which 12 have ended under linux.
+    pub(crate) const FIRST_END_QUANTA: f64 = 812.0;
+    pub(crate) const HALF_END_QUANTA: f64 = 1_600.0;
+    /// Sections 5 and 6: the quantum, and the time that each job takes alone, in s.
+    pub(crate) const QUANTUM_S: f64 = 0.2;
+    pub(crate) const SOLO_S: f64 = 100.0;
     /// Section 7.2: mean bandwidth in transactions per us that separates the groups of mixes.
     pub(crate) const GROUPS: [f64; 2] = [80.0, 120.0];
 }
@@ -29,11 +35,17 @@ pub(crate) mod efs {
     pub(crate) const POWER_DEVIATION: [f64; 4] = [3.3, 2.8, 3.4, 5.1];
     /// Section 3.2: greatest difference between the model and the measured synthetic program in Figure 4, in per cent.
     pub(crate) const FIGURE_4_MOST: f64 = 10.0;
+    /// Standard deviation of that difference, in per cent.
+    pub(crate) const FIGURE_4_DEVIATION: f64 = 3.3;
     /// Section 5.2, Figure 6: solo utilisation of the program that is estimated.
     pub(crate) const FIGURE_6_SOLO: f64 = 0.57;
     /// Table 1: time in s and energy of the system in J of four copies of a program that only misses: serial, parallel
     /// under linux, parallel under EFS.
     pub(crate) const TABLE_1: [(f64, f64); 3] = [(21.84, 904.0), (27.76, 2079.0), (23.48, 1089.0)];
+    /// Table 1: energy of the CPU in J.
+    pub(crate) const TABLE_1_CPU_J: [f64; 3] = [527.0, 1_376.0, 527.0];
+    /// Section 5.3, Figure 8: mean energy of the CPU saved, in per cent.
+    pub(crate) const FIGURE_8_CPU: f64 = 12.3;
     /// Section 5.3, Figure 8: mean energy saved, mean slowdown, mean energy-delay saved, all in per cent.
     pub(crate) const FIGURE_8: (f64, f64, f64) = (7.7, 1.9, 5.4);
     /// Programs out of 25 whose energy changes by more than 3 %, their mean energy saved and mean slowdown in per cent.

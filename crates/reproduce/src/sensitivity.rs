@@ -1,16 +1,16 @@
 //! How headline figures move when an assumed number of the simulated world is another.
 //!
 //! One number is changed at a time. Jobs are short and seeds few, so that it takes minutes: what counts is the difference
-//! from the first row.
+//! from the world as it is, with the same jobs and seeds.
 
 use crate::efs::Effects;
 use crate::error::ReproduceError;
 use crate::findings::{Cell, Chapter, Part, Table};
 use crate::grid::{Candidate, Grid};
-use crate::lab::Lab;
-use crate::lucky::saved;
+use crate::lab::{Lab, in_words};
+use crate::lucky::saved_over_mixes;
 use crate::mixes::{Mix, copies, of_folder, program};
-use crate::stats::mean;
+use crate::stats::{mean, over};
 use crate::trial::{machine, refitted};
 use cosched_core::Nanos;
 use cosched_sim::machine::Replacement;
@@ -25,14 +25,16 @@ type Change = (&'static str, fn(&mut MachineSpec));
 
 /// Each assumed number halved and doubled, or as far as it makes sense.
 const CHANGES: &[Change] = &[
-    ("as it is", |_| ()),
     ("idle latency x 0.8", |m| m.memory.idle_latency_ns *= 0.8),
     ("idle latency x 1.25", |m| m.memory.idle_latency_ns *= 1.25),
     ("price of a hit x 0.5", |m| m.llc.hit_ns *= 0.5),
     ("price of a hit x 2", |m| m.llc.hit_ns *= 2.0),
     ("any line is replaced", |m| m.llc.replacement = Replacement::Random),
     ("streams cost nothing", |m| m.memory.stream_loss = 0.0),
-    ("streams cost x 2", |m| m.memory.stream_loss *= 2.0),
+    ("streams cost x 2", |m| {
+        m.memory.stream_loss *= 2.0;
+        m.memory.stream_loss_most *= 2.0;
+    }),
     ("last level x 0.67", |m| m.llc.mb *= 0.67),
     ("last level x 1.5", |m| m.llc.mb *= 1.5),
     ("SMT issue share x 0.5", |m| m.smt.issue_share *= 0.5),
@@ -62,123 +64,146 @@ fn idle_power(machine: &mut MachineSpec, factor: f64) {
     }
 }
 
-/// What is simulated for each change.
-struct Scenes {
-    mixes: Vec<Mix>,
-    fours: Vec<Vec<SimJob>>,
-    lucky: Vec<Mix>,
+/// A machine, and the figures that are looked at on it.
+struct Scene {
+    machine: &'static str,
+    title: &'static str,
+    /// The figures, and decimals that are shown.
+    figures: &'static [(&'static str, usize)],
+    /// Measures them by seed.
+    measure: fn(&Bench<'_>) -> Result<Vec<Vec<f64>>, ReproduceError>,
 }
+
+const OF_24: &[(&str, usize)] = &[
+    ("linux, unfairness", 1),
+    ("bandwidth, speed-up", 1),
+    ("fair, speed-up", 1),
+    ("perf-fair, speed-up", 1),
+    ("perf-fair, unfairness", 1),
+    ("round-robin, speed-up", 1),
+];
+
+const SCENES: [Scene; 4] = [
+    Scene {
+        machine: "xeon-e5645",
+        title: "Perf&Fair's 13 mixes with three channels: unfairness, and speed-up over `linux`, in per cent",
+        figures: OF_24,
+        measure: perf_fair,
+    },
+    Scene {
+        machine: "xeon-e5645-1ch",
+        title: "Perf&Fair's 13 mixes with one channel: unfairness, and speed-up over `linux`, in per cent",
+        figures: OF_24,
+        measure: perf_fair,
+    },
+    Scene {
+        machine: "i5-2500",
+        title: "EFS, four copies of eight programs: energy saved and time lost against `linux`, in per cent",
+        figures: &[("energy saved", 1), ("time lost", 1)],
+        measure: efs,
+    },
+    Scene {
+        machine: "big1-small3",
+        title: "Lucky's mixes: energy-delay product that `lucky` saves over `bias` and over `big-fair`, in per cent",
+        figures: &[("over bias", 1), ("over big-fair", 1)],
+        measure: lucky,
+    },
+];
+
+/// A change that moves no figure by as much as this is left out.
+const NOTHING: f64 = 0.05;
 
 /// Programs whose energy depends most on the bus, and two that hardly use it.
 const FOURS: [&str; 8] = ["libquantum", "lbm", "soplex", "mcf", "GemsFDTD", "milc", "gcc", "povray"];
 
 /// The chapter.
 pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
-    let scenes = Scenes {
-        mixes: of_folder("perf-fair", WORK),
-        fours: FOURS.iter().map(|name| copies(&program(name), 4, WORK)).collect(),
-        lucky: of_folder("lucky", WORK),
-    };
-    let mut rows = Vec::new();
-    for (name, change) in CHANGES {
-        let cells = vec![Cell::text(*name)];
-        let mut row = Row { lab, scenes: &scenes, name, change: *change, cells };
-        row.perf_fair("xeon-e5645")?;
-        row.perf_fair("xeon-e5645-1ch")?;
-        row.efs()?;
-        row.lucky()?;
-        rows.push(row.cells);
+    let mut parts = vec![Part::Text(format!(
+        "One assumed number of the world is changed at a time, by as much as can be doubted or more, if the machine has it. The \
+         parameters that policies take from a machine's file are fitted again. The first row of each table is the world as it \
+         is; the others are differences from it, seed by seed, with {}. Jobs take 10 s alone, so that policies that measure \
+         pay more than in the chapters above. A difference whose interval holds zero is not shown to be one.",
+        in_words(lab.sensitivity_seeds()),
+    ))];
+    for scene in &SCENES {
+        parts.push(Part::Table(scene.table(lab)?));
     }
-    let columns = [
-        "changed",
-        "3 ch., linux unf.",
-        "bandwidth",
-        "fair",
-        "perf-fair",
-        "perf-fair unf.",
-        "round-robin",
-        "1 ch., linux unf.",
-        "bandwidth",
-        "fair",
-        "perf-fair",
-        "perf-fair unf.",
-        "round-robin",
-        "efs, energy",
-        "efs, time",
-        "lucky, bias",
-        "lucky, big-fair",
-    ];
-    let text = "One assumed number of the world is changed at a time, by as much as can be doubted or more. The parameters \
-                that policies take from a machine's file are fitted again. Perf&Fair's 13 mixes with three channels and with \
-                one: unfairness in per cent (geometric means), and speed-up over `linux` in per cent. EFS: four copies of \
-                eight programs, energy saved and time lost against `linux` in per cent. Lucky: energy-delay product that it \
-                saves over `bias` and over `big-fair` in per cent. Jobs of 10 s and few seeds, so compare with the first row and not with \
-                the chapters above; a few tenths of a per cent are chance.";
-    let table = Table {
-        id: "sensitivity".to_owned(),
-        caption: "Headline figures by what is changed.".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    };
     let title = "How sensitive the figures are".to_owned();
-    let parts = vec![Part::Text(text.to_owned()), Part::Table(table)];
     Ok(Chapter { id: "sensitivity", title, parts, verdicts: Vec::new(), causes: Vec::new() })
 }
 
-/// A row of the table: one change, and the cells so far.
-struct Row<'a> {
-    lab: &'a Lab<'a>,
-    scenes: &'a Scenes,
-    name: &'static str,
-    change: fn(&mut MachineSpec),
-    cells: Vec<Cell>,
+impl Scene {
+    fn table(&self, lab: &Lab<'_>) -> Result<Table, ReproduceError> {
+        let base = machine(self.machine)?;
+        let measure = |name: &str, spec: Arc<MachineSpec>| {
+            (self.measure)(&Bench { lab, what: format!("{name}, {}", self.machine), spec })
+        };
+        let as_it_is = measure("as it is", base.clone())?;
+        let row = |name: &str, cells: &mut dyn Iterator<Item = Cell>| -> Vec<Cell> {
+            std::iter::once(Cell::text(name)).chain(cells).collect()
+        };
+        let decimals = |at: usize| self.figures[at].1;
+        let mut first = as_it_is.iter().enumerate().map(|(at, values)| Cell::mean(values, decimals(at)));
+        let mut rows = vec![row("as it is", &mut first)];
+        let mut without_effect = Vec::new();
+        for (name, change) in CHANGES {
+            let mut changed = (*base).clone();
+            change(&mut changed);
+            if changed == *base {
+                continue;
+            }
+            let values = measure(name, refitted(changed)?)?;
+            let pairs = |(values, base): (&Vec<f64>, &Vec<f64>)| -> Vec<f64> {
+                values.iter().zip(base).map(|(value, base)| value - base).collect()
+            };
+            let differences: Vec<Vec<f64>> = values.iter().zip(&as_it_is).map(pairs).collect();
+            if differences.iter().flatten().all(|difference| difference.abs() < NOTHING) {
+                without_effect.push(*name);
+                continue;
+            }
+            let mut cells = differences.iter().enumerate().map(|(at, pairs)| Cell::signed(pairs, decimals(at)));
+            rows.push(row(name, &mut cells));
+        }
+        let mut columns = vec!["changed".to_owned()];
+        columns.extend(self.figures.iter().map(|(name, _)| (*name).to_owned()));
+        let mut caption = format!("{}; `{}`.", self.title, self.machine);
+        if !without_effect.is_empty() {
+            caption.push_str(&format!(" Without effect: {}.", without_effect.join(", ")));
+        }
+        Ok(Table { id: format!("sensitivity-{}", self.machine), caption, columns, rows })
+    }
 }
 
-impl Row<'_> {
-    fn machine(&self, name: &str) -> Result<(Arc<MachineSpec>, String), ReproduceError> {
-        let mut spec = (*machine(name)?).clone();
-        (self.change)(&mut spec);
-        Ok((refitted(spec), format!("{}, {name}", self.name)))
-    }
+/// A machine on which figures are measured.
+struct Bench<'a> {
+    lab: &'a Lab<'a>,
+    what: String,
+    spec: Arc<MachineSpec>,
+}
 
-    fn push(&mut self, values: &[f64], decimals: usize) {
-        let absent = || Cell::Absent("not measured".to_owned());
-        self.cells.push(mean(values).map_or_else(absent, |value| Cell::number(value, decimals)));
-    }
-
-    fn grid(&self, name: &str, mixes: &[Mix], policies: &[&'static str]) -> Result<Grid, ReproduceError> {
-        let (spec, what) = self.machine(name)?;
+impl Bench<'_> {
+    fn grid(&self, mixes: &[Mix], policies: &[&'static str]) -> Result<Grid, ReproduceError> {
         let candidates: Vec<Candidate> = policies.iter().map(|policy| Candidate::new(policy)).collect();
-        Grid::simulate(&self.lab.pool, &what, &spec, mixes, &candidates, self.lab.sensitivity_seeds())
-    }
-
-    fn perf_fair(&mut self, name: &str) -> Result<(), ReproduceError> {
-        let policies = ["linux", "bandwidth", "fair", "perf-fair", "round-robin"];
-        let grid = self.grid(name, &self.scenes.mixes, &policies)?;
-        self.push(&grid.unfairness(0), 0);
-        for at in 1..=3 {
-            self.push(&grid.speed_up(at, (&grid, 0)), 1);
-        }
-        self.push(&grid.unfairness(3), 0);
-        self.push(&grid.speed_up(4, (&grid, 0)), 1);
-        Ok(())
-    }
-
-    fn efs(&mut self) -> Result<(), ReproduceError> {
-        let (spec, what) = self.machine("i5-2500")?;
         let seeds = self.lab.sensitivity_seeds();
-        let effects = Effects::simulate(self.lab, &what, &spec, &self.scenes.fours, seeds)?;
-        self.push(&effects.energy_saved().concat(), 1);
-        self.push(&effects.time_lost().concat(), 1);
-        Ok(())
+        Grid::simulate(&self.lab.pool, &self.what, &self.spec, mixes, &candidates, seeds)
     }
+}
 
-    fn lucky(&mut self) -> Result<(), ReproduceError> {
-        let grid = self.grid("big1-small3", &self.scenes.lucky, &["lucky", "bias", "big-fair"])?;
-        for base in [1, 2] {
-            let all: Vec<f64> = (0..grid.mixes).flat_map(|mix| saved(&grid, mix, 0, base)).collect();
-            self.push(&all, 0);
-        }
-        Ok(())
-    }
+fn perf_fair(bench: &Bench<'_>) -> Result<Vec<Vec<f64>>, ReproduceError> {
+    let policies = ["linux", "bandwidth", "fair", "perf-fair", "round-robin"];
+    let grid = bench.grid(&of_folder("perf-fair", WORK), &policies)?;
+    let speed_up = |at: usize| grid.speed_up(at, (&grid, 0));
+    Ok(vec![grid.unfairness(0), speed_up(1), speed_up(2), speed_up(3), grid.unfairness(3), speed_up(4)])
+}
+
+fn efs(bench: &Bench<'_>) -> Result<Vec<Vec<f64>>, ReproduceError> {
+    let fours: Vec<Vec<SimJob>> = FOURS.iter().map(|name| copies(&program(name), 4, WORK)).collect();
+    let seeds = bench.lab.sensitivity_seeds();
+    let effects = Effects::simulate(bench.lab, &bench.what, &bench.spec, &fours, seeds)?;
+    Ok(vec![over(&effects.energy_saved(), mean), over(&effects.time_lost(), mean)])
+}
+
+fn lucky(bench: &Bench<'_>) -> Result<Vec<Vec<f64>>, ReproduceError> {
+    let grid = bench.grid(&of_folder("lucky", WORK), &["lucky", "bias", "big-fair"])?;
+    Ok([1, 2].map(|base| saved_over_mixes(&grid, 0, base)).to_vec())
 }

@@ -85,6 +85,13 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The standard deviation of these values themselves; `None` if there are none.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    Some((squares / values.len() as f64).sqrt())
+}
+
 /// A figure over several lists of one value for each repetition, by repetition.
 pub(crate) fn over(lists: &[Vec<f64>], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
     let repetitions = lists.iter().map(Vec::len).min().unwrap_or(0);
@@ -153,6 +160,8 @@ mod tests {
         assert_eq!(quantile(&values, 0.75), Some(2.5));
         assert_eq!(quantile(&values, 1.0), Some(3.0));
         assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(deviation(&[1.0, 3.0]), Some(1.0));
+        assert_eq!(deviation(&[]), None);
         assert_eq!(geometric_mean(&[1.0, 0.0]), None);
     }
 }

@@ -1,13 +1,16 @@
 //! One simulated run, and what is measured in it.
 
 use crate::error::ReproduceError;
+use crate::knowing::Knowing;
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::{
     Capability, Change, Counter, CpuSet, DecisionRecord, Importance, Nanos, POLICIES, Params, Placement, PolicyEntry,
     ProgressBasis, Purpose, Recorder, Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId, TaskSpec,
     find_policy, run,
 };
-use cosched_sim::{FIT_LENGTH, MACHINES, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine, fit};
+use cosched_sim::{
+    FIT_LENGTH, MACHINES, MachineFit, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine, fit,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,6 +42,8 @@ pub(crate) struct Trial {
     pub(crate) at_once: usize,
     /// Whether estimates are compared with the truth, which costs all solo runs once more.
     pub(crate) truth: bool,
+    /// Whether the policy is shown true progress in place of estimated progress.
+    pub(crate) knows_progress: bool,
     /// How long who runs where is noted from the start.
     pub(crate) noted: Nanos,
 }
@@ -56,6 +61,7 @@ impl Trial {
             usable: None,
             at_once: usize::MAX,
             truth: false,
+            knows_progress: false,
             noted: Nanos::ZERO,
         }
     }
@@ -83,7 +89,7 @@ impl Trial {
     fn is_traced(&self) -> Result<bool, ReproduceError> {
         let entry = policy(self.policy)?;
         let needs = (entry.needs)(&self.params(entry)?);
-        Ok(self.truth || needs.iter().any(|need| need.capability == Capability::SoloTrace))
+        Ok(self.truth || self.knows_progress || needs.iter().any(|need| need.capability == Capability::SoloTrace))
     }
 
     /// What the jobs of these trials do alone; the trials have the same jobs, machine and seed.
@@ -143,6 +149,9 @@ impl Trial {
         };
         let mut watch = Watch::new(self.noted);
         let mut decides = (entry.build)(&params);
+        if self.knows_progress {
+            decides = Box::new(Knowing(decides));
+        }
         let result = run(&mut sim, &mut *decides, &mut watch, specs, &config);
         let result = result.map_err(|error| match error {
             RunError::Backend(error) => failure(error),
@@ -160,10 +169,14 @@ impl Trial {
         let mut ends_s: Vec<f64> = result.tasks.iter().filter_map(|task| task.finished).map(Nanos::as_s).collect();
         ends_s.sort_by(f64::total_cmp);
         watch.over(result.turnaround);
+        let chip = |(name, _): &(&str, f64)| ["uncore", "active cores", "instructions"].contains(name);
+        let busy_s = result.tasks.iter().filter_map(|task| task.cpu_time.value()).map(Nanos::as_s).sum();
         Ok(Measured {
             turnaround_s: result.turnaround.as_s(),
             unfairness: value("unfairness"),
             energy_j: value("energy_j"),
+            chip_energy_j: sim.energy_parts().iter().filter(|part| chip(part)).map(|(_, joules)| joules).sum(),
+            busy_s,
             mean_ipc: value("mean_ipc"),
             reads_per_us: reads as f64 / result.turnaround.as_us(),
             instructions,
@@ -214,16 +227,19 @@ pub(crate) fn machine(name: &str) -> Result<Arc<MachineSpec>, ReproduceError> {
     })
 }
 
+/// What policies are to know of a machine, from runs on it.
+pub(crate) fn fitted(spec: &Arc<MachineSpec>) -> Result<MachineFit, ReproduceError> {
+    fit(spec, FIT_LENGTH).map_err(|error| ReproduceError::Fit { machine: spec.name.clone(), error })
+}
+
 /// A changed machine, with its policies' parameters fitted to it as those of the built-in machines were.
-pub(crate) fn refitted(mut spec: MachineSpec) -> Arc<MachineSpec> {
-    if let Ok(fit) = fit(&Arc::new(spec.clone()), FIT_LENGTH) {
-        for (name, value) in fit.params() {
-            if let Some(param) = spec.params.iter_mut().find(|(known, _)| known == name) {
-                param.1 = value.to_string();
-            }
+pub(crate) fn refitted(mut spec: MachineSpec) -> Result<Arc<MachineSpec>, ReproduceError> {
+    for (name, value) in fitted(&Arc::new(spec.clone()))?.params() {
+        if let Some(param) = spec.params.iter_mut().find(|(known, _)| known == name) {
+            param.1 = value.to_string();
         }
     }
-    Arc::new(spec)
+    Ok(Arc::new(spec))
 }
 
 /// What was measured in a trial.
@@ -235,6 +251,10 @@ pub(crate) struct Measured {
     pub(crate) unfairness: Option<f64>,
     /// Energy of the machine until the last job ended, in J.
     pub(crate) energy_j: Option<f64>,
+    /// The part of it that the chip uses beyond the idle machine, in J: cores, instructions, and what cores share.
+    pub(crate) chip_energy_j: f64,
+    /// CPU time of all jobs, in s.
+    pub(crate) busy_s: f64,
     /// Mean over the jobs of their instructions per cycle.
     pub(crate) mean_ipc: Option<f64>,
     /// Lines read from memory per us of the run.
@@ -406,7 +426,11 @@ mod tests {
     use cosched_sim::Work;
 
     fn trial(policy: &'static str) -> Trial {
-        let mixes = of_folder("perf-fair", Work::SoloTime(Nanos::from_ms(4_000)));
+        trial_of(policy, 4_000)
+    }
+
+    fn trial_of(policy: &'static str, solo_ms: u64) -> Trial {
+        let mixes = of_folder("perf-fair", Work::SoloTime(Nanos::from_ms(solo_ms)));
         Trial::new(&machine("xeon-e5645-1ch").unwrap(), &mixes[8].jobs, policy, 1)
     }
 
@@ -427,6 +451,19 @@ mod tests {
     }
 
     #[test]
+    fn perf_fair_that_knows_and_does_not_measure_is_the_oracle_but_for_its_target() {
+        let with = |name: &'static str, value: &str| vec![(name, value.to_owned())];
+        let three_channels = machine("xeon-e5645").unwrap();
+        let of = |policy: &'static str| Trial { machine: three_channels.clone(), ..trial_of(policy, 20_000) };
+        let knows = Trial { knows_progress: true, params: with("estimation_share_max", "0"), ..of("perf-fair") };
+        let [knows, blind, oracle] = [knows, of("perf-fair"), of("oracle")].map(|trial| trial.simulate().unwrap());
+        assert!(knows.watch.measuring == Nanos::ZERO && blind.watch.measuring > Nanos::ZERO);
+        let unfair = |run: &Measured| run.unfair_percent().unwrap();
+        assert!(unfair(&knows) < 0.5 * unfair(&blind), "{} {}", unfair(&knows), unfair(&blind));
+        assert!((unfair(&knows) - unfair(&oracle)).abs() < 5.0, "{} {}", unfair(&knows), unfair(&oracle));
+    }
+
+    #[test]
     fn all_cpu_time_is_somebody_s_or_idle() {
         let run = Trial { noted: Nanos::from_ms(3_000), ..trial("round-robin") }.simulate().unwrap();
         // As long as there are more jobs than CPUs no CPU is idle.
@@ -434,6 +471,7 @@ mod tests {
         assert!(run.watch.idle_s > 0.0 && run.watch.idle_s < 12.0 * run.turnaround_s);
         assert_eq!(run.ends_s.len(), 24);
         assert_eq!(run.ends_s.last(), Some(&run.turnaround_s));
+        assert!((run.busy_s + run.watch.idle_s - 12.0 * run.turnaround_s).abs() < 1e-3 * run.busy_s);
     }
 
     #[test]

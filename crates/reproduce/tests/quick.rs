@@ -1,8 +1,10 @@
 //! The short form of the experiments is the one in the documentation, to the last byte.
 #![allow(clippy::disallowed_methods)] // A test reads the repository.
 
+use cosched_reproduce::findings::Table;
 use cosched_reproduce::findings::markdown::markdown;
-use cosched_reproduce::{Experiment, Pool, Request, reproduce};
+use cosched_reproduce::{Experiment, Findings, Pool, Request, reproduce};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 /// Written by `cosched reproduce --quick --format markdown`.
@@ -21,7 +23,9 @@ fn the_short_form_is_the_one_in_the_documentation() {
         first_seed: 1,
         policies: Vec::new(),
     };
-    let now = markdown(&reproduce(&request, pool).unwrap(), None);
+    let findings = reproduce(&request, pool).unwrap();
+    tables_are_sound(&findings);
+    let now = markdown(&findings, None);
     let page = std::fs::read_to_string(PAGE).unwrap();
     let differs = now.lines().zip(page.lines()).find(|(now, page)| now != page);
     assert_eq!(
@@ -29,4 +33,18 @@ fn the_short_form_is_the_one_in_the_documentation() {
         "`cosched reproduce --quick --format markdown > docs/reproduction-quick.md` writes it again"
     );
     assert!(now == page, "the page has another length");
+}
+
+/// Every table has a name of its own, columns that can be told apart, and rows that fill them.
+fn tables_are_sound(findings: &Findings) {
+    let verdicts: Vec<Table> = findings.verdicts().collect();
+    let mut ids = BTreeSet::new();
+    for table in findings.tables().map(|(table, _)| table).chain(&verdicts) {
+        assert!(ids.insert(&table.id), "{}", table.id);
+        let names: BTreeSet<&String> = table.columns.iter().collect();
+        assert_eq!(names.len(), table.columns.len(), "{}: {:?}", table.id, table.columns);
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
+        assert!(!table.rows.is_empty(), "{}", table.id);
+    }
+    assert!(ids.len() > 20);
 }

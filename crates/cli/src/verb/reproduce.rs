@@ -3,6 +3,7 @@
 use super::run::{Screen, seed};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
+use crate::stderr;
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -10,6 +11,7 @@ use cosched_linux::{Interrupt, Interrupts};
 use cosched_reproduce::findings::{csv, markdown, text};
 use cosched_reproduce::{Experiment, Findings, Pool, ReproduceError, Request, reproduce};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ use std::time::Duration;
 /// Each experiment ends in a table of verdicts: the published figure, ours with its 95 % interval, whether sign and order
 /// are the same, and the ratio; then experiments that show what makes the difference. The same request gives the same
 /// bytes, whatever the machine and the number of threads.
-/// All of it takes ten to thirteen minutes on two shared CPUs, --quick less than one.
+/// All of it takes six to twelve minutes on two CPUs, --quick less than one; --sensitivity a few minutes more.
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
     /// What to repeat [default: all]
@@ -35,7 +37,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long)]
     quick: bool,
 
-    /// How headline figures move when an assumed number of the simulated world is halved or doubled
+    /// Also tell how headline figures move when an assumed number of the simulated world is halved or doubled
     #[arg(long)]
     sensitivity: bool,
 
@@ -108,6 +110,7 @@ fn experiments(asked: &[ExperimentArg]) -> Vec<Experiment> {
 }
 
 pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
+    let interrupts = Interrupts::hold().context("taking signals")?;
     if let Some(folder) = &args.out {
         // Minutes of work are not to be lost to a folder that can't be written.
         std::fs::create_dir_all(folder).map_err(|error| usage(format!("--out {}: {error}", told(folder))))?;
@@ -127,7 +130,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
     };
     let all = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = args.jobs.map_or(all, NonZeroUsize::get);
-    let findings = watched(&request, threads, args.quiet)?;
+    let findings = watched(&request, threads, args.quiet, &interrupts)?;
     if let Some(folder) = &args.out {
         write_all(&findings, folder)?;
     }
@@ -150,8 +153,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Carries out the request, shows how far it is, and ends at a signal.
-fn watched(request: &Request, threads: usize, quiet: bool) -> anyhow::Result<Findings> {
-    let interrupts = Interrupts::hold().context("taking signals")?;
+fn watched(request: &Request, threads: usize, quiet: bool, interrupts: &Interrupts) -> anyhow::Result<Findings> {
     let screen = Screen::new(quiet);
     let stop = AtomicBool::new(false);
     let now = Mutex::new(String::new());
@@ -202,7 +204,12 @@ const NAME: &str = "reproduction";
 fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
     let beside = folder.join(NAME);
     std::fs::create_dir_all(&beside).with_context(|| format!("can't make {}", told(&beside)))?;
-    let write = |name: String, content: &str| write_whole(&beside.join(name), content.as_bytes());
+    let mut written = BTreeSet::new();
+    let mut write = |name: String, content: &str| -> anyhow::Result<()> {
+        write_whole(&beside.join(&name), content.as_bytes())?;
+        written.insert(OsString::from(name));
+        Ok(())
+    };
     write(format!("{NAME}.txt"), &text::text(findings, 120))?;
     write(format!("{NAME}.json"), &(serde_json::to_string_pretty(findings)? + "\n"))?;
     let mut names = BTreeSet::new();
@@ -217,5 +224,20 @@ fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
         write(format!("{}.csv", verdicts.id), &csv::csv(&verdicts))?;
     }
     // The document comes last: where it is, everything is.
-    write_whole(&folder.join(format!("{NAME}.md")), markdown::markdown(findings, Some(NAME)).as_bytes())
+    write_whole(&folder.join(format!("{NAME}.md")), markdown::markdown(findings, Some(NAME)).as_bytes())?;
+    let others = others(&beside, &written);
+    if let Some((first, rest)) = others.split_first() {
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        stderr::say(format_args!("cosched: {} holds what this run did not write: {first}{more}", told(&beside)));
+    }
+    Ok(())
+}
+
+/// Files of a folder that were not written now, by name: an earlier run's, which may be taken for this one's.
+fn others(folder: &Path, written: &BTreeSet<OsString>) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<OsString> =
+        entries.map(|entry| entry.file_name()).filter(|name| !written.contains(name)).collect();
+    names.sort();
+    names.iter().map(|name| told(Path::new(name)).to_string()).collect()
 }

@@ -25,7 +25,7 @@ pub(super) const MARGIN: ParamSpec = number(
     1.0,
     0.0,
     1e6,
-    "distance in quanta that a job keeps from the greatest progress; 1 in Perf&Fair; greater is fairer, 0 is faster",
+    "distance in quanta that a job keeps from the greatest progress; 1 in Perf&Fair; less than 0.5 costs fairness and gains no speed",
 );
 const ESTIMATION_QUANTUM: ParamSpec =
     number("estimation_quantum_s", 0.1, 0.001, 3600.0, "length of an estimation quantum in seconds; 0.1 in Perf&Fair");

@@ -53,6 +53,11 @@ pub(super) fn energy(run: &Measured) -> Option<f64> {
     run.energy_j
 }
 
+/// Energy of the chip in J, beyond that of the idle machine.
+pub(super) fn chip_energy(run: &Measured) -> Option<f64> {
+    Some(run.chip_energy_j)
+}
+
 /// Turnaround in s.
 pub(super) fn time(run: &Measured) -> Option<f64> {
     Some(run.turnaround_s)
@@ -106,6 +111,11 @@ impl Effects {
     /// Energy saved in per cent.
     pub(crate) fn energy_saved(&self) -> Vec<Vec<f64>> {
         self.each(|base, ours| saved(base, ours, energy))
+    }
+
+    /// Energy of the chip saved in per cent.
+    pub(super) fn chip_energy_saved(&self) -> Vec<Vec<f64>> {
+        self.each(|base, ours| saved(base, ours, chip_energy))
     }
 
     /// Energy-delay product saved in per cent.

@@ -1,46 +1,19 @@
 //! Solo utilisation of the bus, estimated beside another program (section 5.2, Figure 6).
 
-use super::bus::{mu, solo_utilisation};
+use super::bus::{AT_ONCE, FEWER_AT_ONCE, mu, solo_utilisation, synthetic};
 use super::effects::runs;
 use crate::error::ReproduceError;
 use crate::figure::{Axes, Curve, curves};
 use crate::findings::{Cell, Part, Table, Verdict, plain};
 use crate::lab::Lab;
-use crate::mixes::{copies, program};
+use crate::mixes::copies;
 use crate::paper::efs as paper;
 use crate::stats::{mean, over};
 use crate::trial::Trial;
 use cosched_core::model::bus;
 use cosched_core::{Nanos, TaskId};
-use cosched_sim::program::Stall;
-use cosched_sim::{MachineSpec, ProgramSpec, Work};
+use cosched_sim::{MachineSpec, Work};
 use std::sync::Arc;
-
-/// A synthetic program like `bus-60` that uses such a share of the bus alone, with so many misses at once. `None` if it can't
-/// use as much.
-fn synthetic(machine: &Arc<MachineSpec>, demand: f64, at_once: f64) -> Option<Arc<ProgramSpec>> {
-    let base = program("bus-60");
-    let with = |factor: f64| {
-        let mut made = (*base).clone();
-        made.name = format!("bus-{}-{}", plain(100.0 * demand, 0), plain(at_once, 0));
-        made.core.cpi *= factor;
-        made.memory.stall = Stall::Overlap { mlp: at_once };
-        Arc::new(made)
-    };
-    // More time in the core between two reads means less use of the bus.
-    let (mut low, mut high) = (0.02, 64.0);
-    if solo_utilisation(machine, &with(low)) < demand {
-        return None;
-    }
-    for _ in 0..40 {
-        let middle = 0.5 * (low + high);
-        if solo_utilisation(machine, &with(middle)) > demand { low = middle } else { high = middle }
-    }
-    Some(with(0.5 * (low + high)))
-}
-
-/// Misses at once of the synthetic programs, as many as it takes to fill the bus alone.
-const AT_ONCE: f64 = 40.0;
 
 /// The other's utilisation, and estimates by Eq. 9 and by the additive model, by seed; all in per cent.
 type Row = (f64, Vec<f64>, Vec<f64>);
@@ -149,16 +122,24 @@ pub(super) fn figure_6(
 /// Figure 6 with programs that wait for fewer misses at once.
 pub(super) fn causes(lab: &Lab<'_>, machine: &Arc<MachineSpec>) -> Result<Vec<Part>, ReproduceError> {
     let others = [20, 40, 60, 80, 100];
-    let mut rows = Vec::new();
-    for at_once in [AT_ONCE, 20.0, 12.0, 8.0] {
-        let Some(found) = beside(lab, machine, at_once, &others)? else { continue };
-        rows.push(vec![
-            Cell::number(at_once, 0),
-            Cell::number(found.rows.last().map_or(0.0, |row| row.0), 0),
-            Cell::mean(&errors(&found, |row| &row.1), 1),
-            Cell::mean(&errors(&found, |row| &row.2), 1),
-        ]);
+    let mut found = Vec::new();
+    for at_once in FEWER_AT_ONCE {
+        found.extend(beside(lab, machine, at_once, &others)?.map(|beside| (at_once, beside)));
     }
+    let greatest = |beside: &Beside| beside.rows.last().map_or(0.0, |row| row.0);
+    // Beside the same others, so that rows can be compared.
+    let common = found.iter().map(|(_, beside)| greatest(beside)).fold(100.0, f64::min);
+    let rows = found.into_iter().map(|(at_once, mut beside)| {
+        let greatest = greatest(&beside);
+        beside.rows.retain(|row| row.0 <= common);
+        vec![
+            Cell::number(at_once, 0),
+            Cell::number(greatest, 0),
+            Cell::mean(&errors(&beside, |row| &row.1), 1),
+            Cell::mean(&errors(&beside, |row| &row.2), 1),
+        ]
+    });
+    let rows = rows.collect();
     Ok(vec![
         Part::Text(
             "**Figure 6.** Eq. 9 takes every access that finds the bus busy for lost time. The synthetic program here has as \
@@ -169,10 +150,12 @@ pub(super) fn causes(lab: &Lab<'_>, machine: &Arc<MachineSpec>) -> Result<Vec<Pa
         ),
         Part::Table(Table {
             id: "efs-figure-6-causes".to_owned(),
-            caption: "Mean size of the error of the estimates of Figure 6 in percentage points, by the misses that programs \
-                      have under way at once, beside others of 20 % up to the greatest that they can use."
-                .to_owned(),
-            columns: ["misses at once", "greatest other, %", "Eq. 9", "additive"].map(str::to_owned).to_vec(),
+            caption: format!(
+                "Mean size of the error of the estimates of Figure 6 in percentage points, by the misses that programs have \
+                 under way at once, beside others that use 20 to {} % alone. With fewer misses at once a program can't use more."
+                , plain(common, 0)
+            ),
+            columns: ["misses at once", "most that one can use alone, %", "Eq. 9", "additive"].map(str::to_owned).to_vec(),
             rows,
         }),
     ])

@@ -44,7 +44,9 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     let effects = programs::figure_8(lab, &full, &all, &mut parts, &mut verdicts)?;
     programs::figure_9(lab, &full, &all, &effects, &mut parts, &mut verdicts)?;
     programs::figure_10(lab, &full, &mut parts, &mut verdicts)?;
-    let mut causes = streams::causes(lab, &full, &all)?;
+    let mut causes = vec![Part::Text(lab.of_causes())];
+    causes.extend(streams::causes(lab, &full, &all)?);
+    causes.extend(bus::causes(lab, &slow)?);
     causes.extend(estimate::causes(lab, &slow)?);
     causes.push(programs::no_gain(&full, &all, &effects));
     let title = "EFS: energy by leaving cores idle".to_owned();

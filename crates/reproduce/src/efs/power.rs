@@ -6,7 +6,7 @@ use crate::findings::{Cell, Part, Table, Verdict};
 use crate::lab::Lab;
 use crate::mixes::copies;
 use crate::paper::efs as paper;
-use crate::stats::{mean, over};
+use crate::stats::{deviation, mean, over};
 use crate::trial::Measured;
 use cosched_sim::{MachineSpec, ProgramSpec, SimJob};
 use std::sync::Arc;
@@ -32,13 +32,7 @@ pub(super) fn calibration(
             .map(|by_policy| by_policy[0].iter().filter_map(Measured::power_w).collect())
             .collect();
         let means = over(&of_programs, mean);
-        let deviation: Vec<f64> = (means.iter().enumerate())
-            .map(|(seed, mean)| {
-                let squares: f64 =
-                    of_programs.iter().map(|power| (power[seed] / mean - 1.0) * (power[seed] / mean - 1.0)).sum();
-                100.0 * (squares / programs.len() as f64).sqrt()
-            })
-            .collect();
+        let deviation = over(&of_programs, |power| Some(100.0 * deviation(power)? / mean(power)?));
         let step: Vec<f64> = means.iter().zip(&last).map(|(now, before)| now - before).collect();
         rows.push(vec![
             Cell::number(cores as f64, 0),
@@ -61,7 +55,9 @@ pub(super) fn calibration(
                   the standard deviation between them (Eq. 25). The parts of the machine's power are fitted to the paper's \
                   means and to its deviation with four cores."
             .to_owned(),
-        columns: ["cores", "power, W", "P_k, W", "paper", "deviation, %", "paper"].map(str::to_owned).to_vec(),
+        columns: ["cores", "power, W", "P_k, W", "paper's P_k", "deviation, %", "paper's deviation"]
+            .map(str::to_owned)
+            .to_vec(),
         rows,
     }));
     Ok(())

@@ -45,14 +45,17 @@ pub(super) fn figure_8(
     let pick = |of: &[Vec<f64>]| over(&affected.iter().map(|&at| of[at].clone()).collect::<Vec<_>>(), mean);
     let time = |what: String, figure: f64, ours: &[f64]| Verdict::gain(what, figure, 1, ours);
     let energy = |what: String, figure: f64, ours: &[f64]| time(what, figure, ours).resting_on(POWER);
+    let chip_mean = over(&effects.chip_energy_saved(), mean);
     let (energy_mean, slow_mean, product_mean) = paper::FIGURE_8;
-    let share = 100.0 * affected.len() as f64 / names.len() as f64;
+    let is_affected = |saved: &[f64]| saved.iter().filter(|saved| saved.abs() > AFFECTED).count();
+    let share = over(&savings, |saved| Some(100.0 * is_affected(saved) as f64 / names.len() as f64));
     let what = "Figure 8: affected programs, whose energy changes by more than 3 %, % of all";
     verdicts.extend([
         energy("Figure 8: energy saved, mean over the programs, %".to_owned(), energy_mean, &over(&savings, mean)),
+        energy("Figure 8: energy of the CPU saved, mean, %".to_owned(), paper::FIGURE_8_CPU, &chip_mean),
         time("Figure 8: time lost, mean, %".to_owned(), slow_mean, &over(&slowdowns, mean)),
         energy("Figure 8: energy-delay product saved, mean, %".to_owned(), product_mean, &over(&products, mean)),
-        Verdict::size(what, 100.0 * paper::AFFECTED.0 / paper::PROGRAMS, 0, &[share]),
+        Verdict::size(what, 100.0 * paper::AFFECTED.0 / paper::PROGRAMS, 0, &share),
         energy("Figure 8: energy saved by the affected, mean, %".to_owned(), paper::AFFECTED.1, &pick(&savings)),
         time("Figure 8: time lost by the affected, mean, %".to_owned(), paper::AFFECTED.2, &pick(&slowdowns)),
     ]);
@@ -119,6 +122,11 @@ pub(super) fn figure_9(
     let both = [("efs", values[fewer.len()].energy.clone()), ("fewer cores", values[best].energy.clone())];
     let what = "Figure 9: energy saved, against the best of fewer cores";
     verdicts.push(Verdict::order(what, &["efs", "fewer cores"], &both));
+    let time_of = |at: usize| mean(&values[at].time).unwrap_or(0.0);
+    let fastest = (0..fewer.len()).min_by(|&a, &b| time_of(a).total_cmp(&time_of(b))).unwrap_or(0);
+    let both = [("fewer cores", values[fastest].time.clone()), ("efs", values[fewer.len()].time.clone())];
+    let what = "Figure 9: time lost, against the fastest of fewer cores";
+    verdicts.push(Verdict::order(what, &["fewer cores", "efs"], &both));
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub(super) fn causes(
         let mut spec = (**machine).clone();
         spec.memory.stream_loss = loss;
         spec.memory.stream_loss_most = most;
-        let changed = refitted(spec);
+        let changed = refitted(spec)?;
         let what = format!("efs: streams cost {} %", plain(100.0 * loss, 1));
         let four = Effects::simulate(lab, &what, &changed, &lists, seeds)?;
         let alone = runs(lab, &what, &changed, &only_misses, &[&serial, &linux], seeds)?;

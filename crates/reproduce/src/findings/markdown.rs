@@ -51,6 +51,11 @@ fn parts(text: &mut String, parts: &[Part], figures: Option<&str>) {
                 paragraph(text, &figure.table.caption);
                 if figure.few {
                     table(text, &figure.table);
+                } else if figures.is_none() {
+                    paragraph(
+                        text,
+                        &format!("({} numbers: `--out DIR` writes them, and the figure.)", figure.table.rows.len()),
+                    );
                 }
             }
         }

@@ -8,7 +8,7 @@ pub mod text;
 mod verdict;
 
 pub use number::{plain, rounded, shown};
-pub use verdict::{Agreement, Verdict};
+pub use verdict::{Agreement, Kind, Verdict};
 
 use crate::stats::Estimate;
 use cosched_report::chart::Chart;
@@ -197,11 +197,11 @@ impl Findings {
         )];
         if !all.is_empty() {
             words.push(format!(
-                "A figure *agrees* when it has the paper's sign and lies within a factor of two of it. An order agrees when \
-                 nothing that is shown contradicts it: names with `~` between them can't be told apart. What was fitted to the paper is \
-                 marked: it proves nothing. Intervals cover the seeds, which vary instances of programs by 2 % and the noise of \
+                "A figure *agrees* when it has the paper's sign and lies within a factor of two of it, a bound when it is held. An \
+                 order agrees when nothing that is shown contradicts it: names with `~` between them can't be told apart. What \
+                 was fitted to the paper is marked: it proves nothing. Intervals cover the seeds, which vary instances of programs by 2 % and the noise of \
                  counters; they do not cover which mixes were drawn. Of {} verdicts that are not fitted {} agree, {} lie \
-                 beyond a factor of two, {} show no sign, and {} differ.",
+                 beyond a factor of two, {} are not shown either way, and {} differ.",
                 all.len(),
                 count(Agreement::Agrees),
                 count(Agreement::SameSign),

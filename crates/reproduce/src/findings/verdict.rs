@@ -4,6 +4,18 @@ use super::{Cell, Table, plain};
 use crate::stats::Estimate;
 use serde::Serialize;
 
+/// What a published figure says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A figure that can only be positive.
+    Size,
+    /// A figure that can be gained or lost, so that its sign is a result.
+    Gain,
+    /// The most that a figure may be.
+    AtMost,
+}
+
 /// A published result and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -18,8 +30,10 @@ pub enum Verdict {
         decimals: usize,
         /// Ours; `None` if it was not measured.
         ours: Option<Estimate>,
-        /// Whether it may be gained or lost, so that its sign is a result.
-        signed: bool,
+        /// What the published figure says.
+        kind: Kind,
+        /// How well ours agrees.
+        agreement: Agreement,
         /// What it rests on that was fitted to the paper; a figure that is `fitted` itself proves nothing.
         rests_on: Option<&'static str>,
     },
@@ -31,10 +45,9 @@ pub enum Verdict {
         paper: Vec<String>,
         /// Ours; names whose intervals overlap stand in one string with `~` between them.
         ours: Vec<String>,
-        /// Whether a pair is shown to stand the other way round.
-        contradicted: bool,
-        /// Whether any pair is shown to stand as in the paper.
-        shown: bool,
+        /// How well ours agrees: it differs when a pair is shown to stand the other way round, and agrees when none is and any
+        /// pair is shown to stand as in the paper.
+        agreement: Agreement,
     },
 }
 
@@ -42,13 +55,13 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
-    /// Same sign, and within a factor of two; or the same order.
+    /// Same sign, and within a factor of two; or within the bound; or the same order.
     Agrees,
     /// Same sign, and not within a factor of two.
     SameSign,
-    /// The interval holds zero, so that no sign is shown.
+    /// The interval holds zero or the bound, or there is only one repetition, so that nothing is shown.
     NotShown,
-    /// Another sign, or another order.
+    /// Another sign, beyond the bound, or another order.
     Differs,
     /// It was not measured.
     NotMeasured,
@@ -60,7 +73,7 @@ impl Agreement {
         match self {
             Agreement::Agrees => "agrees",
             Agreement::SameSign => "beyond a factor of two",
-            Agreement::NotShown => "no sign shown",
+            Agreement::NotShown => "not shown",
             Agreement::Differs => "differs",
             Agreement::NotMeasured => "not measured",
         }
@@ -70,14 +83,23 @@ impl Agreement {
 impl Verdict {
     /// A figure that can only be positive.
     pub fn size(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
-        let ours = Estimate::of(ours);
-        Verdict::Figure { what: what.into(), paper, decimals, ours, signed: false, rests_on: None }
+        Verdict::figure(what.into(), Kind::Size, paper, decimals, ours)
     }
 
     /// A figure that can be gained or lost.
     pub fn gain(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
+        Verdict::figure(what.into(), Kind::Gain, paper, decimals, ours)
+    }
+
+    /// A figure of which the paper tells only what it does not exceed.
+    pub fn at_most(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
+        Verdict::figure(what.into(), Kind::AtMost, paper, decimals, ours)
+    }
+
+    fn figure(what: String, kind: Kind, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
         let ours = Estimate::of(ours);
-        Verdict::Figure { what: what.into(), paper, decimals, ours, signed: true, rests_on: None }
+        let agreement = ours.map_or(Agreement::NotMeasured, |ours| agreement(kind, paper, &ours));
+        Verdict::Figure { what, paper, decimals, ours, kind, agreement, rests_on: None }
     }
 
     /// It was fitted to the paper itself.
@@ -109,10 +131,7 @@ impl Verdict {
         ours.sort_by(|a, b| mean(b.1).total_cmp(&mean(a.1)));
         let mut places: Vec<String> = Vec::new();
         for (at, (name, these)) in ours.iter().enumerate() {
-            let is_less = at == 0 || {
-                let differences: Vec<f64> = ours[at - 1].1.iter().zip(*these).map(|(a, b)| a - b).collect();
-                Estimate::of(&differences).is_some_and(|difference| difference.interval().0 > 0.0)
-            };
+            let is_less = at == 0 || sign(ours[at - 1].1, these) == Some(Sign::Greater);
             match places.last_mut() {
                 Some(place) if !is_less => {
                     place.push_str(" ~ ");
@@ -127,46 +146,34 @@ impl Verdict {
             let below = paper[at + 1..].iter().flat_map(|place| place.split(" ~ "));
             for (greater, less) in below.flat_map(|less| place.split(" ~ ").map(move |greater| (greater, less))) {
                 let Some((greater, less)) = of(greater).zip(of(less)) else { continue };
-                let differences: Vec<f64> = greater.iter().zip(less).map(|(a, b)| a - b).collect();
-                if let Some(estimate) = Estimate::of(&differences) {
-                    shown |= estimate.interval().0 > 0.0;
-                    contradicted |= estimate.interval().1 < 0.0;
-                }
+                let sign = sign(greater, less);
+                shown |= sign == Some(Sign::Greater);
+                contradicted |= sign == Some(Sign::Less);
             }
         }
         let paper = paper.iter().map(|name| (*name).to_owned()).collect();
-        Verdict::Order { what: what.into(), paper, ours: places, contradicted, shown }
+        let agreement = match (contradicted, shown) {
+            (true, _) => Agreement::Differs,
+            (false, true) => Agreement::Agrees,
+            (false, false) => Agreement::NotShown,
+        };
+        Verdict::Order { what: what.into(), paper, ours: places, agreement }
     }
 
     /// How well ours agrees.
     pub fn agreement(&self) -> Agreement {
         match self {
-            Verdict::Figure { ours: None, .. } => Agreement::NotMeasured,
-            Verdict::Figure { paper, ours: Some(ours), signed, .. } => {
-                let (low, high) = ours.interval();
-                if *signed && low <= 0.0 && high >= 0.0 {
-                    Agreement::NotShown
-                } else if (ours.mean > 0.0) != (*paper > 0.0) {
-                    Agreement::Differs
-                } else if (0.5..=2.0).contains(&(ours.mean / paper)) {
-                    Agreement::Agrees
-                } else {
-                    Agreement::SameSign
-                }
-            }
-            Verdict::Order { contradicted: true, .. } => Agreement::Differs,
-            Verdict::Order { shown: true, .. } => Agreement::Agrees,
-            Verdict::Order { .. } => Agreement::NotShown,
+            Verdict::Figure { agreement, .. } | Verdict::Order { agreement, .. } => *agreement,
         }
     }
 
     fn row(&self) -> Vec<Cell> {
         let agreement = self.agreement().text();
         match self {
-            Verdict::Figure { what, paper, decimals, ours, signed, rests_on } => {
+            Verdict::Figure { what, paper, decimals, ours, kind, agreement: judged, rests_on } => {
                 let sign = match ours {
-                    Some(_) if !signed => "-",
-                    Some(_) if self.agreement() == Agreement::NotShown => "not shown",
+                    Some(_) if *kind != Kind::Gain => "-",
+                    Some(_) if *judged == Agreement::NotShown => "not shown",
                     Some(ours) if (ours.mean > 0.0) == (*paper > 0.0) => "same",
                     Some(_) => "other",
                     None => "-",
@@ -175,9 +182,10 @@ impl Verdict {
                 let ratio = has_ratio
                     .map_or(Cell::Absent("no common sign".to_owned()), |ours| Cell::number(ours.mean / paper, 2));
                 let judged = rests_on.map_or_else(|| agreement.to_owned(), |what| format!("{agreement} ({what})"));
+                let bound = if *kind == Kind::AtMost { "at most " } else { "" };
                 vec![
                     Cell::text(what.clone()),
-                    Cell::text(plain(*paper, *decimals)),
+                    Cell::text(format!("{bound}{}", plain(*paper, *decimals))),
                     Cell::estimate(*ours, *decimals, false),
                     Cell::text(sign),
                     ratio,
@@ -193,6 +201,43 @@ impl Verdict {
                 Cell::text(agreement),
             ],
         }
+    }
+}
+
+/// How well a figure agrees with a published one.
+fn agreement(kind: Kind, paper: f64, ours: &Estimate) -> Agreement {
+    let (low, high) = ours.interval();
+    let same_sign = (ours.mean > 0.0) == (paper > 0.0);
+    match kind {
+        // One repetition shows no sign.
+        Kind::Gain if ours.half_width.is_none() || (low <= 0.0 && high >= 0.0) => Agreement::NotShown,
+        Kind::AtMost if high <= paper => Agreement::Agrees,
+        Kind::AtMost if low > paper => Agreement::Differs,
+        Kind::AtMost => Agreement::NotShown,
+        Kind::Gain | Kind::Size if !same_sign => Agreement::Differs,
+        Kind::Gain | Kind::Size if (0.5..=2.0).contains(&(ours.mean / paper)) => Agreement::Agrees,
+        Kind::Gain | Kind::Size => Agreement::SameSign,
+    }
+}
+
+/// Which of two is shown to be greater.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Greater,
+    Less,
+}
+
+/// Whether the one is shown to be greater or less than the other, repetition by repetition. One repetition shows nothing.
+fn sign(one: &[f64], other: &[f64]) -> Option<Sign> {
+    let differences: Vec<f64> = one.iter().zip(other).map(|(one, other)| one - other).collect();
+    let difference = Estimate::of(&differences).filter(|difference| difference.half_width.is_some())?;
+    let (low, high) = difference.interval();
+    if low > 0.0 {
+        Some(Sign::Greater)
+    } else if high < 0.0 {
+        Some(Sign::Less)
+    } else {
+        None
     }
 }
 
@@ -219,8 +264,19 @@ mod tests {
         assert_eq!(agreement(5.0, &[-4.0, 4.2, 0.1]), Agreement::NotShown);
         assert_eq!(agreement(5.0, &[]), Agreement::NotMeasured);
         assert_eq!(agreement(-5.0, &[-4.0, -4.2]), Agreement::Agrees);
-        // Without repetitions there is no interval.
-        assert_eq!(agreement(5.0, &[4.0]), Agreement::Agrees);
+        // One repetition has no interval.
+        assert_eq!(agreement(5.0, &[4.0]), Agreement::NotShown);
+        assert_eq!(Verdict::size("time", 5.0, 1, &[4.0]).agreement(), Agreement::Agrees);
+        assert_eq!(Verdict::size("time", 5.0, 1, &[11.0]).agreement(), Agreement::SameSign);
+    }
+
+    #[test]
+    fn a_bound_is_held_or_passed() {
+        let agreement = |ours: &[f64]| Verdict::at_most("error", 10.0, 1, ours).agreement();
+        assert_eq!(agreement(&[2.0, 2.1, 1.9]), Agreement::Agrees);
+        assert_eq!(agreement(&[15.0, 15.1, 14.9]), Agreement::Differs);
+        assert_eq!(agreement(&[10.0, 10.1, 9.9]), Agreement::NotShown);
+        assert_eq!(agreement(&[]), Agreement::NotMeasured);
     }
 
     #[test]
@@ -234,6 +290,8 @@ mod tests {
         assert_eq!(of(&["b", "a", "c"]).agreement(), Agreement::Differs);
         let same = [("a", vec![1.0, 2.0]), ("b", vec![2.0, 1.0])];
         assert_eq!(Verdict::order("speed", &["a", "b"], &same).agreement(), Agreement::NotShown);
+        let once = [("a", vec![2.0]), ("b", vec![1.0])];
+        assert_eq!(Verdict::order("speed", &["b", "a"], &once).agreement(), Agreement::NotShown);
         // Each neighbour may tie with the next, and the first be greater than the last all the same.
         let chain = [("a", vec![3.0, 3.2, 3.1]), ("b", vec![2.0, 4.0, 3.0]), ("c", vec![2.9, 3.1, 3.0])];
         assert_eq!(Verdict::order("speed", &["c", "b", "a"], &chain).agreement(), Agreement::Differs);
