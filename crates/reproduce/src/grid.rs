@@ -19,12 +19,21 @@ pub(crate) struct Candidate {
     pub(crate) truth: bool,
     /// Whether the policy is shown true progress in place of estimated progress.
     pub(crate) knows_progress: bool,
+    /// Whether solo traces are of other runs.
+    pub(crate) others_traces: bool,
 }
 
 impl Candidate {
     /// A policy as it is.
     pub(crate) fn new(policy: &'static str) -> Candidate {
-        Candidate { label: policy.to_owned(), policy, params: Vec::new(), truth: false, knows_progress: false }
+        Candidate {
+            label: policy.to_owned(),
+            policy,
+            params: Vec::new(),
+            truth: false,
+            knows_progress: false,
+            others_traces: false,
+        }
     }
 
     /// It is shown true progress in place of estimated progress.
@@ -91,6 +100,7 @@ impl Grid {
                 params: candidate.params.clone(),
                 truth: candidate.truth,
                 knows_progress: candidate.knows_progress,
+                others_traces: candidate.others_traces,
                 ..Trial::new(machine, &mixes[mix].jobs, candidate.policy, seed)
             };
             candidates.iter().map(of).collect()

@@ -30,7 +30,7 @@ pub use stats::{Estimate, deviation, geometric_mean, mean, quantile};
 
 use cosched_core::Nanos;
 use cosched_sim::Work;
-use findings::{Chapter, SCHEMA};
+use findings::SCHEMA;
 use lab::Lab;
 
 /// A paper's experiments.
@@ -122,17 +122,21 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, Reproduc
     for name in &lab.policies {
         trial::policy(name)?;
     }
-    let chapter = |experiment: &Experiment| -> Result<Chapter, ReproduceError> {
-        match experiment {
-            Experiment::PerfFair => perf_fair::chapter(&lab),
-            Experiment::Bandwidth => bandwidth::chapter(&lab),
-            Experiment::Efs => efs::chapter(&lab),
-            Experiment::Lucky => lucky::chapter(&lab),
-        }
-    };
-    let mut chapters = request.experiments.iter().map(chapter).collect::<Result<Vec<_>, _>>()?;
-    if request.sensitivity {
-        chapters.push(sensitivity::chapter(&lab)?);
+    let all = request.experiments.len() + usize::from(request.sensitivity);
+    let mut chapters = Vec::with_capacity(all);
+    for number in 1..=all {
+        let progress = |what: &str, done: usize, of: usize| {
+            (lab.pool.progress)(&format!("part {number} of {all}, {what}"), done, of)
+        };
+        let pool = Pool { progress: &progress, ..lab.pool };
+        let lab = Lab { pool, seeds: lab.seeds.clone(), policies: lab.policies.clone(), ..lab };
+        chapters.push(match request.experiments.get(number - 1) {
+            Some(Experiment::PerfFair) => perf_fair::chapter(&lab),
+            Some(Experiment::Bandwidth) => bandwidth::chapter(&lab),
+            Some(Experiment::Efs) => efs::chapter(&lab),
+            Some(Experiment::Lucky) => lucky::chapter(&lab),
+            None => sensitivity::chapter(&lab),
+        }?);
     }
     Ok(Findings {
         schema: SCHEMA,

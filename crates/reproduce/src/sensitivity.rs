@@ -5,12 +5,12 @@
 
 use crate::efs::Effects;
 use crate::error::ReproduceError;
-use crate::findings::{Cell, Chapter, Part, Table};
+use crate::findings::{Cell, Chapter, Part, Table, shown};
 use crate::grid::{Candidate, Grid};
 use crate::lab::{Lab, in_words};
 use crate::lucky::saved_over_mixes;
 use crate::mixes::{Mix, copies, of_folder, program};
-use crate::stats::{mean, over};
+use crate::stats::{Estimate, mean, over};
 use crate::trial::{machine, refitted};
 use cosched_core::Nanos;
 use cosched_sim::machine::Replacement;
@@ -126,14 +126,14 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         in_words(lab.sensitivity_seeds()),
     ))];
     for scene in &SCENES {
-        parts.push(Part::Table(scene.table(lab)?));
+        parts.extend(scene.parts(lab)?);
     }
     let title = "How sensitive the figures are".to_owned();
     Ok(Chapter { id: "sensitivity", title, parts, verdicts: Vec::new(), causes: Vec::new() })
 }
 
 impl Scene {
-    fn table(&self, lab: &Lab<'_>) -> Result<Table, ReproduceError> {
+    fn parts(&self, lab: &Lab<'_>) -> Result<[Part; 2], ReproduceError> {
         let base = machine(self.machine)?;
         let measure = |name: &str, spec: Arc<MachineSpec>| {
             (self.measure)(&Bench { lab, what: format!("{name}, {}", self.machine), spec })
@@ -146,6 +146,8 @@ impl Scene {
         let mut first = as_it_is.iter().enumerate().map(|(at, values)| Cell::mean(values, decimals(at)));
         let mut rows = vec![row("as it is", &mut first)];
         let mut without_effect = Vec::new();
+        // For each figure the change that moves it most.
+        let mut most: Vec<Option<(f64, &str)>> = vec![None; self.figures.len()];
         for (name, change) in CHANGES {
             let mut changed = (*base).clone();
             change(&mut changed);
@@ -161,6 +163,14 @@ impl Scene {
                 without_effect.push(*name);
                 continue;
             }
+            for (most, pairs) in most.iter_mut().zip(&differences) {
+                let Some(moved) = Estimate::of(pairs) else { continue };
+                let (low, high) = moved.interval();
+                let is_shown = low > 0.0 || high < 0.0;
+                if is_shown && most.is_none_or(|(so_far, _)| moved.mean.abs() > so_far.abs()) {
+                    *most = Some((moved.mean, name));
+                }
+            }
             let mut cells = differences.iter().enumerate().map(|(at, pairs)| Cell::signed(pairs, decimals(at)));
             rows.push(row(name, &mut cells));
         }
@@ -170,7 +180,13 @@ impl Scene {
         if !without_effect.is_empty() {
             caption.push_str(&format!(" Without effect: {}.", without_effect.join(", ")));
         }
-        Ok(Table { id: format!("sensitivity-{}", self.machine), caption, columns, rows })
+        let id = format!("sensitivity-{}", self.machine);
+        let moves = self.figures.iter().zip(&most).map(|((figure, decimals), most)| match most {
+            Some((by, change)) => format!("{figure}, {change} ({})", shown(*by, None, *decimals, true)),
+            None => format!("{figure}, none"),
+        });
+        let conclusion = format!("What moves each figure most: {}.", moves.collect::<Vec<_>>().join("; "));
+        Ok([Part::Table(Table { id, caption, columns, rows }), Part::Text(conclusion)])
     }
 }
 

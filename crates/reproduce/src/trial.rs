@@ -17,12 +17,17 @@ use std::sync::Arc;
 /// Interval between the points of solo traces: the quantum of all policies.
 const TRACE_STEP: Nanos = Nanos::from_ms(200);
 
+/// Changes a seed into that of another run.
+const OTHER_RUN: u64 = 0x5eed_0000_0000_0000;
+
 /// What jobs do alone, shared by trials of the same jobs on the same machine with the same seed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Alone {
     runs: Vec<SoloRun>,
     /// Empty if no trial needs them.
     traces: Vec<Option<Arc<SoloTrace>>>,
+    /// Those of other runs of the same programs; empty if no trial needs them.
+    others: Vec<Option<Arc<SoloTrace>>>,
 }
 
 /// A run that is to be simulated.
@@ -44,6 +49,8 @@ pub(crate) struct Trial {
     pub(crate) truth: bool,
     /// Whether the policy is shown true progress in place of estimated progress.
     pub(crate) knows_progress: bool,
+    /// Whether solo traces are of other runs, as a real scheduler's are, and so not exactly those of the jobs.
+    pub(crate) others_traces: bool,
     /// How long who runs where is noted from the start.
     pub(crate) noted: Nanos,
 }
@@ -62,6 +69,7 @@ impl Trial {
             at_once: usize::MAX,
             truth: false,
             knows_progress: false,
+            others_traces: false,
             noted: Nanos::ZERO,
         }
     }
@@ -94,16 +102,25 @@ impl Trial {
 
     /// What the jobs of these trials do alone; the trials have the same jobs, machine and seed.
     fn alone(trials: &[Trial]) -> Result<Alone, ReproduceError> {
-        let Some(first) = trials.first() else { return Ok(Alone { runs: Vec::new(), traces: Vec::new() }) };
+        let Some(first) = trials.first() else { return Ok(Alone::default()) };
         let sim = Sim::new(first.config()).map_err(|error| first.failure(error))?;
-        let mut traces = Vec::new();
+        let trace = |sim: &Sim| -> Result<Vec<Option<Arc<SoloTrace>>>, ReproduceError> {
+            let found = sim.solo_traces(TRACE_STEP, &mut |_| false).map_err(|error| first.failure(error))?;
+            Ok(found.into_iter().map(|trace| trace.map(Arc::new)).collect())
+        };
+        let mut alone = Alone { runs: sim.solo_runs().to_vec(), ..Alone::default() };
         for trial in trials {
-            if traces.is_empty() && trial.is_traced()? {
-                let found = sim.solo_traces(TRACE_STEP, &mut |_| false).map_err(|error| first.failure(error))?;
-                traces = found.into_iter().map(|trace| trace.map(Arc::new)).collect();
+            if !trial.is_traced()? {
+                continue;
+            }
+            if trial.others_traces && alone.others.is_empty() {
+                let config = SimConfig { seed: first.seed ^ OTHER_RUN, ..first.config() };
+                alone.others = trace(&Sim::new(config).map_err(|error| first.failure(error))?)?;
+            } else if !trial.others_traces && alone.traces.is_empty() {
+                alone.traces = trace(&sim)?;
             }
         }
-        Ok(Alone { runs: sim.solo_runs().to_vec(), traces })
+        Ok(alone)
     }
 
     /// Simulates trials of the same jobs on the same machine with the same seed, whose solo runs they share.
@@ -135,7 +152,8 @@ impl Trial {
         for (id, solo) in alone.runs.iter().enumerate() {
             let mut spec = TaskSpec::new(id as u32, &self.jobs[id].program.name);
             spec.cpus = self.jobs[id].cpus;
-            let trace = alone.traces.get(id).cloned().flatten().filter(|_| traced);
+            let traces = if self.others_traces { &alone.others } else { &alone.traces };
+            let trace = traces.get(id).cloned().flatten().filter(|_| traced);
             spec.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace };
             specs.push(spec);
         }
@@ -225,6 +243,16 @@ pub(crate) fn machine(name: &str) -> Result<Arc<MachineSpec>, ReproduceError> {
         name: name.to_owned(),
         have: MACHINES.iter().map(|file| file.name).collect::<Vec<_>>().join(", "),
     })
+}
+
+/// A period in which the kernel gives each of two threads on a CPU a slice as long as a quantum, in ms.
+const LONG_PERIOD_MS: f64 = 400.0;
+
+/// The machine with slices of 200 ms: the kernel model then keeps threads in the cache for as long as policies do.
+pub(crate) fn with_long_slices(spec: &MachineSpec) -> Arc<MachineSpec> {
+    let mut long = spec.clone();
+    long.kernel.period_ms = LONG_PERIOD_MS;
+    Arc::new(long)
 }
 
 /// What policies are to know of a machine, from runs on it.

@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// What energies rest on.
 pub(super) const POWER: &str = "on fitted power";
 
+/// What times of several copies rest on: what further streams cost was chosen so that four get EFS's 150 lines per us.
+pub(super) const STREAMS: &str = "on chosen cost of streams";
+
 /// Cores of the machine.
 pub(super) const CORES: usize = 4;
 

@@ -66,12 +66,13 @@ pub(super) fn causes(
     Ok(vec![
         Part::Text(format!(
             "**Table 1 and the time that EFS costs.** In the paper four copies that only miss take {} times as long together as \
-             one after the other, though the throughput of its model never falls below 1. Here further streams cost some \
-             bandwidth (they close each other's rows), as much as is published for that. What they cost moves all times: how \
-             much EFS loses, and how much GemsFDTD and the mixes of Figure 10 gain. If streams cost so much that Table 1 came \
-             out, the best program would gain far more time than the paper's best. So what made the paper's program so slow, \
-             perhaps prefetches that were fetched in vain, did not act on the others alike. What it was can't be known from \
-             what is published.",
+             one after the other, though the throughput of its model never falls below 1. It names destructive interference; \
+             but a program that only misses has nothing in the last level that others could destroy. Here further streams cost \
+             some bandwidth (they close each other's rows), as much as was chosen within what is published for other programs. \
+             What they cost moves the times: the more it is, the less EFS loses in the mean and the more the mixes of Figure 10 \
+             gain; single programs such as GemsFDTD do not follow. If streams cost so much that Table 1 came out, the best \
+             program would gain far more time than the paper's best. So what made the paper's program so slow did not act on the \
+             others alike. What it was can't be known from what is published.",
             plain(table_s[1].0 / table_s[0].0, 2)
         )),
         Part::Table(Table {

@@ -3,17 +3,24 @@
 use super::{Cell, Shown, Table, rounded};
 use std::fmt::Write as _;
 
-/// The table. A column with means has two more, for the ends of the 95 % interval.
+/// The table. A column with means has two more, for the ends of the 95 % interval; one with draws, for the 10th and the 90th
+/// percentile.
 pub fn csv(table: &Table) -> String {
-    let has_interval: Vec<bool> = (0..table.columns.len())
-        .map(|at| table.rows.iter().any(|row| matches!(row.get(at), Some(Cell::Estimate(_)))))
+    let holds = |at: usize, is_it: fn(&Cell) -> bool| table.rows.iter().any(|row| row.get(at).is_some_and(is_it));
+    let ends: Vec<Option<[&str; 2]>> = (0..table.columns.len())
+        .map(|at| {
+            if holds(at, |cell| matches!(cell, Cell::Estimate(_))) {
+                Some(["95 % from", "95 % to"])
+            } else {
+                holds(at, |cell| matches!(cell, Cell::Draws { .. })).then_some(["10th percentile", "90th percentile"])
+            }
+        })
         .collect();
     let mut text = String::new();
     for (at, name) in table.columns.iter().enumerate() {
         field(&mut text, at == 0, name);
-        if has_interval[at] {
-            field(&mut text, false, &format!("{name}, 95 % from"));
-            field(&mut text, false, &format!("{name}, 95 % to"));
+        for end in ends[at].into_iter().flatten() {
+            field(&mut text, false, &format!("{name}, {end}"));
         }
     }
     text.push_str("\r\n");
@@ -25,10 +32,11 @@ pub fn csv(table: &Table) -> String {
                 Cell::Estimate(Shown { mean, half_width, .. }) => {
                     (number(*mean), half_width.map(|half| (number(mean - half), number(mean + half))))
                 }
+                Cell::Draws { mean, low, high, .. } => (number(*mean), Some((number(*low), number(*high)))),
                 Cell::Absent(_) => (String::new(), None),
             };
             field(&mut text, at == 0, &value);
-            if has_interval.get(at) == Some(&true) {
+            if ends.get(at).is_some_and(Option::is_some) {
                 let (from, to) = interval.unwrap_or_default();
                 field(&mut text, false, &from);
                 field(&mut text, false, &to);

@@ -8,11 +8,12 @@ pub mod text;
 mod verdict;
 
 pub use number::{plain, rounded, shown};
-pub use verdict::{Agreement, Kind, Verdict};
+pub use verdict::{Agreement, Kind, Published, Verdict};
 
-use crate::stats::Estimate;
+use crate::stats::{Estimate, mean, quantile};
 use cosched_report::chart::Chart;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// The version of the JSON form.
 pub const SCHEMA: &str = "cosched.reproduction/1";
@@ -102,6 +103,22 @@ pub enum Cell {
         /// Decimals that are shown.
         decimals: usize,
     },
+    /// What was drawn many times.
+    Draws {
+        /// The mean.
+        #[serde(serialize_with = "six_digits")]
+        mean: f64,
+        /// The 10th percentile.
+        #[serde(serialize_with = "six_digits")]
+        low: f64,
+        /// The 90th percentile.
+        #[serde(serialize_with = "six_digits")]
+        high: f64,
+        /// Number of draws.
+        draws: usize,
+        /// Decimals that are shown.
+        decimals: usize,
+    },
     /// There is no figure, for this reason.
     Absent(String),
 }
@@ -150,6 +167,14 @@ impl Cell {
         Cell::estimate(Estimate::of(values), decimals, false)
     }
 
+    /// What was drawn many times; absent if it was not.
+    pub fn draws(values: &[f64], decimals: usize) -> Cell {
+        match (mean(values), quantile(values, 0.1), quantile(values, 0.9)) {
+            (Some(mean), Some(low), Some(high)) => Cell::Draws { mean, low, high, draws: values.len(), decimals },
+            _ => Cell::Absent("not drawn".to_owned()),
+        }
+    }
+
     /// The same with its sign: for what can be gained and lost.
     pub fn signed(values: &[f64], decimals: usize) -> Cell {
         Cell::estimate(Estimate::of(values), decimals, true)
@@ -173,6 +198,10 @@ impl Cell {
             Cell::Estimate(Shown { mean, half_width, decimals, signed, .. }) => {
                 shown(*mean, *half_width, *decimals, *signed)
             }
+            Cell::Draws { mean, low, high, decimals, .. } => {
+                let [mean, low, high] = [*mean, *low, *high].map(|value| plain(value, *decimals));
+                format!("{mean} ({low} to {high})")
+            }
             Cell::Absent(_) => "-".to_owned(),
         }
     }
@@ -186,30 +215,65 @@ impl Cell {
 impl Findings {
     /// What the document is, how to read it, and how it came out; a paragraph each.
     pub fn introduction(&self) -> Vec<String> {
-        let verdicts = self.chapters.iter().flat_map(|chapter| &chapter.verdicts);
-        let all: Vec<&Verdict> = verdicts.filter(|verdict| !verdict.is_fitted()).collect();
-        let count = |agreement| all.iter().filter(|verdict| verdict.agreement() == agreement).count();
         let mut words = vec![format!(
             "Written by `{}`: the experiments of the papers behind cosched, in its simulation, beside the \
              published figures. The same command writes the same bytes again. What is simulated, from which sources, and what \
              is assumed is in `docs/simulator.md`.",
             self.command
         )];
-        if !all.is_empty() {
+        let tally = self.tally();
+        if tally.results > 0 {
+            words.push(
+                "A figure *agrees* when it has the paper's sign and lies within a quarter of it. A bound (at most, at least) agrees \
+                 when ours keeps it, and a figure of something that was drawn when it lies among eight of ten of our draws. An \
+                 order agrees when some of its pairs are shown to stand so, and none the other way round; names with `~` between \
+                 them can't be told apart. What was fitted to the paper is marked: it proves nothing. What rests on something \
+                 that was fitted or chosen by the paper is marked as well. Intervals cover the seeds, which vary instances of \
+                 programs by 2 % and the noise of counters; they do not cover which mixes were drawn."
+                    .to_owned(),
+            );
             words.push(format!(
-                "A figure *agrees* when it has the paper's sign and lies within a factor of two of it, a bound when it is held. An \
-                 order agrees when nothing that is shown contradicts it: names with `~` between them can't be told apart. What \
-                 was fitted to the paper is marked: it proves nothing. Intervals cover the seeds, which vary instances of programs by 2 % and the noise of \
-                 counters; they do not cover which mixes were drawn. Of {} verdicts that are not fitted {} agree, {} lie \
-                 beyond a factor of two, {} are not shown either way, and {} differ.",
-                all.len(),
-                count(Agreement::Agrees),
-                count(Agreement::SameSign),
-                count(Agreement::NotShown),
-                count(Agreement::Differs)
+                "Of {} published results that are not fitted themselves {} agree and {} more lie within a factor of two; {} of \
+                 these rest on something that was fitted or chosen. {} lie beyond a factor of two, {} are not shown either way, \
+                 and {} differ. A result that is judged on several machines counts as it does on the best of them; {} agree, or \
+                 lie within a factor of two, on some and not on all. Each chapter ends with the experiments that show what \
+                 makes the differences.",
+                tally.results,
+                tally.agree,
+                tally.roughly,
+                tally.resting,
+                tally.beyond,
+                tally.not_shown,
+                tally.differ,
+                tally.on_some
             ));
         }
         words
+    }
+
+    /// How many results agree. A result that is judged on several machines is counted once.
+    fn tally(&self) -> Tally {
+        let mut by_result: BTreeMap<(&str, &str), Vec<&Verdict>> = BTreeMap::new();
+        for chapter in &self.chapters {
+            for verdict in chapter.verdicts.iter().filter(|verdict| verdict.rests_on != Some(verdict::FITTED)) {
+                by_result.entry((chapter.id, &verdict.what)).or_default().push(verdict);
+            }
+        }
+        let mut tally = Tally { results: by_result.len(), ..Tally::default() };
+        for verdicts in by_result.values() {
+            let is_near = |verdict: &&Verdict| matches!(verdict.agreement, Agreement::Agrees | Agreement::Roughly);
+            let Some(best) = verdicts.iter().min_by_key(|verdict| verdict.agreement) else { continue };
+            match best.agreement {
+                Agreement::Agrees => tally.agree += 1,
+                Agreement::Roughly => tally.roughly += 1,
+                Agreement::SameSign => tally.beyond += 1,
+                Agreement::NotShown | Agreement::NotMeasured => tally.not_shown += 1,
+                Agreement::Differs => tally.differ += 1,
+            }
+            tally.resting += usize::from(is_near(best) && best.rests_on.is_some());
+            tally.on_some += usize::from(is_near(best) && !verdicts.iter().all(is_near));
+        }
+        tally
     }
 
     /// Every table and figure of all chapters, in order.
@@ -226,4 +290,19 @@ impl Findings {
     pub fn verdicts(&self) -> impl Iterator<Item = Table> {
         self.chapters.iter().map(|chapter| verdict::table(chapter.id, &chapter.verdicts))
     }
+}
+
+/// Numbers of published results.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    results: usize,
+    agree: usize,
+    roughly: usize,
+    /// Of these two, those that rest on something fitted.
+    resting: usize,
+    /// Of these, those that do not on every machine.
+    on_some: usize,
+    beyond: usize,
+    not_shown: usize,
+    differ: usize,
 }

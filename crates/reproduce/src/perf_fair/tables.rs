@@ -113,11 +113,12 @@ pub(super) fn by_group(benches: &[Bench]) -> Table {
             rows.push(row);
         }
     }
-    let mut columns = vec!["memory".to_owned(), "lines per us".to_owned(), "mixes".to_owned()];
+    let mut columns = vec!["memory".to_owned(), "group".to_owned(), "mixes".to_owned()];
     columns.extend(benches[0].candidates.iter().skip(1).map(|candidate| format!("`{}`", candidate.label)));
     Table {
         id: "perf-fair-groups".to_owned(),
-        caption: "Mean speed-up over `linux` in per cent, by the lines that a mix reads per us under `linux` with three channels \
+        caption: "Mean speed-up over `linux` in per cent, by the lines that a mix reads per us under `linux` with three channels: \
+                  low demand below 80, middle demand 80 to 120, high demand above \
                   (the paper's section 7.2). With fewer channels the same mixes ask for as much, and get less."
             .to_owned(),
         columns,
@@ -175,9 +176,9 @@ pub(super) fn estimates(benches: &[Bench]) -> Table {
             "policy",
             "IPC alone, mean, %",
             "median size",
-            "nine tenths",
+            "90th percentile of size",
             "progress, mean size, %",
-            "spread",
+            "greatest - least",
             "time measuring, %",
             "idle CPUs",
         ]
