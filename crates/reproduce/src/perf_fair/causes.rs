@@ -234,8 +234,9 @@ impl Ends<'_> {
             text(
                 "**Fairer than the paper.** A simulated solo trace is exactly that of the job, and counters are off by 1 % at \
                  most. The paper's traces are of other runs of its programs. With traces of other runs, whose programs differ by \
-                 2 % as they do here from seed to seed, `oracle` is as unfair as in the paper. Noise explains little: nothing is \
-                 said about the paper's counters, but counts that are off by 10 % add only 1 to 3 points to `perf-fair`. What \
+                 2 % as they do here from seed to seed, `oracle` is about as unfair with three channels as in \
+                 the paper. Noise explains little: nothing is said about the paper's counters, but counts that are off by \
+                 10 % add only a few points to `perf-fair`. What \
                  separates it from the paper with three channels is the number of channels: with one it is about as unfair.",
             ),
             table(
@@ -355,8 +356,9 @@ fn figure_3(benches: &[Bench]) -> [Part; 2] {
     [
         text(
             "**Figure 3 is of one mix**, whose programs are not published. The table tells in how many mixes `linux` has ended 12 \
-             jobs before the others, and all jobs after them. Before `fair` and `perf-fair` it has mostly, as in the paper: jobs \
-             that all progress alike all end late. Before `bandwidth` it hardly ever has, whatever the mix: `bandwidth` is as \
+             jobs before the others, and all jobs after them. Before `fair` and `perf-fair` it has in many, and in all \
+             with one channel, as in the paper: jobs that all progress alike all end late. Before `bandwidth` it hardly ever has, \
+             whatever the mix: `bandwidth` is as \
              unfair as in the paper, and many of the jobs that it prefers end early. Why they did not in the paper's mix 9 is \
              not explained.",
         ),

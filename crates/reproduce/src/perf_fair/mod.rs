@@ -111,7 +111,8 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
          hand, so they are drawn to read 60 to 140 lines per us, on both sides of the 80 and 120 that separate its groups. `bandwidth` \
          is the paper's Perf. `perf-fair` and `fair` are the paper's but for two things that are ours: renewed estimates take at \
          most 5 % of the time, and what counts as light is fitted to the machine. The paper does not say how many channels of \
-         memory its machine had, so there are three machines. No single one shows both its fairness and its speed. Unfairness is the greatest slowdown over the least, in per cent above 1; means over mixes are geometric. \
+         memory its machine had, so there are three machines. No single one shows both its fairness and its speed. \
+         Unfairness is the greatest slowdown over the least, in per cent above 1; means over mixes are geometric. \
          `round-robin` knows nothing of jobs: what it gains over `linux` is mostly due to its long quanta.",
         lab.work_in_words(),
         lab.seeds_in_words(),
