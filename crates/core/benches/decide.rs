@@ -62,6 +62,24 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                     solo_mm_reads: value(reads / 2 + random(15_000)),
                     trace_ipc: Reading::Value(1.1),
                     trace_progress: Reading::Value(100.0 + random(8_000) as f64 / 1_000.0),
+                    learnt: Reading::Value(Learnt {
+                        asks: model::contention::Asks {
+                            own: 0.3 + random(400) as f64 / 1_000.0,
+                            penalty: 20.0 + random(80) as f64,
+                            l1: 0.2 + random(300) as f64 / 1_000.0,
+                            llc: reads as f64 / 1_000_000.0 * 2.0,
+                            reads: reads as f64 / 1_000_000.0,
+                            steepness: random(60) as f64 / 100.0,
+                            ghz: 2.4,
+                        },
+                        solo_cpi: 1.0,
+                        error: 0.005,
+                        progress: 100.0 + random(4_000) as f64 / 1_000.0,
+                        phase: 0,
+                        measured: true,
+                        settling: None,
+                        stay: 9,
+                    }),
                     executed: 150,
                     ran: Nanos::from_ms(30_000),
                     ..Estimates::default()
@@ -69,6 +87,11 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
             }
         })
         .collect();
+    for task in &mut tasks {
+        if let Reading::Value(learnt) = &mut task.estimates.learnt {
+            learnt.solo_cpi = learnt.asks.solo_cpi(&Default::default());
+        }
+    }
     // Every CPU has a task, in an order that is not that of the task numbers.
     let count = tasks.len();
     for (place, cpu) in machine.cpus.iter().enumerate() {
@@ -83,7 +106,9 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
     for (n, task) in tasks.iter_mut().filter(|task| task.running.is_none()).enumerate() {
         task.last_cpus = [machine.cpus[n * 5 % machine.cpus.len()].id].into_iter().collect();
     }
-    Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], tasks }
+    let memory = model::contention::Latency { most: Some(0.005 * f64::from(cpus)), rise: 0.2 };
+    let contention = model::contention::Contention { memory, ..Default::default() };
+    Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], contention, tasks }
 }
 
 /// The same on cores of two types, a quarter of them big, with every task on one side or the other.
@@ -130,7 +155,8 @@ fn core_type_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     decide(bencher, policy, two_types(snapshot(tasks, cpus, Bandwidth::Distinct)));
 }
 
-const POLICY_NAMES: [&str; 8] = ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"];
+const POLICY_NAMES: [&str; 9] =
+    ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs", "even"];
 
 #[divan::bench(args = POLICY_NAMES, consts = [0, 1, 2, 3])]
 fn full_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {

@@ -77,6 +77,25 @@ pub enum WaitReason {
     },
     /// A task is being measured in low contention, and this one was not measured yet.
     Unmeasured,
+    /// These tasks are being measured, and this one would disturb them.
+    Measuring {
+        /// The first of them.
+        task: TaskId,
+    },
+    /// It is too far ahead of the others to run, even on a CPU that nobody else can use well (`even`).
+    Lead {
+        /// Its progress in thousandths of a quantum.
+        progress_milli: u64,
+        /// The most with which it would have been considered, in thousandths of a quantum.
+        limit_milli: u64,
+    },
+    /// It would slow the others by more than it is worth, or others are worth more (`even`).
+    Outweighed {
+        /// What its own speed would be worth beside those that run: weight x speed, in thousandths.
+        worth_milli: u64,
+        /// What the others would lose in caches and memory, in thousandths of the same.
+        loss_milli: u64,
+    },
     /// It needs more CPUs at once than are free.
     Gang {
         /// CPUs that it needs.
@@ -108,7 +127,12 @@ impl WaitReason {
     /// Whether the policy keeps the task from running although a CPU might be free for it: it would disturb others.
     pub fn is_deliberate(&self) -> bool {
         match self {
-            WaitReason::Heavy { .. } | WaitReason::Unmeasured | WaitReason::BusFull { .. } => true,
+            WaitReason::Heavy { .. }
+            | WaitReason::Unmeasured
+            | WaitReason::Measuring { .. }
+            | WaitReason::Lead { .. }
+            | WaitReason::Outweighed { .. }
+            | WaitReason::BusFull { .. } => true,
             WaitReason::Order { .. }
             | WaitReason::Fitness { .. }
             | WaitReason::Ahead { .. }
@@ -130,6 +154,9 @@ one_of_each! {
             mm_limit: Rate(3_500),
         },
         Unmeasured,
+        Measuring { task: TaskId(3) },
+        Lead { progress_milli: 12_345, limit_milli: 11_900 },
+        Outweighed { worth_milli: 480, loss_milli: 1_200 },
         Gang { needs: 4, free: 1 },
         Affinity,
         BusFull { demand_milli: 600, assumed: false, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },

@@ -49,7 +49,7 @@ pub use run::{
     TimeLimit, Warning, run,
 };
 pub use sample::{Counts, Sample, Usage};
-pub use snapshot::{Estimates, ProgressBasis, Running, Snapshot, TaskView, Trigger};
+pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView, Trigger};
 pub use solo_trace::{SoloPoint, SoloTrace, SoloTraceError};
 pub use spare::spare_cpus;
 pub use task::{Control, Exit, Origin, SoloProfile, TaskId, TaskSpec, Width, signal_name};

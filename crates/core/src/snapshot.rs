@@ -1,6 +1,7 @@
 //! Everything that a policy sees. It is plain data that can be serialised, so that a decision can be replayed.
 
 use crate::listed::one_of_each;
+use crate::model::contention::{Asks, Contention};
 use crate::placement::{Placement, Purpose};
 use crate::task::{Control, Origin, TaskId, TaskSpec};
 use crate::topology::{CpuSet, Machine};
@@ -101,10 +102,36 @@ pub struct Estimates {
     /// Quanta' worth of solo execution done so far, by that trace.
     #[serde(default = "no_trace")]
     pub trace_progress: Reading<f64>,
+    /// What was learnt of the task.
+    #[serde(default = "not_yet")]
+    pub learnt: Reading<Learnt>,
     /// Executed intervals so far, however short.
     pub executed: u32,
     /// Time for which the task has been placed.
     pub ran: Nanos,
+}
+
+/// What was learnt of a task from the intervals that it ran: see [`model::contention`](crate::model::contention).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Learnt {
+    /// What it asks for in its present phase.
+    pub asks: Asks,
+    /// Cycles per instruction alone, in the present phase.
+    pub solo_cpi: f64,
+    /// Relative standard error of that.
+    pub error: f64,
+    /// Quanta' worth of solo execution done so far.
+    pub progress: f64,
+    /// Number of the present phase, in the order in which they were first seen.
+    pub phase: u32,
+    /// Intervals in that phase without a break.
+    pub stay: u32,
+    /// Whether the task was measured in this phase with its cores to itself.
+    pub measured: bool,
+    /// In a measurement, by which part of the cycles per instruction they fell since the interval before because the cache
+    /// filled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settling: Option<f64>,
 }
 
 /// The value of a field that an older recorded event lacks.
@@ -140,6 +167,7 @@ impl Default for Estimates {
             progress_basis: ProgressBasis::Provisional,
             trace_ipc: no_trace(),
             trace_progress: no_trace(),
+            learnt: Reading::Absent(Absence::NotYetMeasured),
             executed: 0,
             ran: Nanos::ZERO,
         }
@@ -234,6 +262,9 @@ pub struct Snapshot {
     pub now: Nanos,
     /// Why the policy is asked. Several things can happen at once.
     pub triggers: Vec<Trigger>,
+    /// What the machine charges tasks that share it, as learnt so far.
+    #[serde(default)]
+    pub contention: Contention,
     /// Every task that has arrived and not ended, in ascending order of their numbers.
     pub tasks: Vec<TaskView>,
 }

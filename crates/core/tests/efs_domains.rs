@@ -48,7 +48,13 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
     let mut tasks = tasks;
     tasks[2].allowed = Some("0-1".parse().unwrap());
     let now = Nanos::from_ms(1_000);
-    let snap = Snapshot { machine: Arc::new(two_by_two()), now, triggers: vec![Trigger::Arrived(TaskId(2))], tasks };
+    let snap = Snapshot {
+        machine: Arc::new(two_by_two()),
+        now,
+        triggers: vec![Trigger::Arrived(TaskId(2))],
+        contention: Default::default(),
+        tasks,
+    };
     let decision = policy.decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
     let [Wait { reason: WaitReason::BusFull { energy_with_mj, energy_without_mj, .. }, .. }] = decision.waits[..]

@@ -55,7 +55,13 @@ fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
     let rate = Rate((BUS as f64 * 1e3 * demand) as u64);
     tasks.iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(rate));
     let now = Nanos::from_ms(1_000);
-    let snap = Snapshot { machine: Arc::new(machine), now, triggers: vec![Trigger::QuantumEnd], tasks };
+    let snap = Snapshot {
+        machine: Arc::new(machine),
+        now,
+        triggers: vec![Trigger::QuantumEnd],
+        contention: Default::default(),
+        tasks,
+    };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
     decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
@@ -69,7 +75,13 @@ fn the_objective_decides_between_energy_and_speed() {
         let mut tasks: Vec<TaskView> = (0..8).map(|id| view(id, None, Nanos::ZERO)).collect();
         tasks.iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000 / 3)));
         let now = Nanos::from_ms(1_000);
-        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        let snap = Snapshot {
+            machine: machine.clone(),
+            now,
+            triggers: vec![Trigger::QuantumEnd],
+            contention: Default::default(),
+            tasks,
+        };
         let decision = policy(settings).decide(&snap, &mut Rng::new(1));
         decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
     };
@@ -84,7 +96,8 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
     let mut policy = policy(&[]);
     let machine = Arc::new(Machine::uniform("one", 1, 1));
     let mut decide = |now: Nanos, trigger: Trigger, tasks: Vec<TaskView>| {
-        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![trigger], tasks };
+        let snap =
+            Snapshot { machine: machine.clone(), now, triggers: vec![trigger], contention: Default::default(), tasks };
         let decision = policy.decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));
         let placed = decision.changes.iter().find(|change| matches!(change, Change::Place { .. })).map(Change::task);
@@ -150,7 +163,13 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
         tasks[..3].iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000)));
         tasks[0].running.as_mut().unwrap().lease_end = Some(end);
         tasks[1..3].iter_mut().for_each(|task| task.overdue = overdue);
-        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        let snap = Snapshot {
+            machine: machine.clone(),
+            now,
+            triggers: vec![Trigger::QuantumEnd],
+            contention: Default::default(),
+            tasks,
+        };
         let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));
         let stopped = decision.changes.contains(&Change::Stop { task: TaskId(0) });
@@ -175,7 +194,13 @@ fn time_asleep_on_a_cpu_is_not_charged() {
         let now = Nanos(QUANTUM.0 * quantum);
         let mut tasks = vec![view(0, Some(0), now), view(1, Some(1), now)];
         tasks[1].asleep = quantum >= 1;
-        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        let snap = Snapshot {
+            machine: machine.clone(),
+            now,
+            triggers: vec![Trigger::QuantumEnd],
+            contention: Default::default(),
+            tasks,
+        };
         policy.decide(&snap, &mut Rng::new(1));
         let state = policy.save();
         vruntimes.push([0, 1].map(|task| state["tasks"][task]["vruntime"].as_u64().unwrap()));
@@ -206,7 +231,7 @@ fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
     // The other CPU of core n is n + 4.
     let machine = Arc::new(Machine::uniform("four by two", 4, 2));
     let now = Nanos::from_ms(1_000);
-    let snap = Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], tasks };
+    let snap = Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], contention: Default::default(), tasks };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
     let place = |id: u32| {
@@ -245,7 +270,13 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
         task.estimates.mm_reads = Reading::Value(Rate((BUS as f64 * 1e3 * demand) as u64));
     }
     let now = Nanos::from_ms(1_000);
-    let snap = Snapshot { machine: Arc::new(machine), now, triggers: vec![Trigger::QuantumEnd], tasks };
+    let snap = Snapshot {
+        machine: Arc::new(machine),
+        now,
+        triggers: vec![Trigger::QuantumEnd],
+        contention: Default::default(),
+        tasks,
+    };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap();
     let (mut running, mut refused) = (Vec::new(), Vec::new());
@@ -282,7 +313,13 @@ fn writes_count_as_reads_do() {
             task.estimates.mm_writes = writes;
         }
         let now = Nanos::from_ms(1_000);
-        let snap = Snapshot { machine: Arc::new(four()), now, triggers: vec![Trigger::QuantumEnd], tasks };
+        let snap = Snapshot {
+            machine: Arc::new(four()),
+            now,
+            triggers: vec![Trigger::QuantumEnd],
+            contention: Default::default(),
+            tasks,
+        };
         let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
         decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
     };

@@ -236,7 +236,13 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
             task(3, coming[1], None),
         ];
         let now = Nanos::from_ms(50);
-        let snap = Snapshot { machine: machine.clone(), now, triggers: vec![Trigger::Ended(TaskId(9))], tasks };
+        let snap = Snapshot {
+            machine: machine.clone(),
+            now,
+            triggers: vec![Trigger::Ended(TaskId(9))],
+            contention: Default::default(),
+            tasks,
+        };
         // The queues of `efs` belong to CPUs: it does not pair.
         for entry in sharing().filter(|entry| entry.name != "efs") {
             let decision = policy(entry, &[]).decide(&snap, &mut Rng::new(1));

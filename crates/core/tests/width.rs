@@ -137,7 +137,15 @@ proptest! {
             let measures = purposes.flatten().any(|purpose| purpose != Purpose::Run)
                 || placed().any(|placement| matches!(placement, Placement::Exclusive { whole_core: true, .. }));
             let on_purpose = decision.waits.iter().any(|wait| {
-                matches!(wait.reason, WaitReason::BusFull { .. } | WaitReason::Heavy { .. } | WaitReason::Unmeasured)
+                matches!(
+                    wait.reason,
+                    WaitReason::BusFull { .. }
+                        | WaitReason::Heavy { .. }
+                        | WaitReason::Unmeasured
+                        | WaitReason::Measuring { .. }
+                        | WaitReason::Lead { .. }
+                        | WaitReason::Outweighed { .. }
+                )
             });
             if on_purpose || (measures && placed().count() > 1) {
                 prop_assert!(spare.is_empty(), "{}", entry.name);

@@ -14,6 +14,9 @@ pub fn wait_code(reason: &WaitReason) -> &'static str {
         WaitReason::Gang { .. } => "gang",
         WaitReason::Affinity => "affinity",
         WaitReason::BusFull { .. } => "bus-full",
+        WaitReason::Measuring { .. } => "measuring",
+        WaitReason::Lead { .. } => "lead",
+        WaitReason::Outweighed { .. } => "outweighed",
     }
 }
 
@@ -60,6 +63,19 @@ pub fn wait_text(reason: &WaitReason) -> String {
             format!("It needs {} at once, and {free} {} free.", count(needs.into(), "CPU"), is_are(free))
         }
         WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
+        WaitReason::Measuring { task } => {
+            format!("Job {task} is being measured with little beside it, and this one would disturb it.")
+        }
+        WaitReason::Lead { progress_milli, limit_milli } => format!(
+            "It is ahead of the others: it has done {:.2} quanta of work alone, and none with more than {:.2} runs now.",
+            progress_milli as f64 / 1e3,
+            limit_milli as f64 / 1e3
+        ),
+        WaitReason::Outweighed { worth_milli, loss_milli } => format!(
+            "Others are worth more now: weight x speed of this job would be {:.2}, and those that run would lose {:.2} by it.",
+            worth_milli as f64 / 1e3,
+            loss_milli as f64 / 1e3
+        ),
         WaitReason::BusFull { demand_milli, assumed, threshold_milli, energy_with_mj, energy_without_mj } => format!(
             "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
              {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",

@@ -341,6 +341,7 @@ pub(crate) fn snapshot() -> Snapshot {
         machine: machine(),
         now: Nanos::from_ms(400),
         triggers: vec![Trigger::QuantumEnd],
+        contention: Default::default(),
         tasks: vec![task(0, running("0")), task(1, running("1")), task(2, None)],
     }
 }

@@ -11,6 +11,11 @@ impl Policy for Knowing {
         let mut known = snapshot.clone();
         for task in &mut known.tasks {
             task.estimates.progress = task.estimates.trace_progress;
+            if let (cosched_core::Reading::Value(learnt), Some(truth)) =
+                (&mut task.estimates.learnt, task.estimates.trace_progress.value())
+            {
+                learnt.progress = truth;
+            }
         }
         self.0.decide(&known, rng)
     }

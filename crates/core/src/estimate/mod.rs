@@ -2,6 +2,7 @@
 //! report sees the same figures.
 
 mod bandwidth;
+mod learnt;
 mod progress;
 mod trace;
 mod width;
@@ -13,6 +14,7 @@ use crate::task::{SoloProfile, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Rate, Reading};
 use bandwidth::MeanRate;
+pub(crate) use learnt::{Learner, UNSEEN_READS};
 use progress::Progress;
 use trace::TraceProgress;
 pub(crate) use width::WidthEstimator;

@@ -47,6 +47,7 @@
 
 pub mod admission_table;
 pub mod bus;
+pub mod contention;
 pub mod cross_core;
 mod error;
 mod fixed;

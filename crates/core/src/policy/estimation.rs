@@ -203,3 +203,9 @@ impl Estimation {
 pub(super) fn progress(task: &TaskView) -> f64 {
     task.estimates.progress.value().unwrap_or(0.0)
 }
+
+/// The same by the paper's estimator, or by what was learnt.
+pub(super) fn progress_by(learnt: bool, task: &TaskView) -> f64 {
+    let known = task.estimates.learnt.value().filter(|_| learnt);
+    known.map_or_else(|| progress(task), |learnt| learnt.progress)
+}

@@ -3,9 +3,9 @@
 //! Progress is measured against solo IPC, which is estimated in quanta of low contention as long as ordinary ones.
 
 use super::estimation::{
-    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, progress,
+    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, progress_by,
 };
-use super::params::QUANTUM_S;
+use super::params::{ESTIMATES, QUANTUM_S};
 use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
 use crate::capability::Capability;
@@ -22,12 +22,13 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "the job with the least progress against running alone first",
     source: "Feliu et al., `Fair` in Perf&Fair",
     time_shares: true,
-    params: &[QUANTUM_S, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX, RENEWAL_SHARE_MAX],
+    params: &[QUANTUM_S, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX, RENEWAL_SHARE_MAX, ESTIMATES],
     needs,
     build: |params| {
         let quantum = Nanos::from_s(params.number("quantum_s"));
         let estimation = Estimation::new(params, quantum);
-        Box::new(Fair { quantum, estimation, state: State::default() })
+        let learnt = params.word("estimates") == "learnt";
+        Box::new(Fair { quantum, estimation, learnt, state: State::default() })
     },
 };
 
@@ -52,6 +53,7 @@ pub(super) fn progress_needs() -> [Need; 3] {
 struct Fair {
     quantum: Nanos,
     estimation: Estimation,
+    learnt: bool,
     state: State,
 }
 
@@ -72,7 +74,7 @@ impl Policy for Fair {
         // hold. The sort is stable, so among tasks of equal progress the longest waiting comes first too.
         let overdue = round.overdue();
         round.order[overdue..].sort_by(|&a, &b| {
-            let of = |ix: u32| progress(&snap.tasks[ix as usize]);
+            let of = |ix: u32| progress_by(self.learnt, &snap.tasks[ix as usize]);
             of(a).total_cmp(&of(b))
         });
         round.choose_in_order(Purpose::Run, false);

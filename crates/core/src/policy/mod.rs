@@ -38,6 +38,7 @@ mod big_fair;
 mod core_types;
 mod efs;
 mod estimation;
+mod even;
 mod fair;
 mod fifo;
 mod fitness;
@@ -122,6 +123,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     fair::ENTRY,
     perf_fair::ENTRY,
     oracle::ENTRY,
+    even::ENTRY,
     efs::ENTRY,
     bias::ENTRY,
     big_fair::ENTRY,

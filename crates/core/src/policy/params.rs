@@ -212,6 +212,12 @@ impl ParamSpec {
 }
 
 /// The length of an ordinary quantum.
+pub(super) const ESTIMATES: ParamSpec = ParamSpec {
+    name: "estimates",
+    kind: ParamKind::Choice(&["paper", "learnt"]),
+    about: "whose progress counts: by the paper's own estimator, or by the learnt model",
+    at_most: None,
+};
 pub(super) const QUANTUM_S: ParamSpec =
     number("quantum_s", 0.2, 0.001, 3600.0, "length of a quantum in seconds; 0.2 as in Perf&Fair and the lucky paper");
 

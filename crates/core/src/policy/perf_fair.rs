@@ -5,10 +5,10 @@
 //! against solo IPC, which is estimated in shorter quanta of low contention.
 
 use super::estimation::{
-    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, progress,
+    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, progress_by,
 };
 use super::fair::progress_needs;
-use super::params::{ParamSpec, QUANTUM_S, number};
+use super::params::{ESTIMATES, ParamSpec, QUANTUM_S, number};
 use super::round::Round;
 use super::target::{Fit, Target};
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
@@ -35,7 +35,17 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "evens out bandwidth among the jobs that are behind, so that all progress alike",
     source: "Feliu et al., Perf&Fair",
     time_shares: true,
-    params: &[QUANTUM_S, ESTIMATION_QUANTUM, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX, RENEWAL_SHARE_MAX, MARGIN],
+    params: &[
+        QUANTUM_S,
+        ESTIMATION_QUANTUM,
+        VALID_QUANTA,
+        LIGHT_LLC,
+        LIGHT_MM,
+        SHARE_MAX,
+        RENEWAL_SHARE_MAX,
+        MARGIN,
+        ESTIMATES,
+    ],
     needs,
     build: |params| {
         let estimation = Estimation::new(params, Nanos::from_s(params.number("estimation_quantum_s")));
@@ -43,6 +53,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
             quantum: Nanos::from_s(params.number("quantum_s")),
             margin: params.number("progress_margin_quanta"),
             estimation,
+            learnt: params.word("estimates") == "learnt",
             state: State::default(),
         })
     },
@@ -62,6 +73,7 @@ struct PerfFair {
     quantum: Nanos,
     margin: f64,
     estimation: Estimation,
+    learnt: bool,
     state: State,
 }
 
@@ -78,7 +90,7 @@ impl Policy for PerfFair {
             return self.estimation.finish(round, until, basis);
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
-        select(round, end, Target::Online, self.margin, progress)
+        select(round, end, Target::Online, self.margin, |task| progress_by(self.learnt, task))
     }
 
     state_is_a_field!();

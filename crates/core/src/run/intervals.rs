@@ -40,6 +40,7 @@ impl<B: Backend> Loop<'_, B> {
             return;
         }
         let mut usages = Vec::with_capacity(due.len());
+        let first = self.samples.len();
         self.backend.read(&due, &mut usages);
         if reopen {
             self.look_at_widths(&due);
@@ -113,6 +114,19 @@ impl<B: Backend> Loop<'_, B> {
                     traffic: traffic.clone(),
                     ..interval
                 });
+            }
+        }
+        self.learn(first);
+    }
+
+    /// Learns from the samples from this one on, which ended together.
+    fn learn(&mut self, first: usize) {
+        let samples = &self.samples[first..];
+        self.learner.observe(&self.snap.machine, samples);
+        self.snap.contention = self.learner.shared();
+        for sample in samples {
+            if let Ok(pos) = self.snap.tasks.binary_search_by_key(&sample.task, |view| view.id) {
+                self.snap.tasks[pos].estimates.learnt = self.learner.known(sample.task);
             }
         }
     }

@@ -25,6 +25,7 @@ const FROM_KEYBOARD: [i32; 2] = [2, 3];
 struct LeastProgress {
     estimated: Option<f64>,
     by_trace: Option<f64>,
+    learnt: Option<f64>,
 }
 
 impl LeastProgress {
@@ -41,6 +42,7 @@ impl LeastProgress {
         };
         less(&mut self.estimated, task.estimates.progress);
         less(&mut self.by_trace, task.estimates.trace_progress);
+        less(&mut self.learnt, task.estimates.learnt.map(|learnt| learnt.progress));
     }
 
     /// Where a task starts that arrives now.
@@ -74,6 +76,7 @@ impl<B: Backend> Loop<'_, B> {
             let start = least.start();
             let record = &mut self.records[id.0 as usize];
             record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
+            self.learner.begin(id, least.learnt.unwrap_or(0.0));
             let view = TaskView {
                 // A task that is started again arrives again; the first time it may have queued since it arrived.
                 arrived: if record.runs > 0 { now } else { record.spec.arrives },
@@ -282,6 +285,7 @@ impl<B: Backend> Loop<'_, B> {
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
         if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
             self.snap.tasks.remove(pos);
+            self.learner.end(id);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {
             // It took no part in scheduling any more, but its CPUs are free only now.

@@ -12,6 +12,8 @@ use super::task_record::TaskRecord;
 use crate::capability::Capability;
 use crate::check::check;
 use crate::decision::{Change, Decision};
+use crate::estimate::Learner;
+use crate::model::contention::Contention;
 use crate::policy::{Policy, stand_in};
 use crate::rng::Rng;
 use crate::snapshot::{Snapshot, TaskView, Trigger};
@@ -50,7 +52,13 @@ pub fn run<B: Backend>(
     }
     let mut pending: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
     pending.sort_by_key(|id| (tasks[id.0 as usize].arrives, *id));
-    let snap = Snapshot { machine, now: Nanos::ZERO, triggers: Vec::new(), tasks: Vec::new() };
+    let snap = Snapshot {
+        machine,
+        now: Nanos::ZERO,
+        triggers: Vec::new(),
+        contention: Contention::default(),
+        tasks: Vec::new(),
+    };
     let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
     let records = tasks.into_iter().map(|spec| TaskRecord::new(spec, config.quantum)).collect();
     Loop {
@@ -65,6 +73,7 @@ pub fn run<B: Backend>(
         measures_widths,
         dying: BTreeMap::new(),
         samples: Vec::new(),
+        learner: Learner::new(config.quantum),
         next_wake: None,
         drain: None,
         counts: Tally::default(),

@@ -7,6 +7,7 @@ use super::config::RunConfig;
 use super::recorder::{EndedBy, Overhead, PlanCounts, Recorder};
 use super::task_record::TaskRecord;
 use crate::admission::Admission;
+use crate::estimate::Learner;
 use crate::policy::Policy;
 use crate::rng::Rng;
 use crate::sample::Sample;
@@ -33,6 +34,8 @@ pub(super) struct Loop<'a, B: Backend> {
     /// Tasks that were asked to end, and when each is killed.
     pub(super) dying: BTreeMap<TaskId, Dying>,
     pub(super) samples: Vec<Sample>,
+    /// What is learnt of the tasks beside each other.
+    pub(super) learner: Learner,
     pub(super) next_wake: Option<Nanos>,
     pub(super) drain: Option<Drain>,
     pub(super) counts: Tally,

@@ -86,14 +86,44 @@ fn rate(below: u64) -> impl Strategy<Value = Reading<Rate>> {
     ]
 }
 
+fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
+    // Few different values, so that ties are common.
+    let asks = (1u32..5, 0u32..4, 0u32..4, 0u32..6, 0u32..5).prop_map(|(own, penalty, l1, reads, steepness)| {
+        let reads = f64::from(reads) / 200.0;
+        model::contention::Asks {
+            own: f64::from(own) / 4.0,
+            penalty: f64::from(penalty) * 40.0,
+            l1: f64::from(l1) / 8.0,
+            llc: 2.0 * reads,
+            reads,
+            steepness: f64::from(steepness) / 4.0,
+            ghz: 2.4,
+        }
+    });
+    let known =
+        (asks, 0u32..4, 0u32..12, 1u32..4, any::<bool>()).prop_map(|(asks, error, progress, stay, measured)| {
+            Reading::Value(Learnt {
+                asks,
+                solo_cpi: asks.solo_cpi(&Default::default()),
+                error: f64::from(error) / 100.0,
+                progress: f64::from(progress) / 2.0,
+                phase: 0,
+                stay,
+                measured,
+                settling: None,
+            })
+        });
+    prop_oneof![1 => Just(Reading::Absent(Absence::NoCounters)), 4 => known]
+}
+
 fn estimates() -> impl Strategy<Value = Estimates> {
     let solo = prop_oneof![
         Just(Reading::Absent(Absence::NoSoloEstimate)),
         Just(Reading::Absent(Absence::CountersLost)),
         (1u32..8).prop_map(|ipc| Reading::Value(f64::from(ipc) / 4.0)),
     ];
-    (rate(12), rate(12), rate(30), rate(9), rate(12), solo, 0u32..60, 0u32..12, 0u32..4).prop_map(
-        |(reads, mean, llc, l1, solo_reads, solo_ipc, solo_age, progress, executed)| {
+    (rate(12), rate(12), rate(30), rate(9), rate(12), solo, 0u32..60, 0u32..12, 0u32..4, learnt()).prop_map(
+        |(reads, mean, llc, l1, solo_reads, solo_ipc, solo_age, progress, executed, learnt)| {
             let known = executed > 0;
             let or_not = |reading: Reading<Rate>| match reading {
                 Reading::Value(_) if !known => Reading::Absent(Absence::NotYetMeasured),
@@ -115,6 +145,7 @@ fn estimates() -> impl Strategy<Value = Estimates> {
                     Reading::Value(_) => Reading::Value(f64::from(progress) / 3.0),
                     Reading::Absent(_) => Reading::Absent(Absence::NoSoloTrace),
                 },
+                learnt: if known { learnt } else { Reading::Absent(Absence::NotYetMeasured) },
                 executed,
                 ran: Nanos::from_ms(u64::from(executed) * 200),
                 ..Estimates::default()
@@ -235,7 +266,7 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
             estimates: job.estimates.clone(),
         });
     }
-    Snapshot { machine: machine.clone(), now, triggers: triggers.to_vec(), tasks }
+    Snapshot { machine: machine.clone(), now, triggers: triggers.to_vec(), contention: Default::default(), tasks }
 }
 
 /// Random moments.

@@ -21,6 +21,7 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
         machine: view.machine.clone(),
         now: Nanos::ZERO,
         triggers: vec![Trigger::QuantumEnd],
+        contention: Default::default(),
         tasks: tasks.collect(),
     }
 }

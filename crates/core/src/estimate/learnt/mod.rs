@@ -1,0 +1,454 @@
+//! What is learnt of jobs from the intervals that they run anyway: the model of
+//! [`contention`](crate::model::contention), fitted to what was counted.
+//!
+//! All samples that end at an instant are looked at together, because each is the others' surroundings:
+//!
+//! 1. What each job met: busy threads and accesses of its siblings, its share of the reads into its cache.
+//! 2. The latency of memory in the interval, which all who ran have in common: the one that explains their cycles best.
+//! 3. Each sample goes to a phase of its job ([`phase`]), and the phase is fitted again.
+//! 4. What threads of a core cost each other is fitted to all phases of all jobs at once, and how the latency rises to the
+//!    last intervals.
+//!
+//! Progress is the solo time of what was executed: for each phase instructions x cycles per instruction alone, and at most
+//! the CPU time that they took. It is computed anew as the model improves, also of what was executed long ago.
+
+mod phase;
+mod shared;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+use crate::counter::Counter;
+use crate::model::contention::{Asks, Contention, activity};
+use crate::placement::Purpose;
+use crate::sample::Sample;
+use crate::snapshot::Learnt;
+use crate::task::TaskId;
+use crate::topology::Machine;
+use crate::units::{Absence, Nanos, Reading};
+pub(crate) use phase::UNSEEN_READS;
+use phase::{Phase, Row};
+use shared::SharedFit;
+use std::collections::BTreeMap;
+
+/// Phases that are kept of a job. When there are more, the one that was not seen for longest is forgotten.
+const PHASES: usize = 8;
+/// Samples within this relative distance belong to one phase.
+const SAME_PHASE: f64 = 0.12;
+/// Samples of fewer instructions say nothing.
+const LEAST_INSTRUCTIONS: f64 = 1e5;
+/// Shorter intervals count for less, in ns.
+const FULL_LENGTH: f64 = 1e7;
+/// Trust in the expected latency, in squares of the part of the cycles that reads cause: in a measurement, where others are
+/// kept from disturbing, and otherwise.
+const TRUST_CALM: f64 = 10.0;
+const TRUST: f64 = 0.01;
+/// The greatest latency that is believed, in units of the idle one.
+const GREATEST_LATENCY: f64 = 30.0;
+/// How often in a quantum what jobs have in common is fitted at most, but for measurements.
+const FITS_IN_QUANTUM: f64 = 4.0;
+/// With each sample what is told of a job's progress makes up for this part of what it lacks: this / samples so far, but at
+/// least so much.
+const CATCH_UP: f64 = 4.0;
+const LEAST_CATCH_UP: f64 = 0.04;
+/// A phase has been fitted well enough after so many samples to tell something of the latency.
+const FITTED: f64 = 3.0;
+
+/// A job that was seen.
+#[derive(Clone, Debug, Default)]
+struct Job {
+    phases: Vec<Phase>,
+    /// The numbers of the phases, in the order in which they were first seen.
+    numbers: Vec<u32>,
+    /// The present phase.
+    now: usize,
+    stay: u32,
+    /// Solo time of phases that were forgotten, and CPU time of what could not be counted, in ns.
+    settled: f64,
+    /// Solo time that is told, in ns: it follows what the model says.
+    told: f64,
+    /// Samples so far.
+    samples: f64,
+    /// Why the last sample said nothing.
+    absence: Option<Absence>,
+}
+
+/// What a task did in an interval.
+#[derive(Clone, Debug)]
+struct Seen {
+    task: TaskId,
+    /// Its cores, and on how many of their CPUs it is.
+    cores: Vec<(usize, f64)>,
+    core_type: usize,
+    llc: usize,
+    domain: usize,
+    /// In ns.
+    since: u64,
+    until: u64,
+    /// Cycles per ns of CPU time.
+    ghz: f64,
+    cycles: f64,
+    instructions: f64,
+    l1: f64,
+    llc_accesses: f64,
+    reads: f64,
+    /// Share of the interval for which each of its threads had a CPU.
+    duty: f64,
+    calm: bool,
+}
+
+impl Seen {
+    fn of(machine: &Machine, sample: &Sample) -> Result<Seen, Absence> {
+        let count = |counter: Counter| match sample.counts[counter] {
+            Reading::Value(count) => Ok(count as f64),
+            Reading::Absent(why) => Err(why),
+        };
+        let (cycles, instructions) = (count(Counter::Cycles)?, count(Counter::Instructions)?);
+        let cpus: Vec<usize> = sample.cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
+        let mut cores: Vec<(usize, f64)> = Vec::new();
+        for &cpu in &cpus {
+            let core = machine.cpus[cpu].core;
+            match cores.iter_mut().find(|known| known.0 == core) {
+                Some(known) => known.1 += 1.0,
+                None => cores.push((core, 1.0)),
+            }
+        }
+        let Some(&first) = cpus.first() else { return Err(Absence::NotYetMeasured) };
+        let threads = cpus.len() as f64;
+        let time = sample.cpu_time.value().map_or(sample.interval.0 as f64 * threads, |time| time.0 as f64);
+        if time <= 0.0 || cycles <= 0.0 || instructions < LEAST_INSTRUCTIONS {
+            return Err(Absence::NotYetMeasured);
+        }
+        let cpu = &machine.cpus[first];
+        Ok(Seen {
+            task: sample.task,
+            cores,
+            core_type: cpu.core_type,
+            llc: cpu.llc,
+            domain: cpu.memory_domain,
+            since: (sample.at - sample.interval).0,
+            until: sample.at.0,
+            ghz: cycles / time,
+            cycles,
+            instructions,
+            l1: count(Counter::L1Accesses).unwrap_or(0.0),
+            llc_accesses: count(Counter::LlcAccesses).unwrap_or(0.0),
+            reads: count(Counter::MmReads).unwrap_or(0.0),
+            duty: time / (sample.interval.0.max(1) as f64 * threads),
+            calm: sample.whole_core && sample.purpose != Purpose::Run,
+        })
+    }
+
+    fn cpi(&self) -> f64 {
+        self.cycles / self.instructions
+    }
+
+    fn per_instruction(&self, count: f64) -> f64 {
+        count / self.instructions
+    }
+
+    fn per_ns(&self, count: f64) -> f64 {
+        count / (self.until - self.since).max(1) as f64
+    }
+
+    fn threads(&self) -> f64 {
+        self.cores.iter().map(|core| core.1).sum()
+    }
+
+    /// The part of this interval in which the other task ran too.
+    fn overlap(&self, other: &Seen) -> f64 {
+        let both = self.until.min(other.until).saturating_sub(self.since.max(other.since));
+        both as f64 / (self.until - self.since).max(1) as f64
+    }
+
+    /// How many of the other's threads a thread of this task meets in its core.
+    fn meets(&self, other: &Seen) -> f64 {
+        let is_self = std::ptr::eq(self, other);
+        let mut threads = 0.0;
+        for &(core, own) in &self.cores {
+            if let Some(&(_, others)) = other.cores.iter().find(|there| there.0 == core) {
+                threads += own * if is_self { others - 1.0 } else { others };
+            }
+        }
+        threads / self.threads() * if is_self { 1.0 } else { self.overlap(other) }
+    }
+}
+
+/// What a job met in an interval.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    /// Position of the job among those that were seen.
+    at: usize,
+    /// Lines per ns that all read from its memory domain, and into its last-level cache.
+    reads: f64,
+    cached: f64,
+}
+
+/// The learner of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Learner {
+    /// In ns.
+    quantum: f64,
+    shared: Contention,
+    fit: SharedFit,
+    /// The jobs that are live.
+    jobs: BTreeMap<TaskId, Job>,
+    /// What ran until lately: the surroundings of what ends later.
+    recent: Vec<Seen>,
+    /// When what jobs have in common was fitted last, in ns.
+    fitted: u64,
+}
+
+impl Learner {
+    /// With a quantum as the unit of progress.
+    pub(crate) fn new(quantum: Nanos) -> Learner {
+        Learner {
+            quantum: quantum.0.max(1) as f64,
+            shared: Contention::default(),
+            fit: SharedFit::default(),
+            jobs: BTreeMap::new(),
+            recent: Vec::new(),
+            fitted: 0,
+        }
+    }
+
+    /// What the machine charges jobs that share it, as learnt so far.
+    pub(crate) fn shared(&self) -> Contention {
+        self.shared
+    }
+
+    /// Takes in the samples that ended at an instant.
+    pub(crate) fn observe(&mut self, machine: &Machine, samples: &[Sample]) {
+        let mut fresh = Vec::with_capacity(samples.len());
+        for sample in samples {
+            let job = self.jobs.entry(sample.task).or_default();
+            match Seen::of(machine, sample) {
+                Ok(seen) => {
+                    job.absence = None;
+                    fresh.push(seen);
+                }
+                Err(why) => {
+                    let time = sample.cpu_time.value().unwrap_or(sample.interval);
+                    let time = time.0.min(sample.interval.0) as f64;
+                    job.settled += time;
+                    job.told += time;
+                    job.absence = Some(why);
+                }
+            }
+        }
+        let Some(earliest) = fresh.iter().map(|seen| seen.since).min() else { return };
+        let mut all = std::mem::take(&mut self.recent);
+        all.retain(|seen| seen.until > earliest);
+        let first = all.len();
+        all.extend(fresh);
+        for domain in 0..machine.memory_domains.len() {
+            self.learn(&all, first, domain);
+        }
+        self.recent = all;
+        let now = self.recent.iter().map(|seen| seen.until).max().unwrap_or_default();
+        // It looks at all jobs, which would cost too much whenever one of many short jobs ends.
+        if (now - self.fitted) as f64 * FITS_IN_QUANTUM >= self.quantum
+            || self.recent[first..].iter().any(|seen| seen.calm)
+        {
+            self.fitted = now;
+            self.fit.update(&mut self.shared, self.jobs.values().flat_map(|job| &job.phases));
+        }
+    }
+
+    /// What is known of a task.
+    pub(crate) fn known(&self, task: TaskId) -> Reading<Learnt> {
+        let Some(job) = self.jobs.get(&task) else { return Reading::Absent(Absence::NotYetMeasured) };
+        let Some(phase) = job.phases.get(job.now) else {
+            return Reading::Absent(job.absence.unwrap_or(Absence::NotYetMeasured));
+        };
+        Reading::Value(Learnt {
+            asks: phase.asks,
+            solo_cpi: phase.solo_cpi,
+            error: phase.error,
+            progress: job.told / self.quantum,
+            phase: job.numbers[job.now],
+            stay: job.stay,
+            measured: phase.is_measured(),
+            settling: phase.settling,
+        })
+    }
+
+    /// A task begins, or begins anew, with this progress in quanta.
+    pub(crate) fn begin(&mut self, task: TaskId, progress: f64) {
+        self.jobs
+            .insert(task, Job { settled: progress * self.quantum, told: progress * self.quantum, ..Job::default() });
+    }
+
+    /// A task has ended. What it has told of the machine stays known.
+    pub(crate) fn end(&mut self, task: TaskId) {
+        self.jobs.remove(&task);
+    }
+
+    fn phase_of(&self, task: TaskId) -> Option<&Phase> {
+        let job = self.jobs.get(&task)?;
+        job.phases.get(job.now)
+    }
+
+    /// Learns from those that ran at one memory domain; `all[first..]` are new.
+    fn learn(&mut self, all: &[Seen], first: usize, domain: usize) {
+        let met: Vec<Met> = (first..all.len()).filter(|&at| all[at].domain == domain).map(|at| meet(all, at)).collect();
+        if met.is_empty() {
+            return;
+        }
+        let reads = met.iter().map(|met| met.reads).sum::<f64>() / met.len() as f64;
+        let is_calm = met.iter().any(|met| all[met.at].calm);
+        let mut latency = self.latency(all, &met, reads, is_calm);
+        if !is_calm {
+            let length = met.iter().map(|met| all[met.at].until - all[met.at].since).max().unwrap_or_default();
+            latency = self.fit.note_interval(reads, latency, length as f64 / self.quantum);
+        }
+        for met in met {
+            self.take_in(all, met, latency);
+        }
+    }
+
+    /// The latency of an interval in units of the idle one, by least squares over all who ran, with the expected one as a
+    /// prior.
+    fn latency(&self, all: &[Seen], met: &[Met], reads: f64, is_calm: bool) -> f64 {
+        let expected = self.shared.memory.at(reads);
+        let trust = if is_calm { TRUST_CALM } else { TRUST };
+        let mut latency = expected;
+        // Who is busy depends on the latency too.
+        for _ in 0..2 {
+            let (mut xx, mut xy) = (trust, trust * expected);
+            for met in met {
+                let seen = &all[met.at];
+                let Some(phase) = self.phase_of(seen.task).filter(|phase| phase.seen >= FITTED) else { continue };
+                let (busy, ports) = self.siblings(all, met.at, latency);
+                let asks = Asks { llc: seen.per_instruction(seen.llc_accesses), ..phase.asks };
+                let m = seen.per_instruction(seen.reads);
+                let base = asks.own * (1.0 + self.shared.alpha * busy)
+                    + self.shared.beta * seen.per_instruction(seen.l1) * ports
+                    + asks.stall(&self.shared, m, 0.0);
+                let x = asks.penalty * m / seen.cpi();
+                xx += x * x;
+                xy += x * (1.0 - base / seen.cpi());
+            }
+            latency = (xy / xx).clamp(0.5, GREATEST_LATENCY);
+        }
+        latency
+    }
+
+    /// Other busy threads in a job's cores, and their accesses to the first-level cache per cycle; for each of its threads.
+    fn siblings(&self, all: &[Seen], at: usize, latency: f64) -> (f64, f64) {
+        let (mut busy, mut ports) = (0.0, 0.0);
+        for other in all {
+            let threads = all[at].meets(other) * other.duty;
+            if threads <= 0.0 {
+                continue;
+            }
+            let stall = self.phase_of(other.task).map_or(0.0, |phase| {
+                let asks = Asks { llc: other.per_instruction(other.llc_accesses), ..phase.asks };
+                asks.stall(&self.shared, other.per_instruction(other.reads), latency)
+            });
+            busy += threads * activity(stall, other.cpi());
+            ports += threads * other.l1 / other.cycles;
+        }
+        (busy, ports)
+    }
+
+    fn take_in(&mut self, all: &[Seen], met: Met, latency: f64) {
+        let seen = &all[met.at];
+        let (activity, ports) = self.siblings(all, met.at, latency);
+        let reads = seen.per_instruction(seen.reads);
+        let llc = seen.per_instruction(seen.llc_accesses).max(reads);
+        let l1 = seen.per_instruction(seen.l1);
+        let mut row = Row {
+            cpi: seen.cpi(),
+            activity,
+            ports: l1 * ports,
+            l1,
+            llc,
+            reads,
+            lines: self.shared.hit * (llc - reads) + latency * reads,
+            share: if met.cached > 0.0 { (seen.per_ns(seen.reads) / met.cached).min(1.0) } else { 1.0 },
+            disturbed: 0.0,
+            weight: ((seen.until - seen.since) as f64 / FULL_LENGTH).min(1.0),
+            since: seen.since,
+            until: seen.until,
+            calm: seen.calm,
+        };
+        let (shared, penalty, steepness) = (self.shared, self.fit.penalty(), self.fit.steepness());
+        let job = self.jobs.entry(seen.task).or_default();
+        let now = job.phase_for(&row, seen, penalty, steepness);
+        job.stay = if job.now == now { job.stay.saturating_add(1) } else { 1 };
+        job.now = now;
+        let phase = &mut job.phases[now];
+        let asks = &phase.asks;
+        let by_memory = asks.penalty * ((latency - 1.0) * reads + (1.0 - shared.hit) * (reads - asks.reads).max(0.0));
+        let in_core = shared.alpha * activity * asks.own + shared.beta * row.ports;
+        row.disturbed = ((by_memory + in_core) / row.cpi).clamp(0.0, 1.0);
+        phase.used_at = seen.until;
+        phase.instructions += seen.instructions / seen.threads();
+        phase.time += seen.cycles / seen.ghz / seen.threads();
+        phase.asks.ghz = seen.ghz;
+        phase.add(&row);
+        let before = phase.normal;
+        phase.normal = phase.normal_equations(penalty);
+        self.fit.exchange(&before, &phase.normal);
+        phase.fit(&shared, penalty, steepness);
+        let time = seen.cycles / seen.ghz / seen.threads();
+        let now = (seen.instructions * phase.solo_cpi / seen.ghz / seen.threads()).min(time);
+        job.tell(now);
+    }
+}
+
+impl Job {
+    /// Adds the solo time of one sample to what is told, and brings it nearer to what the model says of all that was executed.
+    /// A model that changes a little would otherwise move jobs that have run for long by more than they do in a quantum.
+    fn tell(&mut self, solo: f64) {
+        self.samples += 1.0;
+        let said = self.settled + self.phases.iter().map(worth).sum::<f64>();
+        self.told += solo;
+        self.told += (CATCH_UP / self.samples).clamp(LEAST_CATCH_UP, 1.0) * (said - self.told);
+    }
+
+    /// The phase that a sample belongs to: a known one, or a new one.
+    fn phase_for(&mut self, row: &Row, seen: &Seen, penalty: f64, steepness: f64) -> usize {
+        let near = (0..self.phases.len())
+            .filter(|&ix| self.phases[ix].core_type == seen.core_type)
+            .map(|ix| (self.phases[ix].distance(row), ix))
+            .min_by(|x, y| x.0.total_cmp(&y.0));
+        if let Some((_, ix)) = near.filter(|near| near.0 < SAME_PHASE) {
+            return ix;
+        }
+        // What a read costs is carried from phase to phase.
+        let penalty = self.phases.get(self.now).map_or(penalty, |phase| phase.asks.penalty);
+        let phase = Phase::new(seen.core_type, row, penalty, steepness, seen.ghz);
+        let number = self.numbers.iter().max().map_or(0, |most| most + 1);
+        if self.phases.len() < PHASES {
+            self.phases.push(phase);
+            self.numbers.push(number);
+            return self.phases.len() - 1;
+        }
+        let oldest = (0..PHASES).min_by_key(|&ix| self.phases[ix].used_at).unwrap_or_default();
+        self.settled += worth(&self.phases[oldest]);
+        let said = self.phases[oldest].normal;
+        self.phases[oldest] = phase;
+        self.phases[oldest].normal = said;
+        self.numbers[oldest] = number;
+        oldest
+    }
+}
+
+/// Solo time of what was executed in a phase, in ns.
+fn worth(phase: &Phase) -> f64 {
+    (phase.instructions * phase.solo_cpi / phase.asks.ghz.max(1e-3)).min(phase.time)
+}
+
+fn meet(all: &[Seen], at: usize) -> Met {
+    let seen = &all[at];
+    let (mut reads, mut cached) = (0.0, 0.0);
+    for other in all {
+        let overlap = if std::ptr::eq(other, seen) { 1.0 } else { seen.overlap(other) };
+        let rate = other.per_ns(other.reads) * overlap;
+        reads += if other.domain == seen.domain { rate } else { 0.0 };
+        cached += if other.llc == seen.llc { rate } else { 0.0 };
+    }
+    Met { at, reads, cached }
+}

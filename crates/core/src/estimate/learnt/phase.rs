@@ -1,0 +1,259 @@
+//! One phase of a job: intervals in which it asks for nearly the same of its caches per instruction, which hardly depends
+//! on co-runners.
+//!
+//! Two lines are fitted to a phase by least squares. Its cycles per instruction are `own` (1 + alpha A) + beta l L +
+//! `penalty` x lines, with lines in units of a read from an idle memory; the logarithm of its reads is that of `reads` -
+//! `steepness` x ln share. Both need samples of different contention. What co-runners contribute is less sure than what is
+//! measured without them, so samples count less the more of it they have. The many ordinary samples of a phase together
+//! count for no more than a part of the few measurements, because their errors are not independent.
+
+use super::sums::{Sums, solve_two};
+use crate::model::contention::{Asks, Contention};
+
+/// Relative standard error of a sample to which no co-runner contributes.
+pub(super) const NOISE: f64 = 0.01;
+/// Part of what co-runners contribute by the model that may be wrong.
+const MISFIT: f64 = 0.5;
+/// Weight that samples have together at most: measurements, and all others; and what the others count for beside the
+/// measurements.
+const MOST_CALM: f64 = 20.0;
+const MOST_BUSY: f64 = 1.0;
+const BUSY_RATIO: f64 = 0.25;
+/// The same for reads.
+const MOST_MISSES: [f64; 2] = [20.0, 1.0];
+const BUSY_MISSES_RATIO: f64 = 1.0;
+/// Relative standard deviation of a job's penalty about that of all.
+const SPREAD_PENALTY: f64 = 0.5;
+/// Standard deviation of a job's steepness about that of all, and relative standard error of its reads.
+const SPREAD_STEEPNESS: f64 = 0.15;
+const NOISE_MISSES: f64 = 0.03;
+/// The steepest that is believed.
+const STEEPEST: f64 = 1.5;
+/// The least cycles per instruction in a core.
+const LEAST_OWN: f64 = 0.05;
+/// The mean over a phase is that of its last samples.
+const MEAN_OVER: f64 = 20.0;
+/// Fewer reads per instruction have no logarithm that means anything.
+const LEAST_READS: f64 = 1e-7;
+/// The share of a cache that a job is taken to have had at least.
+const LEAST_SHARE: f64 = 0.05;
+
+/// Relative error of the reads with a greater share of the cache than ever seen, for each e-fold.
+pub(crate) const UNSEEN_READS: f64 = 0.4;
+
+/// Figures of an interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) cpi: f64,
+    /// Other busy threads of the core.
+    pub(super) activity: f64,
+    /// Own accesses to the first-level cache per instruction x those of the others per cycle.
+    pub(super) ports: f64,
+    pub(super) l1: f64,
+    pub(super) llc: f64,
+    pub(super) reads: f64,
+    /// Lines from beyond the private caches, in units of a read from an idle memory.
+    pub(super) lines: f64,
+    /// Its part of what is read into its last-level cache.
+    pub(super) share: f64,
+    /// Part of `cpi` that co-runners cause by the present model.
+    pub(super) disturbed: f64,
+    /// Least for intervals that are too short to say much.
+    pub(super) weight: f64,
+    /// When it began and ended, in ns.
+    pub(super) since: u64,
+    pub(super) until: u64,
+    /// It was a measurement, and nobody else was on its cores.
+    pub(super) calm: bool,
+}
+
+impl Row {
+    /// Figures of the fit of cycles: 1, activity, ports, lines; cycles. All relative to the cycles.
+    fn cycles(&self) -> [f64; 5] {
+        [1.0, self.activity, self.ports, self.lines, self.cpi].map(|figure| figure / self.cpi)
+    }
+
+    /// Figures of the fit of reads: 1, ln share; ln reads. `None` if it hardly reads.
+    fn misses(&self) -> Option<[f64; 3]> {
+        let is_telling = self.reads > LEAST_READS && self.share > 0.0;
+        is_telling.then(|| [1.0, libm::log(self.share.clamp(1e-3, 1.0)), libm::log(self.reads)])
+    }
+
+    /// How much the cycles count.
+    fn trust(&self) -> f64 {
+        let misfit = MISFIT * self.disturbed / NOISE;
+        self.weight / (1.0 + misfit * misfit)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Phase {
+    pub(super) core_type: usize,
+    pub(super) asks: Asks,
+    calm: Sums<5>,
+    busy: Sums<5>,
+    /// Of reads: calm samples, and all others.
+    misses: [Sums<3>; 2],
+    /// The last calm sample is not in the sums yet. What follows it in the same measurement takes its place, because the
+    /// cache was warmer.
+    last: Option<Row>,
+    pub(super) seen: f64,
+    /// Per thread.
+    pub(super) instructions: f64,
+    /// CPU time per thread, in ns.
+    pub(super) time: f64,
+    pub(super) used_at: u64,
+    pub(super) solo_cpi: f64,
+    /// Relative standard error of that.
+    pub(super) error: f64,
+    /// The greatest share of the cache in a calm sample.
+    share: f64,
+    /// See [`Learnt::settling`](crate::Learnt::settling).
+    pub(super) settling: Option<f64>,
+    /// What it says about what jobs cost each other in a core.
+    pub(super) normal: [f64; 5],
+}
+
+impl Phase {
+    /// A phase that begins with this sample. Penalty and steepness are assumed.
+    pub(super) fn new(core_type: usize, row: &Row, penalty: f64, steepness: f64, ghz: f64) -> Phase {
+        let asks = Asks { own: row.cpi, penalty, l1: row.l1, llc: row.llc, reads: row.reads, steepness, ghz };
+        Phase { core_type, asks, ..Phase::default() }
+    }
+
+    /// How far a sample is from the phase: the greater relative difference of its accesses.
+    pub(super) fn distance(&self, row: &Row) -> f64 {
+        let far = |x: f64, y: f64| (x - y).abs() / (x.max(y) + 1e-4);
+        far(self.asks.l1, row.l1).max(far(self.asks.llc, row.llc))
+    }
+
+    /// Whether it was measured in calm.
+    pub(super) fn is_measured(&self) -> bool {
+        self.last.is_some()
+    }
+
+    pub(super) fn add(&mut self, row: &Row) {
+        self.seen += 1.0;
+        let rate = 1.0 / self.seen.min(MEAN_OVER);
+        self.asks.l1 += rate * (row.l1 - self.asks.l1);
+        self.asks.llc += rate * (row.llc - self.asks.llc);
+        self.settling = None;
+        if !row.calm || row.activity > 0.0 {
+            self.busy.add(row.cycles(), row.trust(), MOST_BUSY);
+            if let Some(misses) = row.misses() {
+                self.misses[1].add(misses, row.weight * row.share, MOST_MISSES[1]);
+            }
+            return;
+        }
+        self.share = self.share.max(row.share);
+        if let Some(last) = self.last.take() {
+            if last.until == row.since {
+                self.settling = Some(self.asks.penalty * (last.reads - row.reads) / row.cpi);
+            } else {
+                (self.calm, self.misses[0]) = self.with(&last);
+            }
+        }
+        self.last = Some(*row);
+    }
+
+    /// The sums of the calm samples with one more.
+    fn with(&self, row: &Row) -> (Sums<5>, Sums<3>) {
+        let (mut calm, mut misses) = (self.calm, self.misses[0]);
+        calm.add(row.cycles(), row.trust(), MOST_CALM);
+        if let Some(figures) = row.misses() {
+            misses.add(figures, row.weight * row.share, MOST_MISSES[0]);
+        }
+        (calm, misses)
+    }
+
+    fn sums(&self) -> (Sums<5>, Sums<3>) {
+        let (calm, misses) = self.last.as_ref().map_or((self.calm, self.misses[0]), |last| self.with(last));
+        (calm.join(self.busy, BUSY_RATIO), misses.join(self.misses[1], BUSY_MISSES_RATIO))
+    }
+
+    /// What this phase says about alpha and beta: their normal equations, with own cost and penalty eliminated (the
+    /// Frisch-Waugh-Lovell theorem). Products of the regressors first: `[aa, ab, bb, a, b]`.
+    pub(super) fn normal_equations(&self, penalty: f64) -> [f64; 5] {
+        if self.seen < 3.0 {
+            return [0.0; 5];
+        }
+        let all = self.sums().0;
+        let precision = precision(penalty);
+        let scale = [1.0, self.asks.own, 1.0, 1.0, 1.0];
+        let of = |i: usize, j: usize| all.of(i, j) * scale[i] * scale[j];
+        let eliminated = [[of(0, 0), of(0, 3)], [of(3, 0), of(3, 3) + precision]];
+        let Some((_, inverse)) = solve_two(eliminated, [0.0, 0.0]) else { return [0.0; 5] };
+        let side = |i: usize| [of(i, 0), of(i, 3)];
+        let target = [of(4, 0), of(4, 3) + precision * penalty];
+        let through = |x: [f64; 2], y: [f64; 2]| {
+            x[0] * (inverse[0][0] * y[0] + inverse[0][1] * y[1]) + x[1] * (inverse[1][0] * y[0] + inverse[1][1] * y[1])
+        };
+        [
+            of(1, 1) - through(side(1), side(1)),
+            of(1, 2) - through(side(1), side(2)),
+            of(2, 2) - through(side(2), side(2)),
+            of(1, 4) - through(side(1), target),
+            of(2, 4) - through(side(2), target),
+        ]
+    }
+
+    /// Fits own cost, penalty and reads, with what is known of all jobs as a prior.
+    pub(super) fn fit(&mut self, shared: &Contention, penalty: f64, steepness: f64) {
+        let (cycles, misses) = self.sums();
+        let inverse = self.fit_cycles(&cycles, shared, penalty);
+        self.fit_misses(&misses, steepness);
+        self.solo_cpi = self.asks.solo_cpi(shared);
+        let lines = shared.hit * (self.asks.llc - self.asks.reads).max(0.0) + self.asks.reads;
+        let variance = inverse[0][0] + 2.0 * lines * inverse[0][1] + lines * lines * inverse[1][1];
+        // What the reads are with all of the cache is not known if it never had all of it.
+        let unseen = UNSEEN_READS * libm::log(1.0 / self.share.max(LEAST_SHARE));
+        let of_misses = self.asks.miss_cost(shared, self.share.max(LEAST_SHARE)) * unseen;
+        self.error = (NOISE * NOISE * variance.max(0.0) + of_misses * of_misses).sqrt() / self.solo_cpi.max(LEAST_OWN);
+    }
+
+    fn fit_cycles(&mut self, all: &Sums<5>, shared: &Contention, penalty: f64) -> [[f64; 2]; 2] {
+        let (alpha, beta) = (shared.alpha, shared.beta);
+        // Regressors 1 + alpha A and lines; explained is the CPI - beta ports.
+        let xx = all.of(0, 0) + 2.0 * alpha * all.of(0, 1) + alpha * alpha * all.of(1, 1);
+        let xq = all.of(0, 3) + alpha * all.of(1, 3);
+        let qq = all.of(3, 3);
+        let xy = all.of(0, 4) + alpha * all.of(1, 4) - beta * (all.of(0, 2) + alpha * all.of(1, 2));
+        let qy = all.of(3, 4) - beta * all.of(2, 3);
+        let precision = precision(penalty);
+        let Some(([own, cost], inverse)) = solve_two([[xx, xq], [xq, qq + precision]], [xy, qy + precision * penalty])
+        else {
+            return [[1.0, 0.0], [0.0, 1.0]];
+        };
+        (self.asks.own, self.asks.penalty) = (own, cost);
+        if cost < 0.0 && xx > 0.0 {
+            (self.asks.own, self.asks.penalty) = (xy / xx, 0.0);
+        }
+        if self.asks.own < LEAST_OWN && qq > 0.0 {
+            (self.asks.own, self.asks.penalty) = (LEAST_OWN, ((qy - LEAST_OWN * xq) / qq).max(0.0));
+        }
+        inverse
+    }
+
+    fn fit_misses(&mut self, all: &Sums<3>, steepness: f64) {
+        if all.weight() <= 0.0 {
+            return;
+        }
+        let precision = (NOISE_MISSES / SPREAD_STEEPNESS) * (NOISE_MISSES / SPREAD_STEEPNESS);
+        let a = [[all.of(0, 0), -all.of(0, 1)], [-all.of(0, 1), all.of(1, 1) + precision]];
+        let Some(([mut level, power], _)) = solve_two(a, [all.of(0, 2), -all.of(1, 2) + precision * steepness]) else {
+            return;
+        };
+        let bounded = power.clamp(0.0, STEEPEST);
+        if bounded != power {
+            level = (all.of(0, 2) + bounded * all.of(0, 1)) / all.of(0, 0);
+        }
+        self.asks.reads = libm::exp(level).min(self.asks.llc);
+        self.asks.steepness = bounded;
+    }
+}
+
+/// Of the prior of the penalty, in units of a sample without co-runners.
+fn precision(penalty: f64) -> f64 {
+    let spread = SPREAD_PENALTY * penalty / NOISE;
+    1.0 / (spread * spread).max(1e-12)
+}

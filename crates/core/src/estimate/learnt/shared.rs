@@ -1,0 +1,134 @@
+//! The part of the model that all jobs have in common: what threads of a core cost each other, how the latency of memory
+//! rises, and what is assumed of a job before it is known.
+
+use super::phase::{NOISE, Phase};
+use super::sums::solve_two;
+use crate::model::contention::{Contention, Latency};
+use std::collections::VecDeque;
+
+/// What is assumed before anything is learnt, with standard deviations: what two busy threads of a core cost each other.
+const ALPHA: (f64, f64) = (0.5, 0.25);
+const BETA: (f64, f64) = (0.5, 0.5);
+const MOST_ALPHA: f64 = 2.0;
+const MOST_BETA: f64 = 10.0;
+/// Cycles that a read from an idle memory costs, of which several overlap; and how steeply reads grow as the cache gets
+/// less (Hartstein et al., "Cache miss behavior: is it sqrt(2)?", CF 2006: 0.3 to 0.7). They count like so many jobs.
+const PENALTY: f64 = 80.0;
+const STEEPNESS: f64 = 0.3;
+const ASSUMED_JOBS: f64 = 4.0;
+/// A job that spends less of its cycles on reads tells nothing of their cost.
+const TELLING: f64 = 0.02;
+/// Intervals whose latency is remembered.
+const INTERVALS: usize = 64;
+/// How the latency rises, with the standard deviation of its logarithm: about as measured for DDR3 (PROFET, Radulovic et
+/// al., SIGMETRICS 2019).
+const RISE: (f64, f64) = (0.2, 0.4);
+/// Greatest loads that are tried, in units of the greatest seen, and rises.
+const HEADROOM: [f64; 10] = [5.0, 3.0, 2.2, 1.8, 1.5, 1.3, 1.18, 1.1, 1.06, 1.02];
+const RISES: [f64; 5] = [0.1, 0.14, 0.2, 0.28, 0.4];
+/// Relative standard deviation of the latency of an interval. What is off by more is off for other reasons.
+const LATENCY_NOISE: f64 = 0.15;
+/// The scale of the latencies counts like so many intervals of scale 1.
+const ASSUMED_INTERVALS: f64 = 5.0;
+/// A memory that is nearer to its limit must explain the intervals better by this.
+const LEAST_BETTER: f64 = 0.5;
+
+/// An interval: lines read per ns, latency in units of the idle one, length in quanta.
+type Interval = (f64, f64, f64);
+
+#[derive(Clone, Debug)]
+pub(super) struct SharedFit {
+    /// Sum of the normal equations of all phases.
+    normal: [f64; 5],
+    penalty: f64,
+    steepness: f64,
+    intervals: VecDeque<Interval>,
+    /// Jobs of which nothing was measured are taken to wait less or more than they do. All latencies are then off by the
+    /// same factor, which tells nothing of the memory.
+    scale: f64,
+}
+
+impl Default for SharedFit {
+    fn default() -> SharedFit {
+        SharedFit { normal: [0.0; 5], penalty: PENALTY, steepness: STEEPNESS, intervals: VecDeque::new(), scale: 1.0 }
+    }
+}
+
+impl SharedFit {
+    pub(super) fn penalty(&self) -> f64 {
+        self.penalty
+    }
+
+    pub(super) fn steepness(&self) -> f64 {
+        self.steepness
+    }
+
+    /// Notes the latency that was found for an interval; returns the latency without the factor that all have in common.
+    pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) -> f64 {
+        self.intervals.push_back((reads, latency, quanta.min(1.0)));
+        if self.intervals.len() > INTERVALS {
+            self.intervals.pop_front();
+        }
+        (latency / self.scale).max(1.0)
+    }
+
+    /// A phase says something else now.
+    pub(super) fn exchange(&mut self, before: &[f64; 5], after: &[f64; 5]) {
+        for (sum, (before, after)) in self.normal.iter_mut().zip(before.iter().zip(after)) {
+            *sum += after - before;
+        }
+    }
+
+    pub(super) fn update<'a>(&mut self, shared: &mut Contention, phases: impl Iterator<Item = &'a Phase>) {
+        let [aa, ab, bb, a, b] = self.normal;
+        let [of_alpha, of_beta] = [ALPHA.1, BETA.1].map(|spread| (NOISE / spread) * (NOISE / spread));
+        let equations = [[aa + of_alpha, ab], [ab, bb + of_beta]];
+        if let Some(([alpha, beta], _)) = solve_two(equations, [a + of_alpha * ALPHA.0, b + of_beta * BETA.0]) {
+            shared.alpha = alpha.clamp(0.0, MOST_ALPHA);
+            shared.beta = beta.clamp(0.0, MOST_BETA);
+        }
+        let (mut jobs, mut penalty, mut steepness) = (ASSUMED_JOBS, ASSUMED_JOBS * PENALTY, ASSUMED_JOBS * STEEPNESS);
+        for phase in phases.filter(|phase| phase.is_measured()) {
+            if phase.asks.reads * phase.asks.penalty > TELLING * phase.solo_cpi {
+                jobs += 1.0;
+                penalty += phase.asks.penalty;
+                steepness += phase.asks.steepness;
+            }
+        }
+        self.penalty = penalty / jobs;
+        self.steepness = steepness / jobs;
+        self.fit_memory(shared);
+    }
+
+    /// The curve of the latency that explains the last intervals best.
+    fn fit_memory(&mut self, shared: &mut Contention) {
+        let seen = self.intervals.iter().map(|interval| interval.0).fold(0.0, f64::max);
+        if seen <= 0.0 {
+            return;
+        }
+        let mut least = f64::INFINITY;
+        for headroom in HEADROOM {
+            for rise in RISES {
+                let memory = Latency { most: Some(seen * headroom), rise };
+                let (mut sum, mut weights) = (ASSUMED_INTERVALS, ASSUMED_INTERVALS);
+                for &(reads, latency, weight) in &self.intervals {
+                    sum += weight * (latency / memory.at(reads)).clamp(0.5, 2.0);
+                    weights += weight;
+                }
+                let scale = sum / weights;
+                let off = libm::log(rise / RISE.0) / RISE.1;
+                let mut miss = off * off;
+                for &(reads, latency, weight) in &self.intervals {
+                    let expected = scale * memory.at(reads);
+                    let off = (latency - expected) / (latency.max(expected) * LATENCY_NOISE);
+                    miss += weight * (off * off).min(1.0);
+                }
+                if miss + LEAST_BETTER < least {
+                    least = miss;
+                    shared.memory = memory;
+                    self.scale = scale;
+                }
+            }
+        }
+    }
+}

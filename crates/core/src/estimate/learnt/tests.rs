@@ -1,0 +1,231 @@
+//! The learner against worlds that its own model makes, so that the truth is known.
+
+use super::*;
+use crate::model::contention::{Latency, Prediction, Seat};
+use crate::rng::Rng;
+use crate::sample::{Counts, Usage};
+use crate::topology::{CpuId, CpuSet};
+use crate::traffic::TrafficRates;
+
+const Q: u64 = 200_000_000;
+
+fn truth() -> Contention {
+    Contention { alpha: 0.35, beta: 0.9, hit: 0.17, memory: Latency { most: Some(0.12), rise: 0.25 } }
+}
+
+/// Twelve jobs, from those that compute to those that only read.
+fn jobs() -> Vec<Asks> {
+    (0..12u32)
+        .map(|n| {
+            let reads = [0.0, 0.0002, 0.001, 0.003, 0.008, 0.016][n as usize % 6];
+            Asks {
+                own: 0.3 + 0.04 * f64::from(n),
+                penalty: 30.0 + 6.0 * f64::from(n),
+                l1: 0.25 + 0.02 * f64::from(n),
+                llc: 2.5 * reads,
+                reads,
+                steepness: 0.1 + 0.05 * f64::from(n % 5),
+                ghz: 2.4,
+            }
+        })
+        .collect()
+}
+
+struct World {
+    machine: Machine,
+    jobs: Vec<Asks>,
+    learner: Learner,
+    now: u64,
+    rng: Rng,
+    /// Solo time of what each job has executed, in quanta.
+    progress: Vec<f64>,
+    noise: f64,
+}
+
+impl World {
+    fn new(noise: f64) -> World {
+        let jobs = jobs();
+        World {
+            machine: Machine::uniform("world", 3, 2),
+            progress: vec![0.0; jobs.len()],
+            jobs,
+            learner: Learner::new(Nanos(Q)),
+            now: 0,
+            rng: Rng::new(5),
+            noise,
+        }
+    }
+
+    /// Lets jobs run on CPUs for some time; with `alone` as a measurement, a core each.
+    fn run(&mut self, placed: &[(u32, u32)], ns: u64, alone: bool) {
+        let seats: Vec<Seat> = placed
+            .iter()
+            .map(|&(job, cpu)| {
+                let core = self.machine.cpus[cpu as usize].core;
+                Seat { asks: self.jobs[job as usize], core, llc: 0, domain: 0 }
+            })
+            .collect();
+        let mut prediction = Prediction::default();
+        prediction.make(&truth(), &seats);
+        self.now += ns;
+        let mut samples = Vec::new();
+        for (&(job, cpu), done) in placed.iter().zip(&prediction.jobs) {
+            let asks = self.jobs[job as usize];
+            let instructions = asks.ghz * ns as f64 / done.cpi;
+            self.progress[job as usize] += instructions * asks.solo_cpi(&truth()) / asks.ghz / Q as f64;
+            let mut noisy = |count: f64| {
+                let off = (self.rng.below(2_001) as f64 / 1_000.0 - 1.0) * self.noise;
+                Reading::Value((count * (1.0 + off)) as u64)
+            };
+            let mut counts = Usage::zero(TaskId(job)).counts;
+            counts[Counter::Cycles] = noisy(asks.ghz * ns as f64);
+            counts[Counter::Instructions] = noisy(instructions);
+            counts[Counter::L1Accesses] = noisy(instructions * asks.l1);
+            counts[Counter::LlcAccesses] = noisy(instructions * asks.llc);
+            counts[Counter::MmReads] = noisy(done.reads * ns as f64);
+            samples.push(sample(job, CpuId(cpu), self.now, ns, counts, alone));
+        }
+        self.learner.observe(&self.machine, &samples);
+    }
+
+    /// Quanta of random sets, with a measurement of three jobs now and then.
+    fn mix(&mut self, quanta: u32, measures: bool) {
+        for n in 0..quanta {
+            let mut order: Vec<u32> = (0..self.jobs.len() as u32).collect();
+            for at in (1..order.len()).rev() {
+                order.swap(at, self.rng.below(at as u64 + 1) as usize);
+            }
+            let placed: Vec<(u32, u32)> = order.iter().copied().take(6).zip(0..).collect();
+            self.run(&placed, Q, false);
+            if measures && n % 8 == 0 {
+                let three: Vec<(u32, u32)> = (0..3).map(|core| ((n / 8 * 3 + core) % 12, core)).collect();
+                self.run(&three, 20_000_000, true);
+            }
+        }
+    }
+
+    /// The greatest relative errors of the CPI alone, and of progress.
+    fn errors(&self) -> (f64, f64) {
+        let (mut cpi, mut progress) = (0.0f64, 0.0f64);
+        for (job, asks) in self.jobs.iter().enumerate() {
+            let known = self.learner.known(TaskId(job as u32)).value().unwrap();
+            cpi = cpi.max((known.solo_cpi / asks.solo_cpi(&truth()) - 1.0).abs());
+            progress = progress.max((known.progress / self.progress[job] - 1.0).abs());
+        }
+        (cpi, progress)
+    }
+}
+
+fn sample(job: u32, cpu: CpuId, at: u64, ns: u64, counts: Counts, alone: bool) -> Sample {
+    Sample {
+        task: TaskId(job),
+        at: Nanos(at),
+        interval: Nanos(ns),
+        planned: Nanos(ns),
+        purpose: if alone { Purpose::MeasureAlone } else { Purpose::Run },
+        cpus: CpuSet::from_iter([cpu]),
+        whole_core: alone,
+        co_runners: [TaskId(job)].into(),
+        disturbed: false,
+        cpu_time: Reading::Value(Nanos(ns)),
+        counts,
+        multiplexed: false,
+        traffic: TrafficRates::absent(Absence::NotRequested),
+        observed: false,
+    }
+}
+
+#[test]
+fn with_measurements_it_learns_what_jobs_do_alone() {
+    for noise in [0.0, 0.01, 0.05] {
+        let mut world = World::new(noise);
+        world.mix(80, true);
+        let (cpi, progress) = world.errors();
+        assert!(cpi < 0.06 + noise && progress < 0.06 + noise, "noise {noise}: CPI {cpi}, progress {progress}");
+        let shared = world.learner.shared();
+        assert!((shared.alpha - 0.35).abs() < 0.2 && shared.memory.most.is_some(), "{shared:?}");
+    }
+}
+
+#[test]
+fn without_any_it_is_worse_and_says_so() {
+    let (mut with, mut without) = (World::new(0.01), World::new(0.01));
+    with.mix(80, true);
+    without.mix(80, false);
+    assert!(with.errors().0 < without.errors().0);
+    for job in 0..12 {
+        let [with, without] = [&with, &without].map(|world| world.learner.known(TaskId(job)).value().unwrap());
+        assert!(with.measured && !without.measured);
+        assert!(with.error < without.error, "job {job}: {} {}", with.error, without.error);
+    }
+}
+
+#[test]
+fn a_phase_that_comes_back_is_known() {
+    let mut world = World::new(0.005);
+    world.mix(40, true);
+    let before = world.learner.known(TaskId(3)).value().unwrap();
+    let calm = world.jobs[3];
+    world.jobs[3] = Asks { reads: 0.012, llc: 0.03, ..calm };
+    world.mix(20, true);
+    let other = world.learner.known(TaskId(3)).value().unwrap();
+    assert!(other.phase != before.phase && other.stay > 3);
+    world.jobs[3] = calm;
+    world.run(&[(3, 0), (4, 3)], Q, false);
+    let after = world.learner.known(TaskId(3)).value().unwrap();
+    assert_eq!((after.phase, after.stay, after.measured), (before.phase, 1, true));
+    assert!((after.solo_cpi / before.solo_cpi - 1.0).abs() < 0.05);
+    // Progress holds all phases.
+    let truth = world.progress[3];
+    assert!((after.progress / truth - 1.0).abs() < 0.08, "{} {truth}", after.progress);
+}
+
+#[test]
+fn what_is_not_counted_is_absent_with_its_reason() {
+    let mut world = World::new(0.0);
+    let none = sample(0, CpuId(0), Q, Q, Counts::absent(Absence::NoCounters), false);
+    world.learner.observe(&world.machine, &[none]);
+    assert_eq!(world.learner.known(TaskId(0)), Reading::Absent(Absence::NoCounters));
+    assert_eq!(world.learner.known(TaskId(1)), Reading::Absent(Absence::NotYetMeasured));
+    // Without the caches' events what jobs cost each other in a core is learnt all the same.
+    let mut counts = Counts::absent(Absence::NoSuchEvent);
+    counts[Counter::Cycles] = Reading::Value(480_000_000);
+    counts[Counter::Instructions] = Reading::Value(600_000_000);
+    world.learner.observe(&world.machine, &[sample(1, CpuId(1), 2 * Q, Q, counts, false)]);
+    let known = world.learner.known(TaskId(1)).value().unwrap();
+    assert!((known.solo_cpi - 0.8).abs() < 0.05 && known.asks.reads == 0.0);
+}
+
+#[test]
+fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
+    let mut world = World::new(0.03);
+    world.learner.begin(TaskId(2), 7.0);
+    for _ in 0..5 {
+        world.run(&[(2, 0)], Q, true);
+    }
+    let progress = world.learner.known(TaskId(2)).value().unwrap().progress;
+    assert!(progress <= 12.0 + 1e-9 && progress > 11.5, "{progress}");
+    world.learner.end(TaskId(2));
+    assert_eq!(world.learner.known(TaskId(2)), Reading::Absent(Absence::NotYetMeasured));
+}
+
+#[test]
+fn a_job_takes_less_than_8_kb() {
+    let one = std::mem::size_of::<Job>() + PHASES * (std::mem::size_of::<Phase>() + 4) + std::mem::size_of::<Seen>();
+    assert!(one < 8 << 10, "{one}");
+}
+
+#[test]
+fn threads_of_a_gang_are_each_other_s_siblings() {
+    let machine = Machine::uniform("m", 2, 2);
+    let mut counts = Usage::zero(TaskId(0)).counts;
+    counts[Counter::Cycles] = Reading::Value(1_000_000_000);
+    counts[Counter::Instructions] = Reading::Value(1_000_000_000);
+    let mut gang = sample(0, CpuId(0), Q, Q, counts, false);
+    gang.cpus = "0-2".parse().unwrap();
+    let other = sample(1, CpuId(3), Q, Q, counts, false);
+    let (gang, other) = (Seen::of(&machine, &gang).unwrap(), Seen::of(&machine, &other).unwrap());
+    // Of its three threads two share core 0, and the third shares core 1 with the other job.
+    assert!((gang.meets(&gang) - 2.0 / 3.0).abs() < 1e-12 && (gang.meets(&other) - 1.0 / 3.0).abs() < 1e-12);
+    assert_eq!((other.meets(&gang), other.meets(&other)), (1.0, 0.0));
+}

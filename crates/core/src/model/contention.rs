@@ -1,0 +1,272 @@
+//! What jobs cost each other in the cores, in the last-level cache and at the memory, and what each would do alone.
+//!
+//! # The model
+//! Cycles per instruction of a job are those in the core, those in which it waits for the first-level cache, and those in
+//! which it waits for lines from beyond the private caches:
+//!
+//! ```text
+//! CPI = own (1 + alpha A) + beta l L + penalty (hit (a - m) + latency m)
+//! m   = min(a, reads share^-steepness)
+//! ```
+//!
+//! Of the job: `own` cycles in the core; `l`, `a` accesses to the first- and to the last-level cache; `m` lines read from
+//! memory; `penalty` cycles that a line costs at the latency of an idle memory, what overlaps counted once; `reads` is `m`
+//! with the whole last-level cache. All per instruction.
+//!
+//! Of its surroundings: `A` other threads of its core that do not wait for lines, `L` their accesses to the first-level
+//! cache per cycle, `share` the job's part of what is read into its last-level cache, which is the part that it holds where
+//! lines are replaced at random, and `latency` that of memory in units of the idle one.
+//!
+//! Of the machine: `alpha`, `beta`, `hit` (a hit of the last level in units of a read from an idle memory), and how the
+//! latency rises with the lines that all jobs read per ns.
+//!
+//! The equations are ours; docs/even.md says how well they fit.
+
+use serde::{Deserialize, Serialize};
+
+/// What a machine charges jobs that share it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contention {
+    /// Growth of the cycles in the core for each other thread that is busy there.
+    pub alpha: f64,
+    /// Cycles that an access to the first-level cache waits for each access per cycle of the others.
+    pub beta: f64,
+    /// What a hit of the last-level cache costs, as a share of a read from an idle memory.
+    pub hit: f64,
+    /// How the latency of memory rises.
+    pub memory: Latency,
+}
+
+/// The latency of a memory domain in units of the idle one: 1 + rise u^2 / (1.05 - u), with u the reads / `most`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Lines per ns that the domain can deliver; `None` as long as nothing was seen to be slowed by others.
+    pub most: Option<f64>,
+    /// How steeply the latency rises.
+    pub rise: f64,
+}
+
+/// The share of the greatest load beyond which the latency has a pole.
+const POLE: f64 = 1.05;
+
+impl Latency {
+    /// At so many lines read per ns.
+    pub fn at(&self, reads: f64) -> f64 {
+        self.most.map_or(1.0, |most| 1.0 + self.rise * Latency::shape((reads / most).clamp(0.0, 1.0)))
+    }
+
+    /// How much the latency grows for each further line per ns that is asked for at a load of `reads`, if those who ask
+    /// yield so many lines per ns for each unit of latency.
+    pub(crate) fn growth(&self, reads: f64, yields: f64) -> f64 {
+        let Some(most) = self.most else { return 0.0 };
+        let u = (reads / most).clamp(0.0, 1.0);
+        let slope = self.rise * (2.0 * u * (POLE - u) + u * u) / ((POLE - u) * (POLE - u)) / most;
+        slope / (1.0 + slope * yields)
+    }
+
+    /// The rise at a share of the greatest load, in units of `rise`.
+    pub(crate) fn shape(u: f64) -> f64 {
+        u * u / (POLE - u)
+    }
+}
+
+impl Default for Contention {
+    fn default() -> Contention {
+        Contention { alpha: 0.5, beta: 0.5, hit: 0.17, memory: Latency { most: None, rise: 0.2 } }
+    }
+}
+
+/// What a job asks for in its present phase, per instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Asks {
+    /// Cycles in the core.
+    pub own: f64,
+    /// Cycles that a line costs which comes from an idle memory.
+    pub penalty: f64,
+    /// Accesses to the first-level cache.
+    pub l1: f64,
+    /// Accesses to the last-level cache.
+    pub llc: f64,
+    /// Lines read from memory if it has the whole last-level cache.
+    pub reads: f64,
+    /// How they grow as its share of the cache shrinks: by this power of 1 / share.
+    pub steepness: f64,
+    /// Cycles per ns.
+    pub ghz: f64,
+}
+
+/// The least share of a cache that the power law is used with: below, a job holds next to nothing.
+const LEAST_SHARE: f64 = 0.002;
+
+impl Asks {
+    /// Lines read from memory per instruction with this share of the last-level cache.
+    pub fn reads_at(&self, share: f64) -> f64 {
+        if self.reads <= 0.0 {
+            return 0.0;
+        }
+        let grown = libm::exp(-self.steepness * libm::log(share.clamp(LEAST_SHARE, 1.0)));
+        (self.reads * grown).min(self.llc.max(self.reads))
+    }
+
+    /// Cycles in which an instruction waits for lines.
+    pub fn stall(&self, shared: &Contention, reads: f64, latency: f64) -> f64 {
+        self.penalty * (shared.hit * (self.llc - reads).max(0.0) + latency * reads)
+    }
+
+    /// Cycles per instruction that go by because reads miss the last-level cache, with this share of it.
+    pub fn miss_cost(&self, shared: &Contention, share: f64) -> f64 {
+        self.penalty * (1.0 - shared.hit) * self.reads_at(share)
+    }
+
+    /// Cycles per instruction when the job is alone on the machine.
+    pub fn solo_cpi(&self, shared: &Contention) -> f64 {
+        let mut cpi = self.own + self.stall(shared, self.reads, 1.0);
+        for _ in 0..4 {
+            let latency = shared.memory.at(self.reads * self.ghz / cpi.max(1e-3));
+            cpi = self.own + self.stall(shared, self.reads, latency);
+        }
+        cpi
+    }
+}
+
+/// A job in a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat {
+    /// What it asks for.
+    pub asks: Asks,
+    /// Number of its core.
+    pub core: usize,
+    /// Number of its last-level cache.
+    pub llc: usize,
+    /// Number of its memory domain.
+    pub domain: usize,
+}
+
+/// What a job is predicted to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Predicted {
+    /// Cycles per instruction.
+    pub cpi: f64,
+    /// Lines read from memory per ns.
+    pub reads: f64,
+}
+
+/// What jobs are predicted to do side by side.
+#[derive(Clone, Debug, Default)]
+pub struct Prediction {
+    /// Of each job, in the order of the seats.
+    pub jobs: Vec<Predicted>,
+    /// Of each memory domain: its latency in units of the idle one.
+    pub latency: Vec<f64>,
+    /// Of each last-level cache: lines per ns that are read into it.
+    pub cached: Vec<f64>,
+    /// Of each job, within a round: cycles per instruction but those in which it waits for memory, and lines read.
+    fixed: Vec<(f64, f64)>,
+    /// Of each job: the first one of its core, and the next one after it.
+    first: Vec<Option<usize>>,
+    next: Vec<Option<usize>>,
+    by_core: Vec<usize>,
+}
+
+/// Rounds in which jobs adapt to each other.
+const ROUNDS: usize = 4;
+/// Halvings of the interval in which the load of a memory domain lies.
+const HALVINGS: usize = 12;
+/// The least part of its time in which a thread is taken to be busy.
+const LEAST_ACTIVITY: f64 = 0.05;
+
+/// The part of its time for which a job does not wait for lines.
+pub fn activity(stall: f64, cpi: f64) -> f64 {
+    (1.0 - stall / cpi).clamp(LEAST_ACTIVITY, 1.0)
+}
+
+impl Prediction {
+    /// Predicts what jobs in these seats do, all running all the time. The latency of a memory domain is the one at which
+    /// its jobs ask for exactly the load that has this latency.
+    pub fn make(&mut self, shared: &Contention, seats: &[Seat]) {
+        self.jobs.clear();
+        self.jobs.extend(seats.iter().map(|seat| {
+            let cpi = seat.asks.own * (1.0 + 0.5 * shared.alpha) + seat.asks.stall(shared, seat.asks.reads, 1.0);
+            Predicted { cpi, reads: seat.asks.reads * seat.asks.ghz / cpi }
+        }));
+        let count = |of: fn(&Seat) -> usize| seats.iter().map(|seat| of(seat) + 1).max().unwrap_or(0);
+        self.latency.clear();
+        self.latency.resize(count(|seat| seat.domain), 1.0);
+        self.cached.clear();
+        self.cached.resize(count(|seat| seat.llc), 0.0);
+        self.fixed.clear();
+        self.fixed.resize(seats.len(), (0.0, 0.0));
+        self.link(seats);
+        for _ in 0..ROUNDS {
+            self.cached.iter_mut().for_each(|sum| *sum = 0.0);
+            for (seat, job) in seats.iter().zip(&self.jobs) {
+                self.cached[seat.llc] += job.reads;
+            }
+            for (at, seat) in seats.iter().enumerate() {
+                let cached = self.cached[seat.llc];
+                let m = seat.asks.reads_at(if cached > 0.0 { self.jobs[at].reads / cached } else { 1.0 });
+                let (mut busy, mut ports) = (0.0, 0.0);
+                let mut other = self.first[at];
+                while let Some(here) = other {
+                    let there = &seats[here];
+                    if here != at {
+                        let job = &self.jobs[here];
+                        let stall =
+                            there.asks.stall(shared, job.reads * job.cpi / there.asks.ghz, self.latency[there.domain]);
+                        busy += activity(stall, job.cpi);
+                        ports += there.asks.l1 / job.cpi;
+                    }
+                    other = self.next[here];
+                }
+                let in_core = seat.asks.own * (1.0 + shared.alpha * busy) + shared.beta * seat.asks.l1 * ports;
+                let hits = seat.asks.penalty * shared.hit * (seat.asks.llc - m).max(0.0);
+                self.fixed[at] = (in_core + hits, m);
+            }
+            for domain in 0..self.latency.len() {
+                self.latency[domain] = self.settle(shared, seats, domain);
+            }
+            for (at, seat) in seats.iter().enumerate() {
+                let (fixed, m) = self.fixed[at];
+                let cpi = fixed + seat.asks.penalty * m * self.latency[seat.domain];
+                self.jobs[at] = Predicted { cpi, reads: m * seat.asks.ghz / cpi };
+            }
+        }
+    }
+
+    /// Finds who shares a core.
+    fn link(&mut self, seats: &[Seat]) {
+        self.by_core.clear();
+        self.by_core.extend(0..seats.len());
+        self.by_core.sort_unstable_by_key(|&at| (seats[at].core, at));
+        self.first.clear();
+        self.first.resize(seats.len(), None);
+        self.next.clear();
+        self.next.resize(seats.len(), None);
+        for pair in self.by_core.windows(2) {
+            if seats[pair[0]].core == seats[pair[1]].core {
+                self.next[pair[0]] = Some(pair[1]);
+            }
+        }
+        let mut first = None;
+        for (nth, &at) in self.by_core.iter().enumerate() {
+            if nth == 0 || seats[self.by_core[nth - 1]].core != seats[at].core {
+                first = Some(at);
+            }
+            self.first[at] = first;
+        }
+    }
+
+    fn settle(&self, shared: &Contention, seats: &[Seat], domain: usize) -> f64 {
+        let Some(most) = shared.memory.most else { return 1.0 };
+        let asked = |latency: f64| -> f64 {
+            let here = seats.iter().zip(&self.fixed).filter(|(seat, _)| seat.domain == domain);
+            here.map(|(seat, &(fixed, m))| m * seat.asks.ghz / (fixed + seat.asks.penalty * m * latency)).sum()
+        };
+        let (mut low, mut high) = (0.0, POLE - 1e-3);
+        for _ in 0..HALVINGS {
+            let u = 0.5 * (low + high);
+            if asked(1.0 + shared.memory.rise * Latency::shape(u)) > u * most { low = u } else { high = u }
+        }
+        1.0 + shared.memory.rise * Latency::shape(0.5 * (low + high))
+    }
+}

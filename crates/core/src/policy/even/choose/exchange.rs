@@ -1,0 +1,242 @@
+//! Better sets: exchanges that prices propose, on a small machine each held against the prediction of the whole set.
+
+use super::jobs::{Done, Load, alone};
+use super::{IDLE_GAIN, LEAST_GAIN, Search};
+
+/// A rise of the latency by less than this part changes no other core's figures.
+const LEAST_RISE: f64 = 0.002;
+/// Moves of a round, predictions for each at most, and how much worse than nothing a price may find one that is tried.
+const MOVES: usize = 24;
+const TRIES: usize = 8;
+const SLACK: f64 = 0.01;
+/// Passes over all exchanges in a round.
+const PASSES: usize = 2;
+/// On a large machine: waiting jobs that each place is tried with, and places further on that it is exchanged with.
+const WAITING: usize = 16;
+const PARTNERS: usize = 12;
+
+impl Search<'_> {
+    /// What a move gains that changes a place's core from `before` to `after`, and what it adds to the latency.
+    fn gain_of(&self, place: usize, before: Done, after: Done) -> (f64, f64) {
+        let more = after.reads - before.reads;
+        let place = &self.places[place];
+        let market = &self.markets[place.domain];
+        let rise = market.rise(self.shared, more);
+        (after.sum - before.sum - market.loss(rise) - self.caches[place.llc].1 * more, rise)
+    }
+
+    /// Tries the moves that prices propose against the prediction of the whole set.
+    pub(super) fn replace(&mut self, mut sum: f64) -> f64 {
+        for _ in 0..MOVES {
+            let loads: Vec<Load> = (0..self.candidates.len()).map(|at| self.load(at, self.llc_of(at))).collect();
+            let done: Vec<Done> = (0..self.cores.len()).map(|core| self.done(core, &loads)).collect();
+            let mut runs = vec![false; self.candidates.len()];
+            self.who.iter().flatten().for_each(|&at| runs[at] = true);
+            let waiting = (0..self.candidates.len()).filter(|&at| !runs[at]).map(Some);
+            // For each of those that wait, and for nobody, the best place.
+            let mut moves: Vec<(f64, Option<usize>, usize)> = Vec::new();
+            for newcomer in waiting.chain([None]) {
+                let mut best = (f64::NEG_INFINITY, 0);
+                for place in 0..self.places.len() {
+                    let kept = self.who[place];
+                    if self.is_fixed(place) || kept == newcomer {
+                        continue;
+                    }
+                    let core = self.core_of[place];
+                    self.who[place] = newcomer;
+                    let after = self.done(core, &loads);
+                    let gain = self.gain_of(place, done[core], after).0;
+                    self.who[place] = kept;
+                    if gain > best.0 {
+                        best = (gain, place);
+                    }
+                }
+                moves.push((best.0, newcomer, best.1));
+            }
+            moves.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            let mut moved = false;
+            for &(gain, newcomer, place) in moves.iter().take(TRIES) {
+                if gain < -SLACK * sum {
+                    break;
+                }
+                let kept = std::mem::replace(&mut self.who[place], newcomer);
+                let now = self.settle();
+                let least = if newcomer.is_none() {
+                    IDLE_GAIN
+                } else if kept.is_none() {
+                    -IDLE_GAIN
+                } else {
+                    LEAST_GAIN
+                };
+                if now > sum * (1.0 + least) {
+                    sum = now;
+                    moved = true;
+                    break;
+                }
+                self.who[place] = kept;
+            }
+            if !moved {
+                self.settle();
+                break;
+            }
+        }
+        sum
+    }
+
+    /// Exchanges jobs of different cores as long as the sum at present prices rises.
+    pub(super) fn swap_siblings(&mut self, sum: f64) {
+        let loads: Vec<Load> = (0..self.candidates.len()).map(|at| self.load(at, self.llc_of(at))).collect();
+        let mut done: Vec<Done> = (0..self.cores.len()).map(|core| self.done(core, &loads)).collect();
+        let least = LEAST_GAIN * sum;
+        for _ in 0..PASSES {
+            let mut again = false;
+            for place in 0..self.places.len() {
+                let core = self.core_of[place];
+                for other in place + 1..self.places.len() {
+                    let there = self.core_of[other];
+                    if there == core
+                        || self.who[other] == self.who[place]
+                        || self.is_fixed(place)
+                        || self.is_fixed(other)
+                    {
+                        continue;
+                    }
+                    self.who.swap(place, other);
+                    let (here, away) = (self.done(core, &loads), self.done(there, &loads));
+                    let gain = self.gain_of(place, done[core], here).0 + self.gain_of(other, done[there], away).0;
+                    if gain > least {
+                        (done[core], done[there]) = (here, away);
+                        again = true;
+                    } else {
+                        self.who.swap(place, other);
+                    }
+                }
+            }
+            if !again {
+                break;
+            }
+        }
+    }
+
+    fn llc_of(&self, at: usize) -> usize {
+        if self.caches.len() <= 1 {
+            return 0;
+        }
+        let place = self.who.iter().position(|who| *who == Some(at));
+        self.places[place.or(self.candidates[at].last).unwrap_or(0)].llc
+    }
+
+    pub(super) fn exchange(&mut self, sum: f64) -> bool {
+        let llc_of = |search: &Search<'_>, at: usize| {
+            let place = search.who.iter().position(|who| *who == Some(at));
+            search.places[place.or(search.candidates[at].last).unwrap_or(0)].llc
+        };
+        let one_llc = self.caches.len() <= 1;
+        let loads: Vec<Load> =
+            (0..self.candidates.len()).map(|at| self.load(at, if one_llc { 0 } else { llc_of(self, at) })).collect();
+        let mut done: Vec<Done> = (0..self.cores.len()).map(|core| self.done(core, &loads)).collect();
+        let mut runs = vec![false; self.candidates.len()];
+        self.who.iter().flatten().for_each(|&at| runs[at] = true);
+        let mut waiting: Vec<usize> = (0..self.candidates.len()).filter(|&at| !runs[at]).collect();
+        let worth = |at: usize| {
+            let one = alone(&loads[at], self.markets[0].latency);
+            let crowd = self.caches[0].1 * one.reads;
+            one.sum - self.markets[0].loss(self.markets[0].rise(self.shared, one.reads)) - crowd
+        };
+        waiting.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)).then(a.cmp(&b)));
+        waiting.truncate(WAITING);
+        let least = LEAST_GAIN * sum;
+        let mut moved = false;
+        for _ in 0..PASSES {
+            let mut again = false;
+            for place in 0..self.places.len() {
+                if self.is_fixed(place) {
+                    continue;
+                }
+                let kept = self.who[place];
+                let core = self.core_of[place];
+                let before = done[core];
+                // The best of the waiting, or nobody.
+                let mut best = (least, None, before, 0.0);
+                for (pos, &at) in waiting.iter().enumerate() {
+                    self.who[place] = Some(at);
+                    let after = self.done(core, &loads);
+                    let (gain, rise) = self.gain_of(place, before, after);
+                    if gain > best.0 {
+                        best = (gain, Some(pos), after, rise);
+                    }
+                }
+                if kept.is_some() {
+                    self.who[place] = None;
+                    let after = self.done(core, &loads);
+                    let (gain, rise) = self.gain_of(place, before, after);
+                    if gain > best.0.max(IDLE_GAIN * sum) {
+                        best = (gain, Some(usize::MAX), after, rise);
+                    }
+                }
+                self.who[place] = kept;
+                if let Some(pos) = best.1 {
+                    if pos == usize::MAX {
+                        self.who[place] = None;
+                        waiting.extend(kept);
+                    } else {
+                        self.who[place] = Some(waiting[pos]);
+                        match kept {
+                            Some(kept) => waiting[pos] = kept,
+                            None => _ = waiting.swap_remove(pos),
+                        }
+                    }
+                    again = true;
+                    self.settle_after(place, before, best.2, best.3, &mut done, &loads);
+                }
+                // Two of different cores.
+                if self.cores[core].len() == 1 && one_llc {
+                    continue;
+                }
+                for step in 1..=PARTNERS.min(self.places.len().saturating_sub(1)) {
+                    let other = (place + step) % self.places.len();
+                    let there = self.core_of[other];
+                    if there == core
+                        || self.who[other] == self.who[place]
+                        || self.is_fixed(place)
+                        || self.is_fixed(other)
+                    {
+                        continue;
+                    }
+                    self.who.swap(place, other);
+                    let (here, away) = (self.done(core, &loads), self.done(there, &loads));
+                    let (of_here, rise_here) = self.gain_of(place, done[core], here);
+                    let (of_away, rise_away) = self.gain_of(other, done[there], away);
+                    if of_here + of_away > least {
+                        let (was_here, was_away) = (done[core], done[there]);
+                        self.settle_after(place, was_here, here, rise_here, &mut done, &loads);
+                        self.settle_after(other, was_away, away, rise_away, &mut done, &loads);
+                        again = true;
+                    } else {
+                        self.who.swap(place, other);
+                    }
+                }
+            }
+            moved |= again;
+            if !again {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// Brings latency and sums in line with a move.
+    fn settle_after(&mut self, place: usize, before: Done, after: Done, rise: f64, done: &mut [Done], loads: &[Load]) {
+        let domain = self.places[place].domain;
+        let latency = self.markets[domain].latency;
+        self.markets[domain].move_by(after.reads - before.reads, rise);
+        done[self.core_of[place]] = after;
+        if rise.abs() > LEAST_RISE * latency {
+            for (core, done) in done.iter_mut().enumerate() {
+                if self.places[self.cores[core][0]].domain == domain {
+                    *done = self.done(core, loads);
+                }
+            }
+        }
+    }
+}

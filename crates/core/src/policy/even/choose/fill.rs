@@ -1,0 +1,248 @@
+//! The first set, and who shares a core in it.
+
+use super::market::{Ask, Market};
+use super::{IDLE_GAIN, LEAST_GAIN, SMALL, Search};
+use crate::model::contention::activity;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// On a small machine the first so many of the jobs that read a lot are looked at by themselves each time.
+const READERS: usize = 6;
+/// How often the set is made again without the job of it that reads most.
+const STARTS: usize = 2;
+/// A job reads a lot if it reads this part of the greatest load when alone.
+const HEAVY: f64 = 0.04;
+/// As if each job had a sibling that is busy for so much of the time, where there are siblings.
+const SIBLINGS: f64 = 0.5;
+/// The latency at which jobs are sorted by how busy they are.
+const TYPICAL_LATENCY: f64 = 1.2;
+
+/// A job that waits to be taken, with the most that it can add.
+struct Entry {
+    gain: f64,
+    at: usize,
+    stamp: usize,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        self.gain.total_cmp(&other.gain).then(other.at.cmp(&self.at))
+    }
+}
+
+impl Search<'_> {
+    /// A first set. On a small machine one job that reads a lot can cost several others more than it is worth, which prices
+    /// do not tell. There the jobs that read little come first, and each of the others must raise the sum that is predicted
+    /// for the whole set.
+    pub(super) fn start(&mut self) {
+        let reads = |at: usize| {
+            let one = &self.candidates[at];
+            one.asks.reads * one.asks.ghz / one.solo_cpi
+        };
+        let is_heavy = |at: usize| {
+            self.candidates[at].fixed.is_none() && self.shared.memory.most.is_some_and(|most| reads(at) > HEAVY * most)
+        };
+        let mut heavy: Vec<usize> = (0..self.candidates.len()).filter(|&at| is_heavy(at)).collect();
+        if self.places.len() > SMALL || heavy.is_empty() {
+            self.fill();
+            return;
+        }
+        heavy.sort_by(|&a, &b| self.candidates[b].weight.total_cmp(&self.candidates[a].weight).then(a.cmp(&b)));
+        heavy.iter().for_each(|&at| self.banned[at] = true);
+        let bare = (self.fill(), self.who.clone());
+        let mut best = self.add_heavy(bare.0, &heavy, &[]);
+        let mut left_out = Vec::new();
+        // The one that reads most may keep out several others that are worth more together.
+        for _ in 0..STARTS {
+            let runs = self.who.iter().flatten().filter(|at| heavy.contains(at));
+            let Some(&most) = runs.max_by(|&&a, &&b| reads(a).total_cmp(&reads(b)).then(b.cmp(&a))) else { break };
+            left_out.push(most);
+            let kept = std::mem::replace(&mut self.who, bare.1.clone());
+            let sum = self.add_heavy(bare.0, &heavy, &left_out);
+            if sum > best {
+                best = sum;
+            } else {
+                self.who = kept;
+                break;
+            }
+        }
+        self.pair();
+    }
+
+    /// Adds jobs that read a lot, the one that raises the sum most first, as long as the sum rises.
+    fn add_heavy(&mut self, mut sum: f64, heavy: &[usize], left_out: &[usize]) -> f64 {
+        let mut heavy: Vec<usize> = heavy.iter().copied().filter(|at| !left_out.contains(at)).collect();
+        // The places in the order in which they are given up: free ones, then those of the least jobs.
+        let mut order: Vec<usize> = (0..self.places.len()).filter(|&place| !self.is_fixed(place)).collect();
+        let gain = |who: Option<usize>| who.map_or(-1.0, |at| self.candidates[at].weight);
+        order.sort_by(|&a, &b| gain(self.who[a]).total_cmp(&gain(self.who[b])).then(a.cmp(&b)));
+        for place in order {
+            let kept = self.who[place];
+            let mut best = (if kept.is_some() { sum * (1.0 + LEAST_GAIN) } else { sum * (1.0 - IDLE_GAIN) }, None);
+            for (pos, &at) in heavy.iter().enumerate().take(READERS) {
+                self.who[place] = Some(at);
+                let now = self.settle();
+                if now > best.0 {
+                    best = (now, Some(pos));
+                }
+            }
+            match best.1 {
+                Some(pos) => {
+                    self.who[place] = Some(heavy.remove(pos));
+                    sum = best.0;
+                }
+                None => {
+                    self.who[place] = kept;
+                    break;
+                }
+            }
+        }
+        sum
+    }
+
+    /// Takes the job that raises the sum most, again and again. Each one that is taken makes lines dearer, so that what is
+    /// known of the others is the most that they can be worth: only the best of them needs to be looked at again.
+    fn fill(&mut self) -> f64 {
+        for who in &mut self.who {
+            if who.is_some_and(|at| self.candidates[at].fixed.is_none()) {
+                *who = None;
+            }
+        }
+        let mut markets = vec![Market::default(); self.places.iter().map(|place| place.domain + 1).max().unwrap_or(0)];
+        let pressure = self.places.len() as f64;
+        let ask = |at: usize| {
+            let one = &self.candidates[at];
+            let m = one.asks.reads_at(1.0 / pressure);
+            let hits = one.asks.penalty * self.shared.hit * (one.asks.llc - m).max(0.0);
+            let siblings = if self.cores.len() < self.places.len() { SIBLINGS } else { 0.0 };
+            Ask {
+                worth: one.weight * one.solo_cpi,
+                fixed: one.asks.own * (1.0 + siblings * self.shared.alpha) + hits,
+                waits: one.asks.penalty * m,
+                lines: m * one.asks.ghz,
+                by_siblings: siblings * self.shared.alpha * one.asks.own,
+            }
+        };
+        let domain_of = |at: usize| {
+            let one = &self.candidates[at];
+            one.fixed.or(one.last).map_or(self.places[0].domain, |place| self.places[place].domain)
+        };
+        let asks: Vec<Ask> = (0..self.candidates.len()).map(ask).collect();
+        for (at, one) in self.candidates.iter().enumerate() {
+            if one.fixed.is_some() {
+                markets[domain_of(at)].add(self.shared, &asks[at]);
+            }
+        }
+        let mut heap: BinaryHeap<Entry> = (0..self.candidates.len())
+            .filter(|&at| self.candidates[at].fixed.is_none() && !self.banned[at])
+            .map(|at| Entry { gain: f64::INFINITY, at, stamp: usize::MAX })
+            .collect();
+        let open = self.who.iter().filter(|who| who.is_none()).count();
+        let mut chosen = Vec::with_capacity(open);
+        while chosen.len() < open {
+            let Some(top) = heap.pop() else { break };
+            if top.stamp == chosen.len() {
+                markets[domain_of(top.at)].add(self.shared, &asks[top.at]);
+                chosen.push(top.at);
+                continue;
+            }
+            let gain = markets[domain_of(top.at)].gain(self.shared, &asks[top.at]);
+            heap.push(Entry { gain, at: top.at, stamp: chosen.len() });
+        }
+        let mut places: Vec<usize> = (0..self.places.len()).filter(|&place| self.who[place].is_none()).collect();
+        // One to a core first, so that fewer jobs than CPUs have cores of their own.
+        let mut rank = vec![0; self.places.len()];
+        for core in &self.cores {
+            for (nth, &place) in core.iter().enumerate() {
+                rank[place] = nth;
+            }
+        }
+        places.sort_by_key(|&place| (rank[place], place));
+        for (at, place) in chosen.into_iter().zip(places) {
+            self.who[place] = Some(at);
+        }
+        self.pair();
+        self.settle()
+    }
+
+    /// How busy a job keeps its core.
+    fn busy(&self, at: usize) -> f64 {
+        let one = &self.candidates[at];
+        activity(one.asks.stall(self.shared, one.asks.reads, TYPICAL_LATENCY), one.solo_cpi)
+    }
+
+    /// Pairs the busiest with those that wait most. The busiest take a core each, where they ran last if they can; then the
+    /// least busy join the busiest, and so on.
+    fn pair(&mut self) {
+        let mut placed: Vec<usize> =
+            self.who.iter().flatten().copied().filter(|&at| self.candidates[at].fixed.is_none()).collect();
+        let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();
+        placed.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
+        for who in &mut self.who {
+            if who.is_some_and(|at| self.candidates[at].fixed.is_none()) {
+                *who = None;
+            }
+        }
+        let taken = |core: &usize| self.cores[*core].iter().filter(|&&place| self.who[place].is_some()).count();
+        let mut cores: Vec<usize> = (0..self.cores.len()).filter(|core| self.free_place(*core).is_some()).collect();
+        cores.sort_by_key(taken);
+        let mut rest = VecDeque::from(placed);
+        let first: Vec<usize> = rest.drain(..cores.len().min(rest.len())).collect();
+        let mut homes: Vec<Option<usize>> = vec![None; self.cores.len()];
+        let mut homeless = Vec::new();
+        for &at in &first {
+            let home = self.candidates[at].last.map(|last| self.core_of[last]);
+            match home.filter(|&core| homes[core].is_none() && self.free_place(core).is_some()) {
+                Some(core) => homes[core] = Some(at),
+                None => homeless.push(at),
+            }
+        }
+        let mut open = cores.iter().filter(|&&core| homes[core].is_none()).copied().collect::<Vec<_>>().into_iter();
+        for at in homeless {
+            if let Some(core) = open.next() {
+                homes[core] = Some(at);
+            }
+        }
+        for (core, home) in homes.iter().enumerate() {
+            let is_free = |&place: &usize| self.core_of[place] == core && self.who[place].is_none();
+            let last = home.and_then(|at| self.candidates[at].last).filter(is_free);
+            if let (Some(at), Some(place)) = (home, last.or(self.free_place(core))) {
+                self.who[place] = Some(*at);
+            }
+        }
+        cores.sort_by(|&a, &b| {
+            let of = |core: usize| homes[core].map_or(0.0, |at| busy[at]);
+            of(b).total_cmp(&of(a)).then(a.cmp(&b))
+        });
+        while !rest.is_empty() {
+            let mut any = false;
+            for &core in &cores {
+                let Some(place) = self.free_place(core) else { continue };
+                let Some(at) = rest.pop_back() else { break };
+                self.who[place] = Some(at);
+                any = true;
+            }
+            if !any {
+                break;
+            }
+        }
+    }
+
+    fn free_place(&self, core: usize) -> Option<usize> {
+        self.cores[core].iter().copied().find(|&place| self.who[place].is_none())
+    }
+}

@@ -1,0 +1,71 @@
+//! What a job does to the others of its core and to memory, and what the jobs of a core do together.
+
+use crate::model::contention::{Contention, activity};
+
+/// What a job does to the others of its core, and to memory, per instruction, with its present share of the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    pub(super) own: f64,
+    pub(super) l1: f64,
+    /// Cycles in which it waits for hits of the last-level cache.
+    pub(super) hits: f64,
+    /// Cycles in which it waits for an idle memory.
+    pub(super) waits: f64,
+    /// Lines read x cycles per ns.
+    pub(super) lines: f64,
+    /// Weight x cycles per instruction alone.
+    pub(super) worth: f64,
+}
+
+/// What the jobs of a core do: their part of the sum, and lines read per ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Done {
+    pub(super) sum: f64,
+    pub(super) reads: f64,
+}
+
+/// What a job does with a core of its own.
+pub(super) fn alone(job: &Load, latency: f64) -> Done {
+    let cpi = job.own + job.hits + job.waits * latency;
+    Done { sum: job.worth / cpi, reads: job.lines / cpi }
+}
+
+/// What two jobs of one core do.
+pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Done {
+    let stalls = [a.hits + a.waits * latency, b.hits + b.waits * latency];
+    let guess = 1.0 + 0.5 * shared.alpha;
+    let mut cpis = [a.own * guess + stalls[0], b.own * guess + stalls[1]];
+    let ports = shared.beta * a.l1 * b.l1;
+    for _ in 0..2 {
+        cpis = [
+            a.own * (1.0 + shared.alpha * activity(stalls[1], cpis[1])) + ports / cpis[1] + stalls[0],
+            b.own * (1.0 + shared.alpha * activity(stalls[0], cpis[0])) + ports / cpis[0] + stalls[1],
+        ];
+    }
+    Done { sum: a.worth / cpis[0] + b.worth / cpis[1], reads: a.lines / cpis[0] + b.lines / cpis[1] }
+}
+
+/// What the jobs of a core of more threads do.
+pub(super) fn several(shared: &Contention, jobs: &[&Load], latency: f64) -> Done {
+    let stall = |job: &Load| job.hits + job.waits * latency;
+    let mut cpis: Vec<f64> = jobs.iter().map(|job| job.own + stall(job)).collect();
+    for _ in 0..2 {
+        cpis = (0..jobs.len())
+            .map(|at| {
+                let (mut busy, mut ports) = (0.0, 0.0);
+                for other in (0..jobs.len()).filter(|&other| other != at) {
+                    busy += activity(stall(jobs[other]), cpis[other]);
+                    ports += jobs[other].l1 / cpis[other];
+                }
+                let job = jobs[at];
+                job.own * (1.0 + shared.alpha * busy) + shared.beta * job.l1 * ports + stall(job)
+            })
+            .collect();
+    }
+    let mut done = Done::default();
+    for (job, cpi) in jobs.iter().zip(cpis) {
+        done.sum += job.worth / cpi;
+        done.reads += job.lines / cpi;
+    }
+    done
+}

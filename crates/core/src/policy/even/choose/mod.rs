@@ -1,0 +1,265 @@
+//! Which jobs run in the next quantum, and which of them share a core: those whose weighted speeds have the greatest sum.
+//!
+//! The sum is Σ w v: the weight of a job times its predicted speed, which is its cycles per instruction alone / beside the
+//! others. Trying all sets is out of the question, and predicting one takes microseconds. So the search separates what jobs
+//! do to each other in a core, which it computes, from what they do to each other in caches and memory, which it buys: a
+//! line that a job reads has a price, the loss of all others by it. At a price each core counts for itself, and a change of
+//! one or two cores is judged in nanoseconds.
+//!
+//! 1. At the price of an idle machine take the job that gains most, raise the price by what it reads, and so on.
+//! 2. Pair busy jobs with those that wait for memory.
+//! 3. Exchange jobs as long as the sum rises: one that runs for one that waits, two of different cores, one for nobody.
+//! 4. Predict what the set does, and take its prices; repeat from 3. The set that is predicted best wins.
+
+mod exchange;
+mod fill;
+mod jobs;
+mod market;
+#[cfg(test)]
+mod tests;
+
+use crate::model::contention::{Asks, Contention, Prediction, Seat};
+use jobs::{Done, Load, alone, both, several};
+use market::Market;
+
+/// A job that may run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    /// Its index in the snapshot.
+    pub(super) ix: u32,
+    pub(super) weight: f64,
+    pub(super) asks: Asks,
+    /// Its cycles per instruction alone.
+    pub(super) solo_cpi: f64,
+    /// The place where it ran last, if it is one of those to be filled.
+    pub(super) last: Option<usize>,
+    /// It runs already in this place and stays there.
+    pub(super) fixed: Option<usize>,
+}
+
+/// A CPU that may be given out, or that a job keeps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) core: usize,
+    pub(super) llc: usize,
+    pub(super) domain: usize,
+}
+
+/// A candidate that does not run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LeftOut {
+    pub(super) candidate: usize,
+    /// Its weight x speed beside those that run, and what these would lose.
+    pub(super) worth: f64,
+    pub(super) loss: f64,
+}
+
+/// Changes of less than this part of the sum are not worth a move.
+const LEAST_GAIN: f64 = 1e-4;
+/// A CPU stays idle only if the sum grows by this part.
+const IDLE_GAIN: f64 = 0.01;
+/// Up to so many places a machine is small: sets are compared by what is predicted for them, not by prices alone.
+const SMALL: usize = 64;
+/// Rounds of exchanges, and what a round must gain for another.
+const ROUNDS: usize = 3;
+const ROUND_GAIN: f64 = 1e-3;
+
+/// The search for one quantum.
+pub(super) struct Search<'a> {
+    shared: &'a Contention,
+    candidates: &'a [Candidate],
+    places: &'a [Place],
+    /// Who has each place.
+    who: Vec<Option<usize>>,
+    /// The places of each core.
+    cores: Vec<Vec<usize>>,
+    core_of: Vec<usize>,
+    /// Of each memory domain.
+    markets: Vec<Market>,
+    /// Of each last-level cache: lines read into it per ns, and what the sum loses for one more because the others hold
+    /// less.
+    caches: Vec<(f64, f64)>,
+    /// Who is not to be in the first set.
+    banned: Vec<bool>,
+    /// The present set as the model sees it, and what it predicts.
+    seats: Vec<Seat>,
+    prediction: Prediction,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(shared: &'a Contention, candidates: &'a [Candidate], places: &'a [Place]) -> Search<'a> {
+        let mut numbers: Vec<usize> = places.iter().map(|place| place.core).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let core_of: Vec<usize> =
+            places.iter().map(|place| numbers.binary_search(&place.core).unwrap_or_default()).collect();
+        let mut cores = vec![Vec::new(); numbers.len()];
+        for (place, &core) in core_of.iter().enumerate() {
+            cores[core].push(place);
+        }
+        let mut who = vec![None; places.len()];
+        for (at, candidate) in candidates.iter().enumerate() {
+            if let Some(place) = candidate.fixed {
+                who[place] = Some(at);
+            }
+        }
+        let domains = places.iter().map(|place| place.domain + 1).max().unwrap_or(0);
+        let llcs = places.iter().map(|place| place.llc + 1).max().unwrap_or(0);
+        Search {
+            shared,
+            candidates,
+            places,
+            who,
+            cores,
+            core_of,
+            markets: vec![Market::default(); domains],
+            caches: vec![(0.0, 0.0); llcs],
+            banned: vec![false; candidates.len()],
+            seats: Vec::new(),
+            prediction: Prediction::default(),
+        }
+    }
+
+    /// The job for each place.
+    pub(super) fn run(mut self) -> (Vec<Option<usize>>, Vec<LeftOut>) {
+        if self.places.is_empty() || self.candidates.is_empty() {
+            return (self.who, Vec::new());
+        }
+        self.start();
+        let mut best = (f64::NEG_INFINITY, self.who.clone());
+        if self.places.len() <= SMALL {
+            let mut sum = self.settle();
+            for _ in 0..ROUNDS {
+                let before = sum;
+                self.swap_siblings(sum);
+                sum = self.settle();
+                if sum < before {
+                    self.who.clone_from(&best.1);
+                    sum = self.settle();
+                }
+                sum = self.replace(sum);
+                best.1.clone_from(&self.who);
+                best.0 = sum;
+                if sum <= before * (1.0 + ROUND_GAIN) {
+                    break;
+                }
+            }
+            return self.finish(best.1);
+        }
+        for round in 0..ROUNDS {
+            let sum = self.settle();
+            if sum > best.0 {
+                best = (sum, self.who.clone());
+            } else if round > 0 {
+                break;
+            }
+            if !self.exchange(sum) {
+                break;
+            }
+        }
+        let sum = self.settle();
+        if sum > best.0 {
+            best = (sum, self.who.clone());
+        }
+        self.finish(best.1)
+    }
+
+    /// The best set, and of those that were left out what each would be worth and cost the others.
+    fn finish(mut self, best: Vec<Option<usize>>) -> (Vec<Option<usize>>, Vec<LeftOut>) {
+        self.who = best;
+        self.settle();
+        let mut runs = vec![false; self.candidates.len()];
+        self.who.iter().flatten().for_each(|&at| runs[at] = true);
+        let left_out = (0..self.candidates.len()).filter(|&at| !runs[at]).map(|at| {
+            let place = self.candidates[at].last.unwrap_or(0);
+            let (llc, market) = (self.places[place].llc, &self.markets[self.places[place].domain]);
+            let job = alone(&self.load(at, llc), market.latency);
+            let loss = market.loss(market.rise(self.shared, job.reads)) + self.caches[llc].1 * job.reads;
+            LeftOut { candidate: at, worth: job.sum, loss }
+        });
+        let left_out = left_out.collect();
+        (self.who, left_out)
+    }
+
+    /// The sum that is predicted for the present set, which also sets the prices.
+    fn settle(&mut self) -> f64 {
+        self.seats.clear();
+        for (place, who) in self.places.iter().zip(&self.who) {
+            if let Some(who) = who {
+                let asks = self.candidates[*who].asks;
+                self.seats.push(Seat { asks, core: place.core, llc: place.llc, domain: place.domain });
+            }
+        }
+        self.prediction.make(self.shared, &self.seats);
+        for (market, latency) in self.markets.iter_mut().zip(&self.prediction.latency) {
+            *market = Market { latency: *latency, ..Market::default() };
+        }
+        for (cache, cached) in self.caches.iter_mut().zip(&self.prediction.cached) {
+            *cache = (*cached, 0.0);
+        }
+        let mut sum = 0.0;
+        let placed = self.who.iter().flatten();
+        for ((seat, job), &who) in self.seats.iter().zip(&self.prediction.jobs).zip(placed) {
+            let one = &self.candidates[who];
+            let market = &mut self.markets[seat.domain];
+            let waits = seat.asks.penalty * job.reads * job.cpi / seat.asks.ghz;
+            sum += one.weight * one.solo_cpi / job.cpi;
+            let slope = one.weight * one.solo_cpi / (job.cpi * job.cpi) * waits;
+            market.reads += job.reads;
+            market.yields += job.reads * waits / job.cpi;
+            market.slowed += slope;
+            market.bends += 2.0 * slope * waits / job.cpi;
+            let cache = &mut self.caches[seat.llc];
+            if cache.0 > 0.0 {
+                let power = seat.asks.steepness / (1.0 + seat.asks.steepness);
+                cache.1 += slope * (market.latency - self.shared.hit) * power / cache.0;
+            }
+        }
+        sum
+    }
+
+    fn load(&self, candidate: usize, llc: usize) -> Load {
+        let one = &self.candidates[candidate];
+        let asks = &one.asks;
+        let cached = self.caches[llc].0;
+        // What it reads depends on its share, and its share on what it reads.
+        let mut m = asks.reads;
+        let mut rate = m * asks.ghz / one.solo_cpi;
+        for _ in 0..2 {
+            m = asks.reads_at(rate / f64::max(cached, rate));
+            let more = asks.stall(self.shared, m, 1.0) - asks.stall(self.shared, asks.reads, 1.0);
+            rate = m * asks.ghz / (one.solo_cpi + more);
+        }
+        Load {
+            own: asks.own,
+            l1: asks.l1,
+            hits: asks.penalty * self.shared.hit * (asks.llc - m).max(0.0),
+            waits: asks.penalty * m,
+            lines: m * asks.ghz,
+            worth: one.weight * one.solo_cpi,
+        }
+    }
+
+    /// What the jobs of a core do at the present latency.
+    fn done(&self, core: usize, loads: &[Load]) -> Done {
+        let places = &self.cores[core];
+        let latency = self.markets[self.places[places[0]].domain].latency;
+        match places.as_slice() {
+            [one] => self.who[*one].map_or(Done::default(), |at| alone(&loads[at], latency)),
+            [one, two] => match (self.who[*one], self.who[*two]) {
+                (None, None) => Done::default(),
+                (Some(at), None) | (None, Some(at)) => alone(&loads[at], latency),
+                (Some(a), Some(b)) => both(self.shared, &loads[a], &loads[b], latency),
+            },
+            _ => {
+                let members: Vec<&Load> =
+                    places.iter().filter_map(|&place| self.who[place]).map(|at| &loads[at]).collect();
+                several(self.shared, &members, latency)
+            }
+        }
+    }
+
+    fn is_fixed(&self, place: usize) -> bool {
+        self.who[place].is_some_and(|at| self.candidates[at].fixed.is_some())
+    }
+}

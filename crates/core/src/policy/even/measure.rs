@@ -1,0 +1,249 @@
+//! Short measurements: jobs of which too little is known get a core each, and what runs on the other cores is chosen so
+//! that it does not disturb them.
+//!
+//! Without any measurement, what a job does in the core and what its siblings cost it can't be told apart. One measurement
+//! of a phase settles most of that. It begins with a step in which the cache fills, and goes on as long as the cycles per
+//! instruction still fall noticeably, because the cache still fills.
+//!
+//! Who is measured together: jobs in the order of their need, each as long as nobody is disturbed by more than a part of
+//! what is unknown of him anyway. So the first measurements take many jobs at once, and later ones few. All other CPUs go
+//! to jobs that disturb least.
+
+use super::is_predictable;
+use crate::estimate::UNSEEN_READS;
+use crate::model::contention::{Prediction, Seat};
+use crate::placement::Purpose;
+use crate::policy::Params;
+use crate::policy::params::{ParamSpec, number};
+use crate::policy::round::Round;
+use crate::snapshot::TaskView;
+use crate::task::TaskId;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+pub(super) const SHARE_MAX: ParamSpec = number(
+    "measurement_share_max",
+    0.06,
+    0.0,
+    1.0,
+    "greatest share of the time in which jobs are measured of which little is known; 0 for no measurements",
+);
+pub(super) const REFINEMENT_SHARE_MAX: ParamSpec =
+    number("refinement_share_max", 0.01, 0.0, 1.0, "the same, when more than a little is known of all jobs");
+
+/// Length of a step of a measurement, and the most steps after the first.
+const STEP: Nanos = Nanos::from_ms(20);
+const MOST_STEPS: u32 = 5;
+/// A measurement goes on while the cycles per instruction fall by this part from step to step.
+const SETTLED: f64 = 0.005;
+/// A job is measured if its cycles per instruction alone are not known to this part; much is unknown above that part.
+const WELL_KNOWN: f64 = 0.01;
+const LITTLE_KNOWN: f64 = 0.05;
+/// A job may be disturbed by this part of what is unknown of it, within these limits, and by so much in any case.
+const BETTER: f64 = 0.3;
+const LEAST_DISTURBED: f64 = 0.005;
+const MOST_DISTURBED: f64 = 0.08;
+const CALM: f64 = 0.03;
+/// After so many jobs that disturb, no other is tried as company.
+const REFUSALS: usize = 4;
+
+/// Parameters of measurements.
+pub(super) struct Measuring {
+    share_max: f64,
+    refinement_share_max: f64,
+}
+
+/// What is remembered from decision to decision.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct MeasuringState {
+    started: Option<Nanos>,
+    /// Time that measurements have taken.
+    spent: Nanos,
+    /// The jobs that are being measured, and those beside them.
+    measured: Vec<TaskId>,
+    company: Vec<TaskId>,
+    steps: u32,
+}
+
+/// What is unknown of a job's cycles per instruction alone; 1 if it was never measured in its present phase.
+fn unknown(task: &TaskView) -> f64 {
+    match task.estimates.learnt.value() {
+        // A phase that was seen once may be the passage from one to another.
+        Some(learnt) if learnt.stay < 2 => 0.0,
+        Some(learnt) if !learnt.measured => 1.0,
+        Some(learnt) => learnt.error,
+        None => 0.0,
+    }
+}
+
+impl Measuring {
+    pub(super) fn new(params: &Params) -> Measuring {
+        Measuring {
+            share_max: params.number("measurement_share_max"),
+            refinement_share_max: params.number("refinement_share_max"),
+        }
+    }
+
+    /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first.
+    pub(super) fn plan(&self, state: &mut MeasuringState, round: &mut Round<'_>) -> Option<(Nanos, TaskId)> {
+        let now = round.snap.now;
+        let started = *state.started.get_or_insert(now);
+        if !round.full {
+            return None;
+        }
+        let goes_on = !state.measured.is_empty();
+        let (measured, company) = (std::mem::take(&mut state.measured), std::mem::take(&mut state.company));
+        // What can't be stopped would go on beside a measurement.
+        let fixed = |task: &TaskView| task.is_fixed();
+        if self.share_max == 0.0
+            || round.all_fit()
+            || round.overdue() > 0
+            || round.order.iter().any(|&ix| round.task(ix).estimates.executed == 0)
+            || round.snap.tasks.iter().any(fixed)
+        {
+            return None;
+        }
+        let (measured, company) = if goes_on {
+            state.steps += 1;
+            if state.steps > 1 && (state.steps > MOST_STEPS || is_settled(round, &measured)) {
+                return None;
+            }
+            (positions(round, &measured), positions(round, &company))
+        } else {
+            state.steps = 0;
+            self.choose(state.spent.share_of(now + STEP + STEP - started), round)?
+        };
+        let purpose = if goes_on { Purpose::MeasureAlone } else { Purpose::LowContention };
+        for ix in measured {
+            if round.choose_whole_core(ix, purpose).is_ok() {
+                state.measured.push(round.task(ix).id);
+            }
+        }
+        let first = *state.measured.first()?;
+        for ix in company {
+            if round.choose(ix, Purpose::Run).is_ok() {
+                state.company.push(round.task(ix).id);
+            }
+        }
+        state.spent += STEP;
+        Some((now + STEP, first))
+    }
+
+    /// Whom to measure, and who runs beside them.
+    fn choose(&self, spent: f64, round: &Round<'_>) -> Option<(Vec<u32>, Vec<u32>)> {
+        let machine = &*round.snap.machine;
+        let known = |ix: &u32| is_predictable(round.task(*ix));
+        let mut needy: Vec<u32> = round.order.iter().copied().filter(known).collect();
+        needy.retain(|&ix| unknown(round.task(ix)) > WELL_KNOWN);
+        needy.sort_by(|&a, &b| unknown(round.task(b)).total_cmp(&unknown(round.task(a))));
+        let most = if unknown(round.task(*needy.first()?)) > LITTLE_KNOWN {
+            self.share_max
+        } else {
+            self.refinement_share_max
+        };
+        if spent > most {
+            return None;
+        }
+        let mut group = Group { round, seats: Vec::new(), measured: Vec::new(), prediction: Prediction::default() };
+        for ix in needy {
+            if group.measured.len() == machine.cores.len() {
+                break;
+            }
+            group.try_measured(ix);
+        }
+        let reads = |ix: u32| {
+            let learnt = round.task(ix).estimates.learnt.value();
+            learnt.map_or(0.0, |learnt| learnt.asks.reads * learnt.asks.ghz / learnt.solo_cpi)
+        };
+        let mut others: Vec<u32> = round.order.iter().copied().filter(known).collect();
+        others.retain(|ix| !group.measured.contains(ix));
+        others.sort_by(|&a, &b| reads(a).total_cmp(&reads(b)));
+        let mut company = Vec::new();
+        let mut refusals = 0;
+        // The cores that are left, with all their CPUs.
+        let free =
+            (group.measured.len()..machine.cores.len()).flat_map(|core| machine.cores[core].iter().map(move |_| core));
+        let mut free = free.peekable();
+        for ix in others {
+            let Some(&core) = free.peek() else { break };
+            if refusals > REFUSALS {
+                break;
+            }
+            if group.try_company(ix, core) {
+                company.push(ix);
+                free.next();
+            } else {
+                refusals += 1;
+            }
+        }
+        Some((group.measured, company))
+    }
+}
+
+/// Whether the cache of all that are measured has filled as far as it matters.
+fn is_settled(round: &Round<'_>, measured: &[TaskId]) -> bool {
+    let settling = |&id: &TaskId| round.snap.task(id)?.estimates.learnt.value()?.settling;
+    measured.iter().filter_map(settling).all(|settling| settling < SETTLED)
+}
+
+/// Where tasks are in the snapshot, if they may be chosen.
+fn positions(round: &Round<'_>, ids: &[TaskId]) -> Vec<u32> {
+    let position = |id: &TaskId| round.snap.tasks.binary_search_by_key(id, |task| task.id).ok().map(|ix| ix as u32);
+    ids.iter().filter_map(position).filter(|ix| round.order.contains(ix)).collect()
+}
+
+/// Jobs that are measured together, and those that run beside them.
+struct Group<'a> {
+    round: &'a Round<'a>,
+    /// Of those that are measured, and of the others.
+    seats: Vec<Seat>,
+    measured: Vec<u32>,
+    prediction: Prediction,
+}
+
+impl Group<'_> {
+    fn seat(&self, ix: u32, core: usize) -> Option<Seat> {
+        let machine = &*self.round.snap.machine;
+        let learnt = self.round.task(ix).estimates.learnt.value()?;
+        let cpu = &machine.cpus[machine.index_of(machine.cores[core].first()?)?];
+        Some(Seat { asks: learnt.asks, core, llc: cpu.llc, domain: cpu.memory_domain })
+    }
+
+    /// Measures one more job, unless somebody would be disturbed.
+    fn try_measured(&mut self, ix: u32) {
+        let Some(seat) = self.seat(ix, self.measured.len()) else { return };
+        self.seats.push(seat);
+        self.measured.push(ix);
+        if self.measured.len() > 1 && !self.is_calm() {
+            self.seats.pop();
+            self.measured.pop();
+        }
+    }
+
+    /// Lets one more run on a core beside, unless somebody would be disturbed.
+    fn try_company(&mut self, ix: u32, core: usize) -> bool {
+        let Some(seat) = self.seat(ix, core) else { return false };
+        self.seats.push(seat);
+        let is_calm = self.is_calm();
+        if !is_calm {
+            self.seats.pop();
+        }
+        is_calm
+    }
+
+    /// Whether none of those that are measured is disturbed by more than it may be.
+    fn is_calm(&mut self) -> bool {
+        let shared = &self.round.snap.contention;
+        self.prediction.make(shared, &self.seats);
+        let measured = self.measured.iter().zip(&self.seats).zip(&self.prediction.jobs);
+        measured.into_iter().all(|((&ix, seat), job)| {
+            let may = (BETTER * unknown(self.round.task(ix))).clamp(LEAST_DISTURBED, MOST_DISTURBED);
+            let solo = seat.asks.solo_cpi(shared);
+            let cached = self.prediction.cached[seat.llc];
+            let share = if cached > 0.0 { (job.reads / cached).clamp(0.02, 1.0) } else { 1.0 };
+            // What it would read with all of the cache stays unknown the less of it it has.
+            let unseen = seat.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share) / solo;
+            job.cpi <= (1.0 + may.max(CALM)) * solo && unseen < may
+        })
+    }
+}

@@ -1,0 +1,252 @@
+//! `even`: equal progress for all at the greatest predicted speed (ours).
+//!
+//! What a job's speed is worth follows from how far it is behind: weights w = exp(I - lead / tau), with lead its progress
+//! beyond the least, and I the sum of what it was ahead of the mean before, with the opposite sign. Each quantum those jobs
+//! run, in that pairing, whose Σ w x predicted speed is greatest ([`choose`]). A job that is far behind weighs e times as
+//! much for each tau; so progress stays together, and within that the machine is used as well as it can be. The first term
+//! alone would do (it is the method of multiplicative weights for the greatest equal speed), but then jobs that are hard to
+//! run would always be some tau behind; the sum takes that away, as an integral does in a controller.
+//!
+//! A CPU stays idle if everyone who could use it is too far ahead, or would cost the others more than it gains.
+//!
+//! What the prediction needs is learnt from the intervals that jobs run anyway, and from short measurements ([`measure`]).
+
+mod choose;
+mod measure;
+
+use super::estimation::progress_by;
+use super::fair::progress_needs;
+use super::params::{ParamSpec, QUANTUM_S, number};
+use super::round::Round;
+use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
+use crate::capability::Capability;
+use crate::counter::Counter;
+use crate::decision::{Basis, Decision, WaitReason};
+use crate::placement::{Placement, Purpose};
+use crate::rng::Rng;
+use crate::snapshot::{Snapshot, TaskView};
+use crate::task::TaskId;
+use crate::topology::{CpuId, CpuSet};
+use crate::units::Nanos;
+use choose::{Candidate, Place, Search};
+use measure::{Measuring, MeasuringState};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+const TAU: ParamSpec = number(
+    "tau_quanta",
+    1.0,
+    0.01,
+    1e6,
+    "lead in quanta for which a job counts e times less; less is fairer and slower",
+);
+const TAU_SHARE: ParamSpec =
+    number("tau_share", 0.01, 0.0, 1.0, "the same as a share of the mean progress; the greater of the two counts");
+
+/// A job that is behind the mean by more than this many tau counts as if it were behind by so many: otherwise one that
+/// lost much would stop all others.
+const DEEPEST: f64 = 4.0;
+/// A job that is ahead of the least by more than this many tau does not run.
+const FARTHEST: f64 = 3.0;
+/// The part of a job's lead over the mean, in tau, by which the logarithm of its weight changes in each quantum, if tau is a
+/// quantum; and the most that counts of a lead, and of the sum.
+const INTEGRAL_SHARE: f64 = 0.1;
+const MOST_LEAD: f64 = 3.0;
+const MOST_INTEGRAL: f64 = 4.0;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    name: "even",
+    gist: "equal progress for all at the greatest predicted speed",
+    source: "ours",
+    time_shares: true,
+    params: &[QUANTUM_S, TAU, TAU_SHARE, measure::SHARE_MAX, measure::REFINEMENT_SHARE_MAX],
+    needs,
+    build: |params| {
+        Box::new(Even {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            tau: params.number("tau_quanta"),
+            tau_share: params.number("tau_share"),
+            measuring: Measuring::new(params),
+            state: State::default(),
+        })
+    },
+};
+
+fn needs(_: &Params) -> Vec<Need> {
+    let mut needs = sharing_needs();
+    needs.push(wanted(
+        Capability::Counter(Counter::MmReads),
+        "what jobs cost each other in caches and memory is not seen: only what they cost each other in a core counts",
+    ));
+    needs.extend(progress_needs());
+    needs
+}
+
+struct Even {
+    quantum: Nanos,
+    tau: f64,
+    tau_share: f64,
+    measuring: Measuring,
+    state: State,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct State {
+    quantum: QuantumEnd,
+    measuring: MeasuringState,
+    /// The integral part of the logarithm of each job's weight.
+    integrals: BTreeMap<TaskId, f64>,
+}
+
+/// What the jobs' progress means for their weights.
+struct Leads {
+    /// Of each task of the snapshot, in quanta.
+    progress: Vec<f64>,
+    /// Progress from which leads are counted.
+    least: f64,
+    tau: f64,
+}
+
+impl Leads {
+    fn of(&self, ix: u32) -> f64 {
+        (self.progress[ix as usize] - self.least).max(0.0) / self.tau
+    }
+
+    fn limit(&self) -> f64 {
+        self.least + FARTHEST * self.tau
+    }
+}
+
+impl Policy for Even {
+    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let mut round = Round::new(snap);
+        if let Some((until, first)) = self.measuring.plan(&mut self.state.measuring, &mut round) {
+            let basis = Basis { measures: Some(first), ..Basis::default() };
+            return round.finish(until, basis, |_, _| WaitReason::Measuring { task: first });
+        }
+        let end = self.state.quantum.of_round(&round, self.quantum);
+        let leads = self.leads(snap);
+        let full = round.full && !round.all_fit();
+        if full {
+            self.integrate(snap, &leads);
+        }
+        // Those behind come first; the sort is stable, so overdue tasks stay first, and the longest waiting among equals.
+        let overdue = round.overdue();
+        round.order[overdue..].sort_by(|&a, &b| leads.progress[a as usize].total_cmp(&leads.progress[b as usize]));
+        if !full {
+            round.choose_in_order(Purpose::Run, false);
+            return round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead });
+        }
+        let left_out = self.choose(&mut round, &leads);
+        round.finish(end, Basis::default(), |ix, ahead| match left_out.get(&ix) {
+            Some(&(worth, loss)) => {
+                WaitReason::Outweighed { worth_milli: (worth * 1e3) as u64, loss_milli: (loss * 1e3) as u64 }
+            }
+            None if leads.of(ix) > FARTHEST => WaitReason::Lead {
+                progress_milli: (leads.progress[ix as usize] * 1e3) as u64,
+                limit_milli: (leads.limit() * 1e3) as u64,
+            },
+            None => WaitReason::Order { ahead },
+        })
+    }
+
+    state_is_a_field!();
+}
+
+/// Whether a task needs one CPU of any kind, and enough is known of it to predict its speed.
+fn is_predictable(task: &TaskView) -> bool {
+    task.cpus == 1 && task.allowed.is_none() && task.estimates.learnt.is_value()
+}
+
+impl Even {
+    fn leads(&self, snap: &Snapshot) -> Leads {
+        let progress: Vec<f64> = snap.tasks.iter().map(|task| progress_by(true, task)).collect();
+        let least = progress.iter().copied().fold(f64::INFINITY, f64::min);
+        let mean = progress.iter().sum::<f64>() / progress.len().max(1) as f64;
+        let tau = f64::max(self.tau, self.tau_share * mean);
+        Leads { progress, least: least.max(mean - DEEPEST * tau), tau }
+    }
+
+    /// Lets the weights of those that stay ahead fall, and of those that stay behind rise.
+    fn integrate(&mut self, snap: &Snapshot, leads: &Leads) {
+        let live: BTreeSet<TaskId> = snap.tasks.iter().map(|task| task.id).collect();
+        let integrals = &mut self.state.integrals;
+        integrals.retain(|id, _| live.contains(id));
+        let count = leads.progress.len().max(1) as f64;
+        let mean = leads.progress.iter().sum::<f64>() / count;
+        let mut sum = 0.0;
+        for (task, progress) in snap.tasks.iter().zip(&leads.progress) {
+            let lead = ((progress - mean) / leads.tau).clamp(-MOST_LEAD, MOST_LEAD);
+            let integral = integrals.entry(task.id).or_insert(0.0);
+            *integral = (*integral - INTEGRAL_SHARE * lead / leads.tau.max(1.0)).clamp(-MOST_INTEGRAL, MOST_INTEGRAL);
+            sum += *integral;
+        }
+        integrals.values_mut().for_each(|integral| *integral -= sum / count);
+    }
+
+    /// Chooses for all free CPUs. Returns what those that were considered and not chosen would be worth, and cost others.
+    fn choose(&self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, (f64, f64)> {
+        let snap = round.snap;
+        // Overdue tasks must run; a task of which nothing is known runs to become known; what needs several CPUs, or certain
+        // ones, takes its turn among the others by its progress.
+        let mut claimed = 0;
+        for pos in 0..round.order.len() {
+            let ix = round.order[pos];
+            let task = round.task(ix);
+            let is_due = task.overdue || task.estimates.executed == 0 || claimed < round.left();
+            if is_predictable(task) && !task.overdue {
+                claimed += 1;
+            } else if is_due && let Err(reason) = round.choose(ix, Purpose::Run) {
+                round.wait(ix, reason);
+            }
+        }
+        let (cpus, places) = places(round);
+        let candidates = self.candidates(round, leads, &cpus);
+        let (who, left_out) = Search::new(&snap.contention, &candidates, &places).run();
+        for (&cpu, who) in cpus.iter().zip(&who) {
+            if let Some(candidate) = who.map(|at| &candidates[at]).filter(|candidate| candidate.fixed.is_none()) {
+                round.choose_on(candidate.ix, CpuSet::from_iter([cpu]), Purpose::Run);
+            }
+        }
+        left_out.into_iter().map(|left| (candidates[left.candidate].ix, (left.worth, left.loss))).collect()
+    }
+
+    fn candidates(&self, round: &Round<'_>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate> {
+        let snap = round.snap;
+        let mut candidates = Vec::new();
+        for (ix, task) in (0..).zip(&snap.tasks) {
+            let Some(learnt) = task.estimates.learnt.value().filter(|_| is_predictable(task)) else { continue };
+            let integral = self.state.integrals.get(&task.id).copied().unwrap_or(0.0);
+            let weight = libm::exp(integral - leads.of(ix));
+            let place_of = |set: &CpuSet| set.first().and_then(|cpu| cpus.binary_search(&cpu).ok());
+            let stays = task.running.as_ref().filter(|_| task.stays(true));
+            let fixed = stays.and_then(|running| match &running.placement {
+                Placement::Exclusive { cpus, .. } => place_of(cpus),
+                Placement::Shared { .. } => None,
+            });
+            let is_open = round.is_open(ix) && round.order.contains(&ix) && leads.of(ix) <= FARTHEST;
+            if fixed.is_some() || is_open {
+                let last = place_of(&task.last_cpus);
+                candidates.push(Candidate { ix, weight, asks: learnt.asks, solo_cpi: learnt.solo_cpi, last, fixed });
+            }
+        }
+        candidates
+    }
+}
+
+/// The CPUs that are to be filled, and those of tasks that stay on one CPU and are known; in ascending order.
+fn places(round: &Round<'_>) -> (Vec<CpuId>, Vec<Place>) {
+    let machine = &*round.snap.machine;
+    let mut set: CpuSet =
+        machine.cpus.iter().map(|cpu| cpu.id).filter(|&cpu| round.is_free(cpu)).take(round.left() as usize).collect();
+    for task in round.snap.tasks.iter().filter(|task| task.stays(true) && is_predictable(task)) {
+        if let Some(Placement::Exclusive { cpus, .. }) = task.running.as_ref().map(|running| &running.placement) {
+            set.extend(cpus.iter());
+        }
+    }
+    let of = |cpu: CpuId| {
+        let cpu = &machine.cpus[machine.index_of(cpu)?];
+        Some((cpu.id, Place { core: cpu.core, llc: cpu.llc, domain: cpu.memory_domain }))
+    };
+    set.iter().filter_map(of).unzip()
+}
