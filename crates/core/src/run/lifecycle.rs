@@ -76,7 +76,7 @@ impl<B: Backend> Loop<'_, B> {
             let start = least.start();
             let record = &mut self.records[id.0 as usize];
             record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
-            self.learner.begin(id, least.learnt.unwrap_or(0.0));
+            self.learner.begin(id, record.spec.cpus, least.learnt.unwrap_or(0.0));
             let view = TaskView {
                 // A task that is started again arrives again; the first time it may have queued since it arrived.
                 arrived: if record.runs > 0 { now } else { record.spec.arrives },

@@ -57,6 +57,8 @@ const FITTED: f64 = 3.0;
 /// A job that was seen.
 #[derive(Clone, Debug, Default)]
 struct Job {
+    /// CPUs that it needs at once.
+    width: u32,
     phases: Vec<Phase>,
     /// The numbers of the phases, in the order in which they were first seen.
     numbers: Vec<u32>,
@@ -98,7 +100,15 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(machine: &Machine, sample: &Sample) -> Result<Seen, Absence> {
+    /// What a sample says of a task that was placed on `width` CPUs of its own.
+    ///
+    /// # Errors
+    /// Events were not counted, it ran too little, or nobody knows beside whom it ran on a core: the kernel time-shared its
+    /// CPUs, or a plan let others fill in.
+    fn of(machine: &Machine, sample: &Sample, width: u32) -> Result<Seen, Absence> {
+        if sample.observed || sample.cpus.len() != width as usize {
+            return Err(Absence::NotTold);
+        }
         let count = |counter: Counter| match sample.counts[counter] {
             Reading::Value(count) => Ok(count as f64),
             Reading::Absent(why) => Err(why),
@@ -155,22 +165,84 @@ impl Seen {
         self.cores.iter().map(|core| core.1).sum()
     }
 
-    /// The part of this interval in which the other task ran too.
-    fn overlap(&self, other: &Seen) -> f64 {
-        let both = self.until.min(other.until).saturating_sub(self.since.max(other.since));
+    /// The part of this interval that lies in another.
+    fn overlap(&self, since: u64, until: u64) -> f64 {
+        let both = self.until.min(until).saturating_sub(self.since.max(since));
         both as f64 / (self.until - self.since).max(1) as f64
     }
+}
 
-    /// How many of the other's threads a thread of this task meets in its core.
-    fn meets(&self, other: &Seen) -> f64 {
-        let is_self = std::ptr::eq(self, other);
-        let mut threads = 0.0;
-        for &(core, own) in &self.cores {
-            if let Some(&(_, others)) = other.cores.iter().find(|there| there.0 == core) {
-                threads += own * if is_self { others - 1.0 } else { others };
+/// Reads of all who ran from one instant to another and have a cache in common.
+#[derive(Clone, Copy, Debug)]
+struct Readers {
+    since: u64,
+    until: u64,
+    llc: usize,
+    domain: usize,
+    /// Lines per ns.
+    reads: f64,
+}
+
+/// All who ran in the intervals of an instant, and who met whom.
+#[derive(Clone, Debug)]
+struct Company {
+    seen: Vec<Seen>,
+    /// Of each core: who was on it, and on how many of its CPUs.
+    on_core: BTreeMap<usize, Vec<(usize, f64)>>,
+    readers: Vec<Readers>,
+}
+
+impl Company {
+    fn of(seen: Vec<Seen>) -> Company {
+        let mut on_core: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
+        let mut readers: Vec<Readers> = Vec::new();
+        for (at, one) in seen.iter().enumerate() {
+            for &(core, threads) in &one.cores {
+                on_core.entry(core).or_default().push((at, threads));
+            }
+            let rate = one.per_ns(one.reads);
+            let alike = |group: &&mut Readers| {
+                (group.since, group.until, group.llc, group.domain) == (one.since, one.until, one.llc, one.domain)
+            };
+            // Nearly all began and ended together, so there are few groups, and the last ones are the likeliest.
+            match readers.iter_mut().rev().find(alike) {
+                Some(group) => group.reads += rate,
+                None => {
+                    let Seen { since, until, llc, domain, .. } = *one;
+                    readers.push(Readers { since, until, llc, domain, reads: rate });
+                }
             }
         }
-        threads / self.threads() * if is_self { 1.0 } else { self.overlap(other) }
+        Company { seen, on_core, readers }
+    }
+
+    /// What was read from its memory domain and into its last-level cache while a job ran.
+    fn met(&self, at: usize) -> Met {
+        let seen = &self.seen[at];
+        let (mut reads, mut cached) = (0.0, 0.0);
+        for group in &self.readers {
+            let rate = group.reads * seen.overlap(group.since, group.until);
+            reads += if group.domain == seen.domain { rate } else { 0.0 };
+            cached += if group.llc == seen.llc { rate } else { 0.0 };
+        }
+        Met { at, reads, cached }
+    }
+
+    /// Those whom each thread of a job met in its core, with the number of their threads in the mean. Threads of a job meet
+    /// each other too.
+    fn siblings(&self, at: usize) -> impl Iterator<Item = (&Seen, f64)> {
+        let seen = &self.seen[at];
+        let all = seen.threads();
+        seen.cores.iter().filter_map(move |&(core, own)| Some((own, self.on_core.get(&core)?))).flat_map(
+            move |(own, there)| {
+                there.iter().filter_map(move |&(other_at, threads)| {
+                    let other = &self.seen[other_at];
+                    let others = if other_at == at { threads - 1.0 } else { threads };
+                    let met = own / all * others * seen.overlap(other.since, other.until);
+                    (met > 0.0).then_some((other, met))
+                })
+            },
+        )
     }
 }
 
@@ -221,8 +293,8 @@ impl Learner {
     pub(crate) fn observe(&mut self, machine: &Machine, samples: &[Sample]) {
         let mut fresh = Vec::with_capacity(samples.len());
         for sample in samples {
-            let job = self.jobs.entry(sample.task).or_default();
-            match Seen::of(machine, sample) {
+            let Some(job) = self.jobs.get_mut(&sample.task) else { continue };
+            match Seen::of(machine, sample, job.width) {
                 Ok(seen) => {
                     job.absence = None;
                     fresh.push(seen);
@@ -241,10 +313,11 @@ impl Learner {
         all.retain(|seen| seen.until > earliest);
         let first = all.len();
         all.extend(fresh);
+        let company = Company::of(all);
         for domain in 0..machine.memory_domains.len() {
-            self.learn(&all, first, domain);
+            self.learn(&company, first, domain);
         }
-        self.recent = all;
+        self.recent = company.seen;
         let now = self.recent.iter().map(|seen| seen.until).max().unwrap_or_default();
         // It looks at all jobs, which would cost too much whenever one of many short jobs ends.
         if (now - self.fitted) as f64 * FITS_IN_QUANTUM >= self.quantum
@@ -273,10 +346,10 @@ impl Learner {
         })
     }
 
-    /// A task begins, or begins anew, with this progress in quanta.
-    pub(crate) fn begin(&mut self, task: TaskId, progress: f64) {
-        self.jobs
-            .insert(task, Job { settled: progress * self.quantum, told: progress * self.quantum, ..Job::default() });
+    /// A task of `width` CPUs begins, or begins anew, with this progress in quanta.
+    pub(crate) fn begin(&mut self, task: TaskId, width: u32, progress: f64) {
+        let told = progress * self.quantum;
+        self.jobs.insert(task, Job { width, settled: told, told, ..Job::default() });
     }
 
     /// A task has ended. What it has told of the machine stays known.
@@ -289,27 +362,29 @@ impl Learner {
         job.phases.get(job.now)
     }
 
-    /// Learns from those that ran at one memory domain; `all[first..]` are new.
-    fn learn(&mut self, all: &[Seen], first: usize, domain: usize) {
-        let met: Vec<Met> = (first..all.len()).filter(|&at| all[at].domain == domain).map(|at| meet(all, at)).collect();
+    /// Learns from those that ran at one memory domain; those from the position `first` on are new.
+    fn learn(&mut self, company: &Company, first: usize, domain: usize) {
+        let all = &company.seen;
+        let met: Vec<Met> =
+            (first..all.len()).filter(|&at| all[at].domain == domain).map(|at| company.met(at)).collect();
         if met.is_empty() {
             return;
         }
         let reads = met.iter().map(|met| met.reads).sum::<f64>() / met.len() as f64;
         let is_calm = met.iter().any(|met| all[met.at].calm);
-        let mut latency = self.latency(all, &met, reads, is_calm);
+        let mut latency = self.latency(company, &met, reads, is_calm);
         if !is_calm {
             let length = met.iter().map(|met| all[met.at].until - all[met.at].since).max().unwrap_or_default();
             latency = self.fit.note_interval(reads, latency, length as f64 / self.quantum);
         }
         for met in met {
-            self.take_in(all, met, latency);
+            self.take_in(company, met, latency);
         }
     }
 
     /// The latency of an interval in units of the idle one, by least squares over all who ran, with the expected one as a
     /// prior.
-    fn latency(&self, all: &[Seen], met: &[Met], reads: f64, is_calm: bool) -> f64 {
+    fn latency(&self, company: &Company, met: &[Met], reads: f64, is_calm: bool) -> f64 {
         let expected = self.shared.memory.at(reads);
         let trust = if is_calm { TRUST_CALM } else { TRUST };
         let mut latency = expected;
@@ -317,9 +392,9 @@ impl Learner {
         for _ in 0..2 {
             let (mut xx, mut xy) = (trust, trust * expected);
             for met in met {
-                let seen = &all[met.at];
+                let seen = &company.seen[met.at];
                 let Some(phase) = self.phase_of(seen.task).filter(|phase| phase.seen >= FITTED) else { continue };
-                let (busy, ports) = self.siblings(all, met.at, latency);
+                let (busy, ports) = self.siblings(company, met.at, latency);
                 let asks = Asks { llc: seen.per_instruction(seen.llc_accesses), ..phase.asks };
                 let m = seen.per_instruction(seen.reads);
                 let base = asks.own * (1.0 + self.shared.alpha * busy)
@@ -335,13 +410,10 @@ impl Learner {
     }
 
     /// Other busy threads in a job's cores, and their accesses to the first-level cache per cycle; for each of its threads.
-    fn siblings(&self, all: &[Seen], at: usize, latency: f64) -> (f64, f64) {
+    fn siblings(&self, company: &Company, at: usize, latency: f64) -> (f64, f64) {
         let (mut busy, mut ports) = (0.0, 0.0);
-        for other in all {
-            let threads = all[at].meets(other) * other.duty;
-            if threads <= 0.0 {
-                continue;
-            }
+        for (other, met) in company.siblings(at) {
+            let threads = met * other.duty;
             let stall = self.phase_of(other.task).map_or(0.0, |phase| {
                 let asks = Asks { llc: other.per_instruction(other.llc_accesses), ..phase.asks };
                 asks.stall(&self.shared, other.per_instruction(other.reads), latency)
@@ -352,9 +424,9 @@ impl Learner {
         (busy, ports)
     }
 
-    fn take_in(&mut self, all: &[Seen], met: Met, latency: f64) {
-        let seen = &all[met.at];
-        let (activity, ports) = self.siblings(all, met.at, latency);
+    fn take_in(&mut self, company: &Company, met: Met, latency: f64) {
+        let seen = &company.seen[met.at];
+        let (activity, ports) = self.siblings(company, met.at, latency);
         let reads = seen.per_instruction(seen.reads);
         let llc = seen.per_instruction(seen.llc_accesses).max(reads);
         let l1 = seen.per_instruction(seen.l1);
@@ -374,7 +446,7 @@ impl Learner {
             calm: seen.calm,
         };
         let (shared, penalty, steepness) = (self.shared, self.fit.penalty(), self.fit.steepness());
-        let job = self.jobs.entry(seen.task).or_default();
+        let Some(job) = self.jobs.get_mut(&seen.task) else { return };
         let now = job.phase_for(&row, seen, penalty, steepness);
         job.stay = if job.now == now { job.stay.saturating_add(1) } else { 1 };
         job.now = now;
@@ -439,16 +511,4 @@ impl Job {
 /// Solo time of what was executed in a phase, in ns.
 fn worth(phase: &Phase) -> f64 {
     (phase.instructions * phase.solo_cpi / phase.asks.ghz.max(1e-3)).min(phase.time)
-}
-
-fn meet(all: &[Seen], at: usize) -> Met {
-    let seen = &all[at];
-    let (mut reads, mut cached) = (0.0, 0.0);
-    for other in all {
-        let overlap = if std::ptr::eq(other, seen) { 1.0 } else { seen.overlap(other) };
-        let rate = other.per_ns(other.reads) * overlap;
-        reads += if other.domain == seen.domain { rate } else { 0.0 };
-        cached += if other.llc == seen.llc { rate } else { 0.0 };
-    }
-    Met { at, reads, cached }
 }

@@ -45,11 +45,13 @@ struct World {
 impl World {
     fn new(noise: f64) -> World {
         let jobs = jobs();
+        let mut learner = Learner::new(Nanos(Q));
+        (0..jobs.len() as u32).for_each(|job| learner.begin(TaskId(job), 1, 0.0));
         World {
             machine: Machine::uniform("world", 3, 2),
             progress: vec![0.0; jobs.len()],
             jobs,
-            learner: Learner::new(Nanos(Q)),
+            learner,
             now: 0,
             rng: Rng::new(5),
             noise,
@@ -187,6 +189,17 @@ fn what_is_not_counted_is_absent_with_its_reason() {
     world.learner.observe(&world.machine, &[none]);
     assert_eq!(world.learner.known(TaskId(0)), Reading::Absent(Absence::NoCounters));
     assert_eq!(world.learner.known(TaskId(1)), Reading::Absent(Absence::NotYetMeasured));
+    // Who shared a core is not known where the kernel time-shares CPUs, and where plans let others fill in.
+    let mut counts = Usage::zero(TaskId(2)).counts;
+    counts[Counter::Cycles] = Reading::Value(480_000_000);
+    counts[Counter::Instructions] = Reading::Value(600_000_000);
+    let mut shared = sample(2, CpuId(0), Q, Q, counts, false);
+    shared.cpus = "0-5".parse().unwrap();
+    let mut filled = sample(3, CpuId(0), Q, Q, counts, false);
+    filled.observed = true;
+    world.learner.observe(&world.machine, &[shared, filled]);
+    assert_eq!(world.learner.known(TaskId(2)), Reading::Absent(Absence::NotTold));
+    assert_eq!(world.learner.known(TaskId(3)), Reading::Absent(Absence::NotTold));
     // Without the caches' events what jobs cost each other in a core is learnt all the same.
     let mut counts = Counts::absent(Absence::NoSuchEvent);
     counts[Counter::Cycles] = Reading::Value(480_000_000);
@@ -199,7 +212,7 @@ fn what_is_not_counted_is_absent_with_its_reason() {
 #[test]
 fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
     let mut world = World::new(0.03);
-    world.learner.begin(TaskId(2), 7.0);
+    world.learner.begin(TaskId(2), 1, 7.0);
     for _ in 0..5 {
         world.run(&[(2, 0)], Q, true);
     }
@@ -224,8 +237,12 @@ fn threads_of_a_gang_are_each_other_s_siblings() {
     let mut gang = sample(0, CpuId(0), Q, Q, counts, false);
     gang.cpus = "0-2".parse().unwrap();
     let other = sample(1, CpuId(3), Q, Q, counts, false);
-    let (gang, other) = (Seen::of(&machine, &gang).unwrap(), Seen::of(&machine, &other).unwrap());
+    let seen = vec![Seen::of(&machine, &gang, 3).unwrap(), Seen::of(&machine, &other, 1).unwrap()];
+    let company = Company::of(seen);
+    let met = |at: usize| -> Vec<(u32, f64)> { company.siblings(at).map(|(seen, met)| (seen.task.0, met)).collect() };
     // Of its three threads two share core 0, and the third shares core 1 with the other job.
-    assert!((gang.meets(&gang) - 2.0 / 3.0).abs() < 1e-12 && (gang.meets(&other) - 1.0 / 3.0).abs() < 1e-12);
-    assert_eq!((other.meets(&gang), other.meets(&other)), (1.0, 0.0));
+    assert_eq!(met(0), [(0, 2.0 / 3.0), (1, 1.0 / 3.0)]);
+    assert_eq!(met(1), [(0, 1.0)]);
+    // They began together, so they are one group of readers.
+    assert_eq!(company.readers.len(), 1);
 }
