@@ -136,6 +136,13 @@ impl<'a> Round<'a> {
         self.fates[ix as usize] == Fate::Open
     }
 
+    /// Of each task of the snapshot, whether it is in the order and neither chosen nor refused.
+    pub(super) fn open(&self) -> Vec<bool> {
+        let mut open = vec![false; self.fates.len()];
+        self.order.iter().for_each(|&ix| open[ix as usize] = self.is_open(ix));
+        open
+    }
+
     /// How many tasks at the head of the order are overdue.
     pub(super) fn overdue(&self) -> usize {
         self.order.partition_point(|&ix| self.task(ix).overdue)

@@ -20,6 +20,7 @@ use crate::snapshot::TaskView;
 use crate::task::TaskId;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 pub(super) const SHARE_MAX: ParamSpec = number(
     "measurement_share_max",
@@ -44,8 +45,8 @@ const BETTER: f64 = 0.3;
 const LEAST_DISTURBED: f64 = 0.005;
 const MOST_DISTURBED: f64 = 0.08;
 const CALM: f64 = 0.03;
-/// After so many jobs that disturb, no other is tried as company.
-const REFUSALS: usize = 4;
+/// After so many jobs that disturb, no other is tried.
+const REFUSALS: usize = 8;
 
 /// Parameters of measurements.
 pub(super) struct Measuring {
@@ -63,6 +64,8 @@ pub(super) struct MeasuringState {
     measured: Vec<TaskId>,
     company: Vec<TaskId>,
     steps: u32,
+    /// When the present step ends.
+    until: Nanos,
 }
 
 /// What is unknown of a job's cycles per instruction alone; 1 if it was never measured in its present phase.
@@ -89,7 +92,10 @@ impl Measuring {
         let now = round.snap.now;
         let started = *state.started.get_or_insert(now);
         if !round.full {
-            return None;
+            // Whoever began on a CPU that became free would disturb the step that goes on.
+            let first =
+                state.measured.iter().find(|&&id| round.snap.task(id).is_some_and(|task| task.running.is_some()));
+            return first.filter(|_| now < state.until && round.overdue() == 0).map(|&first| (state.until, first));
         }
         let goes_on = !state.measured.is_empty();
         let (measured, company) = (std::mem::take(&mut state.measured), std::mem::take(&mut state.company));
@@ -126,7 +132,8 @@ impl Measuring {
             }
         }
         state.spent += STEP;
-        Some((now + STEP, first))
+        state.until = now + STEP;
+        Some((state.until, first))
     }
 
     /// Whom to measure, and who runs beside them.
@@ -145,37 +152,22 @@ impl Measuring {
             return None;
         }
         let mut group = Group { round, seats: Vec::new(), measured: Vec::new(), prediction: Prediction::default() };
-        for ix in needy {
-            if group.measured.len() == machine.cores.len() {
-                break;
-            }
-            group.try_measured(ix);
-        }
+        let cores: Vec<usize> = (0..machine.cores.len()).collect();
+        group.add(&needy, &cores, true);
         let reads = |ix: u32| {
             let learnt = round.task(ix).estimates.learnt.value();
             learnt.map_or(0.0, |learnt| learnt.asks.reads * learnt.asks.ghz / learnt.solo_cpi)
         };
-        let mut others: Vec<u32> = round.order.iter().copied().filter(known).collect();
-        others.retain(|ix| !group.measured.contains(ix));
-        others.sort_by(|&a, &b| reads(a).total_cmp(&reads(b)));
-        let mut company = Vec::new();
-        let mut refusals = 0;
+        let open = round.open();
+        let chosen: BTreeSet<u32> = group.measured.iter().copied().collect();
+        let others = round.order.iter().copied().filter(|ix| open[*ix as usize] && !chosen.contains(ix)).filter(known);
+        let mut others: Vec<(f64, u32)> = others.map(|ix| (reads(ix), ix)).collect();
+        others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let others: Vec<u32> = others.into_iter().map(|(_, ix)| ix).collect();
         // The cores that are left, with all their CPUs.
-        let free =
-            (group.measured.len()..machine.cores.len()).flat_map(|core| machine.cores[core].iter().map(move |_| core));
-        let mut free = free.peekable();
-        for ix in others {
-            let Some(&core) = free.peek() else { break };
-            if refusals > REFUSALS {
-                break;
-            }
-            if group.try_company(ix, core) {
-                company.push(ix);
-                free.next();
-            } else {
-                refusals += 1;
-            }
-        }
+        let rest = group.measured.len()..machine.cores.len();
+        let cores: Vec<usize> = rest.flat_map(|core| machine.cores[core].iter().map(move |_| core)).collect();
+        let company = group.add(&others, &cores, false);
         Some((group.measured, company))
     }
 }
@@ -189,7 +181,8 @@ fn is_settled(round: &Round<'_>, measured: &[TaskId]) -> bool {
 /// Where tasks are in the snapshot, if they may be chosen.
 fn positions(round: &Round<'_>, ids: &[TaskId]) -> Vec<u32> {
     let position = |id: &TaskId| round.snap.tasks.binary_search_by_key(id, |task| task.id).ok().map(|ix| ix as u32);
-    ids.iter().filter_map(position).filter(|ix| round.order.contains(ix)).collect()
+    let open = round.open();
+    ids.iter().filter_map(position).filter(|&ix| open[ix as usize]).collect()
 }
 
 /// Jobs that are measured together, and those that run beside them.
@@ -202,6 +195,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// Where a job would be. All jobs of a group are predictable, and all cores have CPUs.
     fn seat(&self, ix: u32, core: usize) -> Option<Seat> {
         let machine = &*self.round.snap.machine;
         let learnt = self.round.task(ix).estimates.learnt.value()?;
@@ -209,30 +203,50 @@ impl Group<'_> {
         Some(Seat { asks: learnt.asks, core, llc: cpu.llc, domain: cpu.memory_domain })
     }
 
-    /// Measures one more job, unless somebody would be disturbed.
-    fn try_measured(&mut self, ix: u32) {
-        let Some(seat) = self.seat(ix, self.measured.len()) else { return };
-        self.seats.push(seat);
-        self.measured.push(ix);
-        if self.measured.len() > 1 && !self.is_calm() {
-            self.seats.pop();
-            self.measured.pop();
+    /// Adds jobs in this order, to be measured or to run beside, as long as there are cores, but none by whom somebody
+    /// would be disturbed. Returns those that it added.
+    fn add(&mut self, jobs: &[u32], cores: &[usize], measured: bool) -> Vec<u32> {
+        let mut added: Vec<u32> = Vec::new();
+        let mut rest = jobs;
+        for _ in 0..=REFUSALS {
+            let room = rest.len().min(cores.len() - added.len());
+            // A prediction looks at all of them, so whole blocks are tried: the largest that disturbs nobody is added.
+            let (mut fits, mut least) = (0, room + 1);
+            let mut tried = room;
+            while fits + 1 < least {
+                let (seats, before) = (self.seats.len(), self.measured.len());
+                self.put(&rest[..tried], &cores[added.len()..], measured);
+                if self.is_calm() {
+                    fits = tried;
+                } else {
+                    least = tried;
+                }
+                self.seats.truncate(seats);
+                self.measured.truncate(before);
+                tried = fits + (least - fits) / 2;
+            }
+            self.put(&rest[..fits], &cores[added.len()..], measured);
+            added.extend(&rest[..fits]);
+            // The next one disturbs somebody.
+            rest = rest.get(fits + 1..).unwrap_or_default();
+        }
+        added
+    }
+
+    fn put(&mut self, jobs: &[u32], cores: &[usize], measured: bool) {
+        for (&ix, &core) in jobs.iter().zip(cores) {
+            self.seats.extend(self.seat(ix, core));
+            if measured {
+                self.measured.push(ix);
+            }
         }
     }
 
-    /// Lets one more run on a core beside, unless somebody would be disturbed.
-    fn try_company(&mut self, ix: u32, core: usize) -> bool {
-        let Some(seat) = self.seat(ix, core) else { return false };
-        self.seats.push(seat);
-        let is_calm = self.is_calm();
-        if !is_calm {
-            self.seats.pop();
-        }
-        is_calm
-    }
-
-    /// Whether none of those that are measured is disturbed by more than it may be.
+    /// Whether none of those that are measured is disturbed by more than it may be. One alone is disturbed by nobody.
     fn is_calm(&mut self) -> bool {
+        if self.seats.len() < 2 {
+            return true;
+        }
         let shared = &self.round.snap.contention;
         self.prediction.make(shared, &self.seats);
         let measured = self.measured.iter().zip(&self.seats).zip(&self.prediction.jobs);

@@ -122,6 +122,7 @@ impl Policy for Even {
         let mut round = Round::new(snap);
         if let Some((until, first)) = self.measuring.plan(&mut self.state.measuring, &mut round) {
             let basis = Basis { measures: Some(first), ..Basis::default() };
+            self.state.quantum.end = until;
             return round.finish(until, basis, |_, _| WaitReason::Measuring { task: first });
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
@@ -213,6 +214,7 @@ impl Even {
 
     fn candidates(&self, round: &Round<'_>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate> {
         let snap = round.snap;
+        let open = round.open();
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&snap.tasks) {
             let Some(learnt) = task.estimates.learnt.value().filter(|_| is_predictable(task)) else { continue };
@@ -224,7 +226,7 @@ impl Even {
                 Placement::Exclusive { cpus, .. } => place_of(cpus),
                 Placement::Shared { .. } => None,
             });
-            let is_open = round.is_open(ix) && round.order.contains(&ix) && leads.of(ix) <= FARTHEST;
+            let is_open = open[ix as usize] && leads.of(ix) <= FARTHEST;
             if fixed.is_some() || is_open {
                 let last = place_of(&task.last_cpus);
                 candidates.push(Candidate { ix, weight, asks: learnt.asks, solo_cpi: learnt.solo_cpi, last, fixed });

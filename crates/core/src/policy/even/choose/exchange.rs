@@ -1,6 +1,6 @@
 //! Better sets: exchanges that prices propose, on a small machine each held against the prediction of the whole set.
 
-use super::jobs::{Done, Load, alone};
+use super::jobs::{Done, Load};
 use super::{IDLE_GAIN, LEAST_GAIN, Search};
 
 /// A rise of the latency by less than this part changes no other core's figures.
@@ -28,14 +28,11 @@ impl Search<'_> {
     /// Tries the moves that prices propose against the prediction of the whole set.
     pub(super) fn replace(&mut self, mut sum: f64) -> f64 {
         for _ in 0..MOVES {
-            let loads: Vec<Load> = (0..self.candidates.len()).map(|at| self.load(at, self.llc_of(at))).collect();
-            let done: Vec<Done> = (0..self.cores.len()).map(|core| self.done(core, &loads)).collect();
-            let mut runs = vec![false; self.candidates.len()];
-            self.who.iter().flatten().for_each(|&at| runs[at] = true);
-            let waiting = (0..self.candidates.len()).filter(|&at| !runs[at]).map(Some);
+            let loads = self.loads();
+            let done = self.all_done(&loads);
             // For each of those that wait, and for nobody, the best place.
             let mut moves: Vec<(f64, Option<usize>, usize)> = Vec::new();
-            for newcomer in waiting.chain([None]) {
+            for newcomer in self.waiting().into_iter().map(Some).chain([None]) {
                 let mut best = (f64::NEG_INFINITY, 0);
                 for place in 0..self.places.len() {
                     let kept = self.who[place];
@@ -85,22 +82,18 @@ impl Search<'_> {
 
     /// Exchanges jobs of different cores as long as the sum at present prices rises.
     pub(super) fn swap_siblings(&mut self, sum: f64) {
-        let loads: Vec<Load> = (0..self.candidates.len()).map(|at| self.load(at, self.llc_of(at))).collect();
-        let mut done: Vec<Done> = (0..self.cores.len()).map(|core| self.done(core, &loads)).collect();
+        let loads = self.loads();
+        let mut done = self.all_done(&loads);
         let least = LEAST_GAIN * sum;
         for _ in 0..PASSES {
             let mut again = false;
             for place in 0..self.places.len() {
                 let core = self.core_of[place];
                 for other in place + 1..self.places.len() {
-                    let there = self.core_of[other];
-                    if there == core
-                        || self.who[other] == self.who[place]
-                        || self.is_fixed(place)
-                        || self.is_fixed(other)
-                    {
+                    if !self.may_swap(place, other) {
                         continue;
                     }
+                    let there = self.core_of[other];
                     self.who.swap(place, other);
                     let (here, away) = (self.done(core, &loads), self.done(there, &loads));
                     let gain = self.gain_of(place, done[core], here).0 + self.gain_of(other, done[there], away).0;
@@ -118,33 +111,17 @@ impl Search<'_> {
         }
     }
 
-    fn llc_of(&self, at: usize) -> usize {
-        if self.caches.len() <= 1 {
-            return 0;
-        }
-        let place = self.who.iter().position(|who| *who == Some(at));
-        self.places[place.or(self.candidates[at].last).unwrap_or(0)].llc
-    }
-
+    /// Moves that raise the sum at present prices; says whether there were any.
     pub(super) fn exchange(&mut self, sum: f64) -> bool {
-        let llc_of = |search: &Search<'_>, at: usize| {
-            let place = search.who.iter().position(|who| *who == Some(at));
-            search.places[place.or(search.candidates[at].last).unwrap_or(0)].llc
-        };
-        let one_llc = self.caches.len() <= 1;
-        let loads: Vec<Load> =
-            (0..self.candidates.len()).map(|at| self.load(at, if one_llc { 0 } else { llc_of(self, at) })).collect();
-        let mut done: Vec<Done> = (0..self.cores.len()).map(|core| self.done(core, &loads)).collect();
-        let mut runs = vec![false; self.candidates.len()];
-        self.who.iter().flatten().for_each(|&at| runs[at] = true);
-        let mut waiting: Vec<usize> = (0..self.candidates.len()).filter(|&at| !runs[at]).collect();
+        let loads = self.loads();
+        let mut done = self.all_done(&loads);
         let worth = |at: usize| {
-            let one = alone(&loads[at], self.markets[0].latency);
-            let crowd = self.caches[0].1 * one.reads;
-            one.sum - self.markets[0].loss(self.markets[0].rise(self.shared, one.reads)) - crowd
+            let (worth, loss) = self.worth_and_loss(at, &loads);
+            worth - loss
         };
-        waiting.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)).then(a.cmp(&b)));
-        waiting.truncate(WAITING);
+        let mut waiting: Vec<(f64, usize)> = self.waiting().into_iter().map(|at| (worth(at), at)).collect();
+        waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut waiting: Vec<usize> = waiting.into_iter().take(WAITING).map(|(_, at)| at).collect();
         let least = LEAST_GAIN * sum;
         let mut moved = false;
         for _ in 0..PASSES {
@@ -190,19 +167,12 @@ impl Search<'_> {
                     self.settle_after(place, before, best.2, best.3, &mut done, &loads);
                 }
                 // Two of different cores.
-                if self.cores[core].len() == 1 && one_llc {
-                    continue;
-                }
                 for step in 1..=PARTNERS.min(self.places.len().saturating_sub(1)) {
                     let other = (place + step) % self.places.len();
-                    let there = self.core_of[other];
-                    if there == core
-                        || self.who[other] == self.who[place]
-                        || self.is_fixed(place)
-                        || self.is_fixed(other)
-                    {
+                    if !self.may_swap(place, other) {
                         continue;
                     }
+                    let there = self.core_of[other];
                     self.who.swap(place, other);
                     let (here, away) = (self.done(core, &loads), self.done(there, &loads));
                     let (of_here, rise_here) = self.gain_of(place, done[core], here);

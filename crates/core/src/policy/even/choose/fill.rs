@@ -53,17 +53,16 @@ impl Search<'_> {
             let one = &self.candidates[at];
             one.asks.reads * one.asks.ghz / one.solo_cpi
         };
-        let is_heavy = |at: usize| {
-            self.candidates[at].fixed.is_none() && self.shared.memory.most.is_some_and(|most| reads(at) > HEAVY * most)
-        };
-        let mut heavy: Vec<usize> = (0..self.candidates.len()).filter(|&at| is_heavy(at)).collect();
-        if self.places.len() > SMALL || heavy.is_empty() {
-            self.fill();
+        let is_heavy = |at: usize| self.shared.memory.most.is_some_and(|most| reads(at) > HEAVY * most);
+        let open = (0..self.candidates.len()).filter(|&at| self.candidates[at].fixed.is_none());
+        let (mut heavy, light): (Vec<usize>, Vec<usize>) =
+            open.partition(|&at| self.places.len() <= SMALL && is_heavy(at));
+        self.fill(&light);
+        if heavy.is_empty() {
             return;
         }
         heavy.sort_by(|&a, &b| self.candidates[b].weight.total_cmp(&self.candidates[a].weight).then(a.cmp(&b)));
-        heavy.iter().for_each(|&at| self.banned[at] = true);
-        let bare = (self.fill(), self.who.clone());
+        let bare = (self.settle(), self.who.clone());
         let mut best = self.add_heavy(bare.0, &heavy, &[]);
         let mut left_out = Vec::new();
         // The one that reads most may keep out several others that are worth more together.
@@ -80,7 +79,7 @@ impl Search<'_> {
                 break;
             }
         }
-        self.pair();
+        self.pair(self.who.iter().flatten().copied().collect());
     }
 
     /// Adds jobs that read a lot, the one that raises the sum most first, as long as the sum rises.
@@ -114,14 +113,9 @@ impl Search<'_> {
         sum
     }
 
-    /// Takes the job that raises the sum most, again and again. Each one that is taken makes lines dearer, so that what is
+    /// Takes of these jobs the one that raises the sum most, again and again. Each one that is taken makes lines dearer, so that what is
     /// known of the others is the most that they can be worth: only the best of them needs to be looked at again.
-    fn fill(&mut self) -> f64 {
-        for who in &mut self.who {
-            if who.is_some_and(|at| self.candidates[at].fixed.is_none()) {
-                *who = None;
-            }
-        }
+    fn fill(&mut self, from: &[usize]) {
         let mut markets = vec![Market::default(); self.places.iter().map(|place| place.domain + 1).max().unwrap_or(0)];
         let pressure = self.places.len() as f64;
         let ask = |at: usize| {
@@ -147,11 +141,9 @@ impl Search<'_> {
                 markets[domain_of(at)].add(self.shared, &asks[at]);
             }
         }
-        let mut heap: BinaryHeap<Entry> = (0..self.candidates.len())
-            .filter(|&at| self.candidates[at].fixed.is_none() && !self.banned[at])
-            .map(|at| Entry { gain: f64::INFINITY, at, stamp: usize::MAX })
-            .collect();
-        let open = self.who.iter().filter(|who| who.is_none()).count();
+        let mut heap: BinaryHeap<Entry> =
+            from.iter().map(|&at| Entry { gain: f64::INFINITY, at, stamp: usize::MAX }).collect();
+        let open = self.who.len() - self.candidates.iter().filter(|one| one.fixed.is_some()).count();
         let mut chosen = Vec::with_capacity(open);
         while chosen.len() < open {
             let Some(top) = heap.pop() else { break };
@@ -163,20 +155,7 @@ impl Search<'_> {
             let gain = markets[domain_of(top.at)].gain(self.shared, &asks[top.at]);
             heap.push(Entry { gain, at: top.at, stamp: chosen.len() });
         }
-        let mut places: Vec<usize> = (0..self.places.len()).filter(|&place| self.who[place].is_none()).collect();
-        // One to a core first, so that fewer jobs than CPUs have cores of their own.
-        let mut rank = vec![0; self.places.len()];
-        for core in &self.cores {
-            for (nth, &place) in core.iter().enumerate() {
-                rank[place] = nth;
-            }
-        }
-        places.sort_by_key(|&place| (rank[place], place));
-        for (at, place) in chosen.into_iter().zip(places) {
-            self.who[place] = Some(at);
-        }
-        self.pair();
-        self.settle()
+        self.pair(chosen);
     }
 
     /// How busy a job keeps its core.
@@ -185,11 +164,10 @@ impl Search<'_> {
         activity(one.asks.stall(self.shared, one.asks.reads, TYPICAL_LATENCY), one.solo_cpi)
     }
 
-    /// Pairs the busiest with those that wait most. The busiest take a core each, where they ran last if they can; then the
+    /// Gives these jobs places, the busiest beside those that wait most. The busiest take a core each, where they ran last if they can; then the
     /// least busy join the busiest, and so on.
-    fn pair(&mut self) {
-        let mut placed: Vec<usize> =
-            self.who.iter().flatten().copied().filter(|&at| self.candidates[at].fixed.is_none()).collect();
+    fn pair(&mut self, mut placed: Vec<usize>) {
+        placed.retain(|&at| self.candidates[at].fixed.is_none());
         let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();
         placed.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
         for who in &mut self.who {

@@ -79,8 +79,6 @@ pub(super) struct Search<'a> {
     /// Of each last-level cache: lines read into it per ns, and what the sum loses for one more because the others hold
     /// less.
     caches: Vec<(f64, f64)>,
-    /// Who is not to be in the first set.
-    banned: Vec<bool>,
     /// The present set as the model sees it, and what it predicts.
     seats: Vec<Seat>,
     prediction: Prediction,
@@ -114,7 +112,6 @@ impl<'a> Search<'a> {
             core_of,
             markets: vec![Market::default(); domains],
             caches: vec![(0.0, 0.0); llcs],
-            banned: vec![false; candidates.len()],
             seats: Vec::new(),
             prediction: Prediction::default(),
         }
@@ -168,17 +165,29 @@ impl<'a> Search<'a> {
     fn finish(mut self, best: Vec<Option<usize>>) -> (Vec<Option<usize>>, Vec<LeftOut>) {
         self.who = best;
         self.settle();
-        let mut runs = vec![false; self.candidates.len()];
-        self.who.iter().flatten().for_each(|&at| runs[at] = true);
-        let left_out = (0..self.candidates.len()).filter(|&at| !runs[at]).map(|at| {
-            let place = self.candidates[at].last.unwrap_or(0);
-            let (llc, market) = (self.places[place].llc, &self.markets[self.places[place].domain]);
-            let job = alone(&self.load(at, llc), market.latency);
-            let loss = market.loss(market.rise(self.shared, job.reads)) + self.caches[llc].1 * job.reads;
-            LeftOut { candidate: at, worth: job.sum, loss }
+        let loads = self.loads();
+        let left_out = self.waiting().into_iter().map(|candidate| {
+            let (worth, loss) = self.worth_and_loss(candidate, &loads);
+            LeftOut { candidate, worth, loss }
         });
         let left_out = left_out.collect();
         (self.who, left_out)
+    }
+
+    /// What a job that waits would add to the sum with a core of its own, and what the others would lose by it.
+    fn worth_and_loss(&self, candidate: usize, loads: &[Load]) -> (f64, f64) {
+        let place = &self.places[self.candidates[candidate].last.unwrap_or(0)];
+        let market = &self.markets[place.domain];
+        let job = alone(&loads[candidate], market.latency);
+        let loss = market.loss(market.rise(self.shared, job.reads)) + self.caches[place.llc].1 * job.reads;
+        (job.sum, loss)
+    }
+
+    /// The candidates that have no place.
+    fn waiting(&self) -> Vec<usize> {
+        let mut runs = vec![false; self.candidates.len()];
+        self.who.iter().flatten().for_each(|&at| runs[at] = true);
+        (0..self.candidates.len()).filter(|&at| !runs[at]).collect()
     }
 
     /// The sum that is predicted for the present set, which also sets the prices.
@@ -216,6 +225,17 @@ impl<'a> Search<'a> {
             }
         }
         sum
+    }
+
+    /// What each candidate does to others, with the share of its last-level cache that it would have now.
+    fn loads(&self) -> Vec<Load> {
+        let mut places: Vec<usize> = self.candidates.iter().map(|one| one.last.unwrap_or(0)).collect();
+        for (place, who) in self.who.iter().enumerate() {
+            if let Some(at) = *who {
+                places[at] = place;
+            }
+        }
+        places.iter().enumerate().map(|(at, &place)| self.load(at, self.places[place].llc)).collect()
     }
 
     fn load(&self, candidate: usize, llc: usize) -> Load {
@@ -257,6 +277,20 @@ impl<'a> Search<'a> {
                 several(self.shared, &members, latency)
             }
         }
+    }
+
+    fn all_done(&self, loads: &[Load]) -> Vec<Done> {
+        (0..self.cores.len()).map(|core| self.done(core, loads)).collect()
+    }
+
+    /// Whether it may matter that the jobs of two places change places.
+    fn may_swap(&self, one: usize, other: usize) -> bool {
+        let (core, there) = (self.core_of[one], self.core_of[other]);
+        let are_alike = self.cores[core].len() == 1
+            && self.cores[there].len() == 1
+            && self.places[one].llc == self.places[other].llc
+            && self.places[one].domain == self.places[other].domain;
+        core != there && !are_alike && self.who[one] != self.who[other] && !self.is_fixed(one) && !self.is_fixed(other)
     }
 
     fn is_fixed(&self, place: usize) -> bool {
