@@ -439,6 +439,7 @@ impl Learner {
             reads,
             lines: self.shared.hit * (llc - reads) + latency * reads,
             share: if met.cached > 0.0 { (seen.per_ns(seen.reads) / met.cached).min(1.0) } else { 1.0 },
+            load: met.reads,
             disturbed: 0.0,
             weight: ((seen.until - seen.since) as f64 / FULL_LENGTH).min(1.0),
             since: seen.since,
@@ -451,17 +452,14 @@ impl Learner {
         job.stay = if job.now == now { job.stay.saturating_add(1) } else { 1 };
         job.now = now;
         let phase = &mut job.phases[now];
-        let asks = &phase.asks;
-        let by_memory = asks.penalty * ((latency - 1.0) * reads + (1.0 - shared.hit) * (reads - asks.reads).max(0.0));
-        let in_core = shared.alpha * activity * asks.own + shared.beta * row.ports;
-        row.disturbed = ((by_memory + in_core) / row.cpi).clamp(0.0, 1.0);
+        row.disturbed = phase.disturbed(&shared, &row, latency);
         phase.used_at = seen.until;
         phase.instructions += seen.instructions / seen.threads();
         phase.time += seen.cycles / seen.ghz / seen.threads();
         phase.asks.ghz = seen.ghz;
         phase.add(&row);
         let before = phase.normal;
-        phase.normal = phase.normal_equations(penalty);
+        phase.normal = phase.normal_equations(&shared, penalty);
         self.fit.exchange(&before, &phase.normal);
         phase.fit(&shared, penalty, steepness);
         let time = seen.cycles / seen.ghz / seen.threads();

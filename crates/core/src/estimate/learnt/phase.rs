@@ -14,13 +14,13 @@ use crate::model::contention::{Asks, Contention};
 pub(super) const NOISE: f64 = 0.01;
 /// Part of what co-runners contribute by the model that may be wrong.
 const MISFIT: f64 = 0.5;
-/// Weight that samples have together at most: measurements, and all others; and what the others count for beside the
-/// measurements.
-const MOST_CALM: f64 = 20.0;
+/// Measurements that are kept.
+const CALM_KEPT: usize = 4;
+/// Weight that all other samples have together at most, and what they count for beside the measurements.
 const MOST_BUSY: f64 = 1.0;
 const BUSY_RATIO: f64 = 0.25;
 /// The same for reads.
-const MOST_MISSES: [f64; 2] = [20.0, 1.0];
+const MOST_BUSY_MISSES: f64 = 1.0;
 const BUSY_MISSES_RATIO: f64 = 1.0;
 /// Relative standard deviation of a job's penalty about that of all.
 const SPREAD_PENALTY: f64 = 0.5;
@@ -54,6 +54,8 @@ pub(super) struct Row {
     pub(super) reads: f64,
     /// Lines from beyond the private caches, in units of a read from an idle memory.
     pub(super) lines: f64,
+    /// Lines per ns that all read from its memory.
+    pub(super) load: f64,
     /// Its part of what is read into its last-level cache.
     pub(super) share: f64,
     /// Part of `cpi` that co-runners cause by the present model.
@@ -90,13 +92,12 @@ impl Row {
 pub(super) struct Phase {
     pub(super) core_type: usize,
     pub(super) asks: Asks,
-    calm: Sums<5>,
+    /// The last calm samples, the newest last. What a busy memory cost them is computed anew for each fit: at first nothing
+    /// is known of it.
+    calm: Vec<Row>,
+    /// All others, and what they read.
     busy: Sums<5>,
-    /// Of reads: calm samples, and all others.
-    misses: [Sums<3>; 2],
-    /// The last calm sample is not in the sums yet. What follows it in the same measurement takes its place, because the
-    /// cache was warmer.
-    last: Option<Row>,
+    busy_misses: Sums<3>,
     pub(super) seen: f64,
     /// Per thread.
     pub(super) instructions: f64,
@@ -129,7 +130,7 @@ impl Phase {
 
     /// Whether it was measured in calm.
     pub(super) fn is_measured(&self) -> bool {
-        self.last.is_some()
+        !self.calm.is_empty()
     }
 
     pub(super) fn add(&mut self, row: &Row) {
@@ -141,43 +142,57 @@ impl Phase {
         if !row.calm || row.activity > 0.0 {
             self.busy.add(row.cycles(), row.trust(), MOST_BUSY);
             if let Some(misses) = row.misses() {
-                self.misses[1].add(misses, row.weight * row.share, MOST_MISSES[1]);
+                self.busy_misses.add(misses, row.weight * row.share, MOST_BUSY_MISSES);
             }
             return;
         }
         self.share = self.share.max(row.share);
-        if let Some(last) = self.last.take() {
-            if last.until == row.since {
-                self.settling = Some(self.asks.penalty * (last.reads - row.reads) / row.cpi);
-            } else {
-                (self.calm, self.misses[0]) = self.with(&last);
+        // What follows in the same measurement takes its place, because the cache was warmer.
+        if let Some(last) = self.calm.pop_if(|last| last.until == row.since) {
+            self.settling = Some(self.asks.penalty * (last.reads - row.reads) / row.cpi);
+        }
+        if self.calm.len() == CALM_KEPT {
+            self.calm.remove(0);
+        }
+        self.calm.push(*row);
+    }
+
+    fn sums(&self, shared: &Contention) -> (Sums<5>, Sums<3>) {
+        let (mut calm, mut misses) = (Sums::default(), Sums::default());
+        for row in &self.calm {
+            let latency = shared.memory.at(row.load);
+            let lines = shared.hit * (row.llc - row.reads) + latency * row.reads;
+            let row = Row { lines, disturbed: self.disturbed(shared, row, latency), ..*row };
+            calm.add(row.cycles(), row.trust(), f64::INFINITY);
+            if let Some(figures) = row.misses() {
+                misses.add(figures, row.weight * row.share, f64::INFINITY);
             }
         }
-        self.last = Some(*row);
+        (calm.join(self.busy, BUSY_RATIO), misses.join(self.busy_misses, BUSY_MISSES_RATIO))
     }
 
-    /// The sums of the calm samples with one more.
-    fn with(&self, row: &Row) -> (Sums<5>, Sums<3>) {
-        let (mut calm, mut misses) = (self.calm, self.misses[0]);
-        calm.add(row.cycles(), row.trust(), MOST_CALM);
-        if let Some(figures) = row.misses() {
-            misses.add(figures, row.weight * row.share, MOST_MISSES[0]);
-        }
-        (calm, misses)
-    }
-
-    fn sums(&self) -> (Sums<5>, Sums<3>) {
-        let (calm, misses) = self.last.as_ref().map_or((self.calm, self.misses[0]), |last| self.with(last));
-        (calm.join(self.busy, BUSY_RATIO), misses.join(self.misses[1], BUSY_MISSES_RATIO))
+    /// The part of a sample's cycles that co-runners caused, by the present model, with memory at this latency.
+    pub(super) fn disturbed(&self, shared: &Contention, row: &Row, latency: f64) -> f64 {
+        let asks = &self.asks;
+        // In calm a job that loads memory by itself is not disturbed by that.
+        let alone = if row.calm && self.solo_cpi > 0.0 {
+            shared.memory.at(asks.reads * asks.ghz / self.solo_cpi).min(latency)
+        } else {
+            1.0
+        };
+        let more = (1.0 - shared.hit) * (row.reads - asks.reads).max(0.0);
+        let by_memory = asks.penalty * ((latency - alone) * row.reads + more);
+        let in_core = shared.alpha * row.activity * asks.own + shared.beta * row.ports;
+        ((by_memory + in_core) / row.cpi).clamp(0.0, 1.0)
     }
 
     /// What this phase says about alpha and beta: their normal equations, with own cost and penalty eliminated (the
     /// Frisch-Waugh-Lovell theorem). Products of the regressors first: `[aa, ab, bb, a, b]`.
-    pub(super) fn normal_equations(&self, penalty: f64) -> [f64; 5] {
+    pub(super) fn normal_equations(&self, shared: &Contention, penalty: f64) -> [f64; 5] {
         if self.seen < 3.0 {
             return [0.0; 5];
         }
-        let all = self.sums().0;
+        let all = self.sums(shared).0;
         let precision = precision(penalty);
         let scale = [1.0, self.asks.own, 1.0, 1.0, 1.0];
         let of = |i: usize, j: usize| all.of(i, j) * scale[i] * scale[j];
@@ -199,7 +214,7 @@ impl Phase {
 
     /// Fits own cost, penalty and reads, with what is known of all jobs as a prior.
     pub(super) fn fit(&mut self, shared: &Contention, penalty: f64, steepness: f64) {
-        let (cycles, misses) = self.sums();
+        let (cycles, misses) = self.sums(shared);
         let inverse = self.fit_cycles(&cycles, shared, penalty);
         self.fit_misses(&misses, steepness);
         self.solo_cpi = self.asks.solo_cpi(shared);

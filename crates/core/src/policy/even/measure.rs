@@ -2,12 +2,13 @@
 //! that it does not disturb them.
 //!
 //! Without any measurement, what a job does in the core and what its siblings cost it can't be told apart. One measurement
-//! of a phase settles most of that. It begins with a step in which the cache fills, and goes on as long as the cycles per
+//! of a phase settles most of that. It begins with a step in which the cache fills. The first measurement of a phase has one
+//! more: many jobs known roughly are worth more than a few that are known well. Later ones go on as long as the cycles per
 //! instruction still fall noticeably, because the cache still fills.
 //!
 //! Who is measured together: jobs in the order of their need, each as long as nobody is disturbed by more than a part of
 //! what is unknown of him anyway. So the first measurements take many jobs at once, and later ones few. All other CPUs go
-//! to jobs that disturb least.
+//! to jobs that disturb least, unless they are ahead of the others.
 
 use super::is_predictable;
 use crate::estimate::UNSEEN_READS;
@@ -24,7 +25,7 @@ use std::collections::BTreeSet;
 
 pub(super) const SHARE_MAX: ParamSpec = number(
     "measurement_share_max",
-    0.06,
+    0.08,
     0.0,
     1.0,
     "greatest share of the time in which jobs are measured of which little is known; 0 for no measurements",
@@ -32,19 +33,25 @@ pub(super) const SHARE_MAX: ParamSpec = number(
 pub(super) const REFINEMENT_SHARE_MAX: ParamSpec =
     number("refinement_share_max", 0.01, 0.0, 1.0, "the same, when more than a little is known of all jobs");
 
-/// Length of a step of a measurement, and the most steps after the first.
-const STEP: Nanos = Nanos::from_ms(20);
-const MOST_STEPS: u32 = 5;
+/// Length of a step of a measurement, and the most steps after the first: if one of the jobs was never measured in its phase,
+/// and otherwise.
+const STEP: Nanos = Nanos::from_ms(15);
+const MOST_ROUGH_STEPS: u32 = 1;
+const MOST_STEPS: u32 = 3;
 /// A measurement goes on while the cycles per instruction fall by this part from step to step.
-const SETTLED: f64 = 0.005;
+const SETTLED: f64 = 0.01;
 /// A job is measured if its cycles per instruction alone are not known to this part; much is unknown above that part.
 const WELL_KNOWN: f64 = 0.01;
 const LITTLE_KNOWN: f64 = 0.05;
+/// At least so much is unknown of a job that was never measured in its phase.
+const NEVER_MEASURED: f64 = 0.2;
 /// A job may be disturbed by this part of what is unknown of it, within these limits, and by so much in any case.
-const BETTER: f64 = 0.3;
+const BETTER: f64 = 0.5;
 const LEAST_DISTURBED: f64 = 0.005;
-const MOST_DISTURBED: f64 = 0.08;
+const MOST_DISTURBED: f64 = 0.15;
 const CALM: f64 = 0.03;
+/// A job that is ahead of the least by so many tau is no company.
+const MOST_LEAD: f64 = 0.5;
 /// After so many jobs that disturb, no other is tried.
 const REFUSALS: usize = 8;
 
@@ -64,16 +71,18 @@ pub(super) struct MeasuringState {
     measured: Vec<TaskId>,
     company: Vec<TaskId>,
     steps: u32,
+    /// One of them was never measured in its phase before.
+    rough: bool,
     /// When the present step ends.
     until: Nanos,
 }
 
-/// What is unknown of a job's cycles per instruction alone; 1 if it was never measured in its present phase.
+/// The part of a job's cycles per instruction alone that is unknown.
 fn unknown(task: &TaskView) -> f64 {
     match task.estimates.learnt.value() {
         // A phase that was seen once may be the passage from one to another.
         Some(learnt) if learnt.stay < 2 => 0.0,
-        Some(learnt) if !learnt.measured => 1.0,
+        Some(learnt) if !learnt.measured => learnt.error.max(NEVER_MEASURED),
         Some(learnt) => learnt.error,
         None => 0.0,
     }
@@ -87,8 +96,14 @@ impl Measuring {
         }
     }
 
-    /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first.
-    pub(super) fn plan(&self, state: &mut MeasuringState, round: &mut Round<'_>) -> Option<(Nanos, TaskId)> {
+    /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first. `lead` is
+    /// how far a task is ahead, in tau.
+    pub(super) fn plan(
+        &self,
+        state: &mut MeasuringState,
+        round: &mut Round<'_>,
+        lead: &dyn Fn(u32) -> f64,
+    ) -> Option<(Nanos, TaskId)> {
         let now = round.snap.now;
         let started = *state.started.get_or_insert(now);
         if !round.full {
@@ -111,13 +126,17 @@ impl Measuring {
         }
         let (measured, company) = if goes_on {
             state.steps += 1;
-            if state.steps > 1 && (state.steps > MOST_STEPS || is_settled(round, &measured)) {
+            let most = if state.rough { MOST_ROUGH_STEPS } else { MOST_STEPS };
+            if state.steps > 1 && (state.steps > most || is_settled(round, &measured)) {
                 return None;
             }
             (positions(round, &measured), positions(round, &company))
         } else {
             state.steps = 0;
-            self.choose(state.spent.share_of(now + STEP + STEP - started), round)?
+            let chosen = self.choose(state.spent.share_of(now + STEP + STEP - started), round, lead)?;
+            let is_new = |ix: &u32| round.task(*ix).estimates.learnt.value().is_some_and(|learnt| !learnt.measured);
+            state.rough = chosen.0.iter().any(is_new);
+            chosen
         };
         let purpose = if goes_on { Purpose::MeasureAlone } else { Purpose::LowContention };
         for ix in measured {
@@ -137,7 +156,7 @@ impl Measuring {
     }
 
     /// Whom to measure, and who runs beside them.
-    fn choose(&self, spent: f64, round: &Round<'_>) -> Option<(Vec<u32>, Vec<u32>)> {
+    fn choose(&self, spent: f64, round: &Round<'_>, lead: &dyn Fn(u32) -> f64) -> Option<(Vec<u32>, Vec<u32>)> {
         let machine = &*round.snap.machine;
         let known = |ix: &u32| is_predictable(round.task(*ix));
         let mut needy: Vec<u32> = round.order.iter().copied().filter(known).collect();
@@ -161,6 +180,8 @@ impl Measuring {
         let open = round.open();
         let chosen: BTreeSet<u32> = group.measured.iter().copied().collect();
         let others = round.order.iter().copied().filter(|ix| open[*ix as usize] && !chosen.contains(ix)).filter(known);
+        // Those who disturb least are the same few each time. They are not to get ahead of all others by that.
+        let others = others.filter(|&ix| lead(ix) < MOST_LEAD);
         let mut others: Vec<(f64, u32)> = others.map(|ix| (reads(ix), ix)).collect();
         others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let others: Vec<u32> = others.into_iter().map(|(_, ix)| ix).collect();

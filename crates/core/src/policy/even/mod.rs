@@ -120,13 +120,13 @@ impl Leads {
 impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let mut round = Round::new(snap);
-        if let Some((until, first)) = self.measuring.plan(&mut self.state.measuring, &mut round) {
+        let leads = self.leads(snap);
+        if let Some((until, first)) = self.measuring.plan(&mut self.state.measuring, &mut round, &|ix| leads.of(ix)) {
             let basis = Basis { measures: Some(first), ..Basis::default() };
             self.state.quantum.end = until;
             return round.finish(until, basis, |_, _| WaitReason::Measuring { task: first });
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
-        let leads = self.leads(snap);
         let full = round.full && !round.all_fit();
         if full {
             self.integrate(snap, &leads);

@@ -1,0 +1,202 @@
+//! Measurements of `even`, from decision to decision.
+
+mod random;
+
+use cosched_core::model::contention::Asks;
+use cosched_core::*;
+use random::*;
+use std::sync::Arc;
+
+/// A policy, its tasks, and what its last decision was.
+struct Play {
+    policy: Box<dyn Policy>,
+    snap: Snapshot,
+    decision: Decision,
+}
+
+impl Play {
+    /// Eight tasks on two cores of two CPUs, none of which was measured, at the end of a quantum.
+    fn new() -> Play {
+        let view = |id: u32| {
+            let asks = Asks { own: 0.5, penalty: 60.0, l1: 0.3, llc: 1e-3, reads: 1e-4, steepness: 0.3, ghz: 2.0 };
+            let learnt = Learnt {
+                asks,
+                solo_cpi: asks.solo_cpi(&Default::default()),
+                error: 0.3,
+                progress: 10.0,
+                phase: 0,
+                stay: 9,
+                measured: false,
+                settling: None,
+            };
+            let estimates = Estimates {
+                learnt: Reading::Value(learnt),
+                executed: 10,
+                ran: Nanos::from_ms(2_000),
+                ..Estimates::default()
+            };
+            TaskView::arriving(&TaskSpec::new(id, &format!("task-{id}")), Nanos::ZERO, estimates)
+        };
+        let snap = Snapshot {
+            machine: Arc::new(Machine::uniform("two cores", 2, 2)),
+            now: Nanos::from_ms(60_000),
+            triggers: vec![Trigger::QuantumEnd],
+            contention: Default::default(),
+            tasks: (0..8).map(view).collect(),
+        };
+        let entry = POLICIES.iter().find(|entry| entry.name == "even").unwrap();
+        Play { policy: policy(entry, &[]), snap, decision: Decision::default() }
+    }
+
+    fn learnt(&mut self, id: u32, change: impl Fn(&mut Learnt)) {
+        let task = self.snap.tasks.iter_mut().find(|task| task.id == TaskId(id)).unwrap();
+        match &mut task.estimates.learnt {
+            Reading::Value(learnt) => change(learnt),
+            Reading::Absent(why) => panic!("{why:?}"),
+        }
+    }
+
+    fn all_learnt(&mut self, change: impl Fn(&mut Learnt)) {
+        let ids: Vec<u32> = self.snap.tasks.iter().map(|task| task.id.0).collect();
+        ids.into_iter().for_each(|id| self.learnt(id, &change));
+    }
+
+    /// What the policy decides `ms` later, which is carried out. `None` as a trigger: what it asked for is due.
+    fn decide(&mut self, ms: u64, trigger: Option<Trigger>) {
+        self.snap.now += Nanos::from_ms(ms);
+        self.snap.triggers = vec![trigger.unwrap_or(Trigger::QuantumEnd)];
+        self.decision = self.policy.decide(&self.snap, &mut Rng::new(1));
+        assert_eq!(check(&self.snap, &self.decision), Ok(()));
+        let now = self.snap.now;
+        for change in &self.decision.changes {
+            let task = self.snap.tasks.iter_mut().find(|task| task.id == change.task()).unwrap();
+            task.running = match change {
+                Change::Place { placement, purpose, lease_end, .. } => {
+                    task.last_cpus = placement.cpus().clone();
+                    let (placement, purpose, lease_end) = (placement.clone(), *purpose, *lease_end);
+                    Some(Running { placement, purpose, since: now, lease_end })
+                }
+                Change::Stop { .. } => None,
+            };
+        }
+    }
+
+    fn end(&mut self, id: u32) {
+        self.snap.tasks.retain(|task| task.id != TaskId(id));
+    }
+
+    /// Those that run in the present step with a core each.
+    fn measured(&self) -> Vec<u32> {
+        let is_measured = |task: &&TaskView| {
+            let whole = |running: &Running| matches!(running.placement, Placement::Exclusive { whole_core: true, .. });
+            task.running.as_ref().is_some_and(whole)
+        };
+        self.snap.tasks.iter().filter(is_measured).map(|task| task.id.0).collect()
+    }
+
+    fn wake_in(&self) -> Nanos {
+        self.decision.next_wake.unwrap() - self.snap.now
+    }
+}
+
+const STEP: Nanos = Nanos::from_ms(15);
+
+#[test]
+fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
+    let mut play = Play::new();
+    play.decide(0, None);
+    let first = play.measured();
+    assert_eq!(first.len(), 2);
+    assert_eq!((play.decision.basis.measures, play.wake_in()), (Some(TaskId(first[0])), STEP));
+    assert!(play.decision.waits.iter().all(|wait| matches!(wait.reason, WaitReason::Measuring { .. })));
+    // The second step is the one that counts.
+    play.decide(15, None);
+    assert_eq!((play.measured(), play.wake_in()), (first, STEP));
+    play.decide(15, None);
+    assert_eq!((play.measured(), play.decision.basis.measures), (vec![], None));
+    assert_eq!(play.snap.tasks.iter().filter(|task| task.running.is_some()).count(), 4);
+}
+
+#[test]
+fn a_later_measurement_goes_on_while_the_cache_fills() {
+    let mut play = Play::new();
+    play.all_learnt(|learnt| learnt.measured = true);
+    play.decide(0, None);
+    let first = play.measured();
+    for (settling, goes_on) in [(None, true), (Some(0.05), true), (Some(0.02), true), (Some(0.005), false)] {
+        first.iter().for_each(|&id| play.learnt(id, |learnt| learnt.settling = settling));
+        play.decide(15, None);
+        assert_eq!(!play.measured().is_empty(), goes_on, "{settling:?}");
+    }
+}
+
+#[test]
+fn nobody_begins_beside_a_measurement_when_a_job_ends() {
+    let mut play = Play::new();
+    play.decide(0, None);
+    let first = play.measured();
+    play.end(first[0]);
+    play.decide(5, Some(Trigger::Ended(TaskId(first[0]))));
+    assert_eq!((play.decision.changes.len(), play.measured(), play.wake_in()), (0, vec![first[1]], Nanos::from_ms(10)));
+    // Without anybody who is measured there is nothing to disturb.
+    play.end(first[1]);
+    play.decide(5, Some(Trigger::Ended(TaskId(first[1]))));
+    assert_eq!(play.snap.tasks.iter().filter(|task| task.running.is_some()).count(), 4);
+}
+
+#[test]
+fn an_overdue_job_does_not_wait_for_a_measurement() {
+    let mut play = Play::new();
+    play.decide(0, None);
+    let first = play.measured();
+    play.end(first[0]);
+    let late = play.snap.tasks.iter().position(|task| task.running.is_none()).unwrap();
+    play.snap.tasks[late].overdue = true;
+    play.decide(5, Some(Trigger::Ended(TaskId(first[0]))));
+    assert!(play.snap.tasks[late].running.is_some());
+    // The step that goes on still ends when it was to end.
+    assert_eq!(play.wake_in(), Nanos::from_ms(10));
+    // Nothing is measured while a job is overdue.
+    let mut play = Play::new();
+    play.snap.tasks[3].overdue = true;
+    play.decide(0, None);
+    assert_eq!((play.measured(), play.snap.tasks[3].running.is_some()), (vec![], true));
+}
+
+#[test]
+fn a_job_that_is_ahead_is_no_company() {
+    // Two that read much can't be measured together, so that one core is free for others.
+    let run = |ahead: &[u32]| {
+        let mut play = Play::new();
+        play.snap.contention.memory.most = Some(0.02);
+        for id in 0..8 {
+            play.learnt(id, |learnt| {
+                learnt.measured = id > 1;
+                learnt.error = if id > 1 { 0.0 } else { 0.3 };
+                learnt.asks.reads = if id > 1 { 1e-5 } else { 0.01 };
+                learnt.asks.llc = learnt.asks.reads;
+                learnt.progress = if ahead.contains(&id) { 10.9 } else { 10.0 };
+                learnt.solo_cpi = learnt.asks.solo_cpi(&Default::default());
+            });
+        }
+        play.decide(0, None);
+        let beside = |task: &&TaskView| task.running.as_ref().is_some_and(|running| running.purpose == Purpose::Run);
+        let company: Vec<u32> = play.snap.tasks.iter().filter(beside).map(|task| task.id.0).collect();
+        (play.measured(), company)
+    };
+    assert_eq!(run(&[]), (vec![0], vec![2, 3]));
+    assert_eq!(run(&[2, 3, 4, 5]), (vec![0], vec![6, 7]));
+    assert_eq!(run(&[2, 3, 4, 5, 6, 7]), (vec![0], vec![]));
+}
+
+#[test]
+fn a_job_that_cannot_be_stopped_prevents_measurements() {
+    let mut play = Play::new();
+    let cpus = CpuSet::from_iter([CpuId(0)]);
+    let placement = Placement::Exclusive { cpus, whole_core: false };
+    play.snap.tasks[5].control.freeze = false;
+    play.snap.tasks[5].running =
+        Some(Running { placement, purpose: Purpose::Run, since: Nanos::ZERO, lease_end: None });
+    play.decide(0, None);
+    assert!(play.measured().is_empty() && play.snap.tasks.iter().filter(|task| task.running.is_some()).count() == 4);
+}
