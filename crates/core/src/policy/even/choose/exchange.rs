@@ -9,11 +9,11 @@ const LEAST_RISE: f64 = 0.002;
 const MOVES: usize = 24;
 const TRIES: usize = 8;
 const SLACK: f64 = 0.01;
-/// Passes over all exchanges in a round.
+/// Passes over all exchanges of siblings in a round.
 const PASSES: usize = 2;
 /// On a large machine: waiting jobs that each place is tried with, and places further on that it is exchanged with.
-const WAITING: usize = 16;
-const PARTNERS: usize = 12;
+const WAITING: usize = 8;
+const PARTNERS: usize = 4;
 
 impl Search<'_> {
     /// What a move gains that changes a place's core from `before` to `after`, and what it adds to the latency.
@@ -111,85 +111,78 @@ impl Search<'_> {
         }
     }
 
-    /// Moves that raise the sum at present prices; says whether there were any.
-    pub(super) fn exchange(&mut self, sum: f64) -> bool {
-        let loads = self.loads();
-        let mut done = self.all_done(&loads);
+    /// One pass of moves that raise the sum at present prices; says whether there were any.
+    pub(super) fn exchange(&mut self, sum: f64, loads: &[Load]) -> bool {
+        let mut done = self.all_done(loads);
         let worth = |at: usize| {
-            let (worth, loss) = self.worth_and_loss(at, &loads);
+            let (worth, loss) = self.worth_and_loss(at, loads);
             worth - loss
         };
         let mut waiting: Vec<(f64, usize)> = self.waiting().into_iter().map(|at| (worth(at), at)).collect();
         waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut waiting: Vec<usize> = waiting.into_iter().take(WAITING).map(|(_, at)| at).collect();
-        let least = LEAST_GAIN * sum;
         let mut moved = false;
-        for _ in 0..PASSES {
-            let mut again = false;
-            for place in 0..self.places.len() {
-                if self.is_fixed(place) {
-                    continue;
-                }
-                let kept = self.who[place];
-                let core = self.core_of[place];
-                let before = done[core];
-                // The best of the waiting, or nobody.
-                let mut best = (least, None, before, 0.0);
-                for (pos, &at) in waiting.iter().enumerate() {
-                    self.who[place] = Some(at);
-                    let after = self.done(core, &loads);
-                    let (gain, rise) = self.gain_of(place, before, after);
-                    if gain > best.0 {
-                        best = (gain, Some(pos), after, rise);
-                    }
-                }
-                if kept.is_some() {
-                    self.who[place] = None;
-                    let after = self.done(core, &loads);
-                    let (gain, rise) = self.gain_of(place, before, after);
-                    if gain > best.0.max(IDLE_GAIN * sum) {
-                        best = (gain, Some(usize::MAX), after, rise);
-                    }
-                }
-                self.who[place] = kept;
-                if let Some(pos) = best.1 {
-                    if pos == usize::MAX {
-                        self.who[place] = None;
-                        waiting.extend(kept);
-                    } else {
-                        self.who[place] = Some(waiting[pos]);
-                        match kept {
-                            Some(kept) => waiting[pos] = kept,
-                            None => _ = waiting.swap_remove(pos),
-                        }
-                    }
-                    again = true;
-                    self.settle_after(place, before, best.2, best.3, &mut done, &loads);
-                }
-                // Two of different cores.
-                for step in 1..=PARTNERS.min(self.places.len().saturating_sub(1)) {
-                    let other = (place + step) % self.places.len();
-                    if !self.may_swap(place, other) {
-                        continue;
-                    }
-                    let there = self.core_of[other];
-                    self.who.swap(place, other);
-                    let (here, away) = (self.done(core, &loads), self.done(there, &loads));
-                    let (of_here, rise_here) = self.gain_of(place, done[core], here);
-                    let (of_away, rise_away) = self.gain_of(other, done[there], away);
-                    if of_here + of_away > least {
-                        let (was_here, was_away) = (done[core], done[there]);
-                        self.settle_after(place, was_here, here, rise_here, &mut done, &loads);
-                        self.settle_after(other, was_away, away, rise_away, &mut done, &loads);
-                        again = true;
-                    } else {
-                        self.who.swap(place, other);
-                    }
-                }
+        for place in 0..self.places.len() {
+            if !self.is_fixed(place) {
+                moved |= self.take_waiting(place, sum, &mut waiting, &mut done, loads);
+                moved |= self.swap_near(place, sum, &mut done, loads);
             }
-            moved |= again;
-            if !again {
-                break;
+        }
+        moved
+    }
+
+    /// Gives a place to the best of the waiting, or to nobody, if the sum rises by that.
+    fn take_waiting(
+        &mut self,
+        place: usize,
+        sum: f64,
+        waiting: &mut Vec<usize>,
+        done: &mut [Done],
+        loads: &[Load],
+    ) -> bool {
+        let (kept, core) = (self.who[place], self.core_of[place]);
+        let before = done[core];
+        let mut best = None;
+        let mut most = LEAST_GAIN * sum;
+        for pos in (0..waiting.len()).map(Some).chain([None]) {
+            self.who[place] = pos.map(|pos| waiting[pos]);
+            let after = self.done(core, loads);
+            let (gain, rise) = self.gain_of(place, before, after);
+            let least = if pos.is_none() { IDLE_GAIN * sum } else { 0.0 };
+            if gain > most.max(least) {
+                most = gain;
+                best = Some((pos, after, rise));
+            }
+        }
+        self.who[place] = kept;
+        let Some((pos, after, rise)) = best else { return false };
+        self.who[place] = pos.map(|pos| waiting.swap_remove(pos));
+        waiting.extend(kept);
+        self.settle_after(place, before, after, rise, done, loads);
+        true
+    }
+
+    /// Exchanges the job of a place with those of places further on, if the sum rises by that.
+    fn swap_near(&mut self, place: usize, sum: f64, done: &mut [Done], loads: &[Load]) -> bool {
+        let core = self.core_of[place];
+        let mut moved = false;
+        for step in 1..=PARTNERS.min(self.places.len().saturating_sub(1)) {
+            let other = (place + step) % self.places.len();
+            if !self.may_swap(place, other) {
+                continue;
+            }
+            let there = self.core_of[other];
+            self.who.swap(place, other);
+            let (here, away) = (self.done(core, loads), self.done(there, loads));
+            let (of_here, rise_here) = self.gain_of(place, done[core], here);
+            let (of_away, rise_away) = self.gain_of(other, done[there], away);
+            if of_here + of_away > LEAST_GAIN * sum {
+                let (was_here, was_away) = (done[core], done[there]);
+                self.settle_after(place, was_here, here, rise_here, done, loads);
+                self.settle_after(other, was_away, away, rise_away, done, loads);
+                moved = true;
+            } else {
+                self.who.swap(place, other);
             }
         }
         moved

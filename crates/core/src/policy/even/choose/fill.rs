@@ -8,6 +8,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// On a small machine the first so many of the jobs that read a lot are looked at by themselves each time.
 const READERS: usize = 6;
+/// The part of the jobs to be taken that may be taken before a gain is computed anew.
+const STALE: usize = 8;
 /// How often the set is made again without the job of it that reads most.
 const STARTS: usize = 2;
 /// A job reads a lot if it reads this part of the greatest load when alone.
@@ -147,7 +149,8 @@ impl Search<'_> {
         let mut chosen = Vec::with_capacity(open);
         while chosen.len() < open {
             let Some(top) = heap.pop() else { break };
-            if top.stamp == chosen.len() {
+            // A gain that was found just before is as good as new: one job of many changes prices little.
+            if top.stamp <= chosen.len() && chosen.len() - top.stamp <= open / STALE {
                 markets[domain_of(top.at)].add(self.shared, &asks[top.at]);
                 chosen.push(top.at);
                 continue;
@@ -164,8 +167,8 @@ impl Search<'_> {
         activity(one.asks.stall(self.shared, one.asks.reads, TYPICAL_LATENCY), one.solo_cpi)
     }
 
-    /// Gives these jobs places, the busiest beside those that wait most. The busiest take a core each, where they ran last if they can; then the
-    /// least busy join the busiest, and so on.
+    /// Gives these jobs places, the busiest beside those that wait most. The busiest take a core each, where they ran last if
+    /// they can; then the least busy join the busiest, and so on.
     fn pair(&mut self, mut placed: Vec<usize>) {
         placed.retain(|&at| self.candidates[at].fixed.is_none());
         let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();

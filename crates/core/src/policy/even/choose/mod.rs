@@ -141,31 +141,23 @@ impl<'a> Search<'a> {
                     break;
                 }
             }
-            return self.finish(best.1);
+            return self.finish(best.1, None);
         }
-        for round in 0..ROUNDS {
-            let sum = self.settle();
-            if sum > best.0 {
-                best = (sum, self.who.clone());
-            } else if round > 0 {
-                break;
-            }
-            if !self.exchange(sum) {
-                break;
-            }
-        }
+        // Here each job changes prices so little that one pass by prices finds nearly all that there is to gain.
         let sum = self.settle();
-        if sum > best.0 {
-            best = (sum, self.who.clone());
+        best.1.clone_from(&self.who);
+        let loads = self.loads();
+        if self.exchange(sum, &loads) && self.settle() > sum {
+            best.1.clone_from(&self.who);
         }
-        self.finish(best.1)
+        self.finish(best.1, Some(loads))
     }
 
     /// The best set, and of those that were left out what each would be worth and cost the others.
-    fn finish(mut self, best: Vec<Option<usize>>) -> (Vec<Option<usize>>, Vec<LeftOut>) {
+    fn finish(mut self, best: Vec<Option<usize>>, loads: Option<Vec<Load>>) -> (Vec<Option<usize>>, Vec<LeftOut>) {
         self.who = best;
         self.settle();
-        let loads = self.loads();
+        let loads = loads.unwrap_or_else(|| self.loads());
         let left_out = self.waiting().into_iter().map(|candidate| {
             let (worth, loss) = self.worth_and_loss(candidate, &loads);
             LeftOut { candidate, worth, loss }
