@@ -246,6 +246,8 @@ struct Instant {
     machine: Arc<Machine>,
     now: Nanos,
     turns: u32,
+    /// Whether events are counted, so that there is something to learn.
+    counts: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -277,6 +279,7 @@ impl Backend for Instant {
         out.extend(tasks.iter().map(|&task| {
             let own = u64::from(task.0) * 7 % 30;
             let counts = Counts::from_fn(|counter| match counter {
+                _ if !self.counts => Reading::Absent(Absence::NoCounters),
                 Counter::Cycles => Reading::Value(us * 1_000),
                 Counter::Instructions => Reading::Value(us * (500 + own)),
                 Counter::L1Accesses => Reading::Value(us * own * 20),
@@ -324,12 +327,23 @@ impl Backend for Instant {
 /// Turns of the loop that are measured together, so that its start hardly counts.
 const TURNS: u32 = 200;
 
-#[divan::bench(args = ["round-robin", "bandwidth", "perf-fair", "efs"], consts = [0, 3], sample_count = 20, sample_size = 1)]
+#[divan::bench(args = ["round-robin", "bandwidth", "perf-fair", "efs", "even"], consts = [0, 3], sample_count = 20, sample_size = 1)]
 fn two_hundred_turns<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    turns::<SIZE>(bencher, policy, true);
+}
+
+/// The difference to the turns with counters is what estimating and learning cost.
+#[divan::bench(args = ["round-robin"], consts = [0, 3], sample_count = 20, sample_size = 1)]
+fn two_hundred_turns_without_counters<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
+    turns::<SIZE>(bencher, policy, false);
+}
+
+fn turns<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str, counts: bool) {
     let (tasks, cpus) = SIZES[SIZE];
     let specs: Vec<TaskSpec> = (0..tasks).map(|id| TaskSpec::new(id, &format!("task-{id}"))).collect();
     let machine = Arc::new(Machine::uniform("bench", cpus / 2, 2));
-    let world = || (specs.clone(), Instant { machine: machine.clone(), now: Nanos::ZERO, turns: TURNS }, build(policy));
+    let world =
+        || (specs.clone(), Instant { machine: machine.clone(), now: Nanos::ZERO, turns: TURNS, counts }, build(policy));
     bencher.with_inputs(world).bench_local_values(|(specs, mut world, mut policy)| {
         run(&mut world, &mut *policy, &mut NullRecorder, specs, &RunConfig::default()).err()
     });

@@ -1,5 +1,5 @@
-//! The equations of two scheduling papers, as a small library without state of its own: no I/O, no clock, no
-//! randomness.
+//! The equations of two scheduling papers, and one model of our own, as a small library without state: no I/O, no clock,
+//! no randomness.
 //!
 //! # Primer
 //! Programs that run side by side on a multicore share the memory bus. While one of them is being served, the others
@@ -21,6 +21,8 @@
 //! On processors with big and small cores the question is which thread gets a big one. [`cross_core`] predicts what a
 //! thread would do on the other type, and how efficiently; [`lottery`] draws the winner in proportion to that.
 //!
+//! [`contention`] is ours: what jobs cost each other in cores, caches and memory, whose figures are learnt while they run.
+//!
 //! ```
 //! use cosched_core::model::{bus, power::{PowerModel, energy_per_work}, threshold::{Objective, threshold}};
 //! // A quad-core (EFS, Eq. 25) runs two programs that need the bus 60 % of the time each.
@@ -38,8 +40,9 @@
 //!
 //! # Conventions
 //! Demands, utilisations and speeds are shares from 0 to 1. Times are whole nanoseconds, powers watts. Input outside
-//! the stated range is refused with a [`ModelError`], never corrected silently. Only sums, differences, products,
-//! quotients and square roots are used, which every machine computes to the same last digit.
+//! the stated range is refused with a [`ModelError`], never corrected silently; but figures of [`contention`] are fitted,
+//! not given, and bounded where they are fitted. Only sums, differences, products, quotients, square roots and functions of
+//! `libm` are used, which every machine computes to the same last digit.
 //!
 //! # Sources
 //! - EFS: Energy-Friendly Scheduler for memory-bandwidth-constrained systems (2016).

@@ -122,6 +122,12 @@ impl Phase {
         Phase { core_type, asks, ..Phase::default() }
     }
 
+    /// What a phase takes at most.
+    #[cfg(test)]
+    pub(super) fn most_bytes() -> usize {
+        size_of::<Phase>() + CALM_KEPT * size_of::<Row>()
+    }
+
     /// How far a sample is from the phase: the greater relative difference of its accesses.
     pub(super) fn distance(&self, row: &Row) -> f64 {
         let far = |x: f64, y: f64| (x - y).abs() / (x.max(y) + 1e-4);

@@ -252,3 +252,8 @@ fn threads_of_a_gang_are_each_other_s_siblings() {
     // They began together, so they are one group of readers.
     assert_eq!(company.readers.len(), 1);
 }
+
+#[test]
+fn a_job_takes_at_most_8_kb() {
+    assert!(size_of::<Job>() + PHASES * (Phase::most_bytes() + size_of::<u32>()) <= 8 << 10);
+}
