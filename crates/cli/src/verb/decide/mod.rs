@@ -1,8 +1,10 @@
 //! `cosched decide`: what would a policy do in this situation, and why?
 
-use super::run::{Format, name_value, once_each, seed, unmet};
+mod known;
+
 use crate::exit::usage;
 use crate::input::told;
+use crate::verb::run::{Format, name_value, once_each, seed, unmet};
 use clap::Args;
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Decision, Importance, POLICIES, Params, PolicyEntry, Rng, Snapshot,
@@ -93,7 +95,8 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
             let replayed = event.decision.as_ref().filter(|_| same && !event.stood_in).map(|then| *then == decision);
             let object = serde_json::json!({
                 "policy": entry.name, "backend": event.backend, "params": params, "seq": event.seq, "decision": decision,
-                "invalid": fault, "same_as_recorded": replayed,
+                "invalid": fault, "same_as_recorded": replayed, "learnt": known::known(snapshot, &decision),
+                "contention": snapshot.contention,
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
         }
@@ -190,6 +193,7 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
     for wait in &decision.waits {
         let _ = writeln!(out, "  wait   {:<20} {}", name(wait.task), wait_text(&wait.reason));
     }
+    out.push_str(&known::text(&known::known(snapshot, decision), name));
     if let Some(wake) = decision.next_wake {
         let _ = writeln!(out, "  again at {:.3} s at the latest", wake.as_s());
     }
