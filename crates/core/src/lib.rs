@@ -9,6 +9,7 @@ mod check;
 mod counter;
 mod decision;
 mod estimate;
+mod expected;
 mod listed;
 pub mod metric;
 pub mod model;
@@ -34,6 +35,7 @@ pub use check::{InvalidDecision, check};
 pub use counter::{Counter, PerCounter};
 pub use decision::{Basis, Change, Decision, Wait, WaitReason};
 pub use estimate::{Start, TaskEstimator};
+pub use expected::{Expected, ExpectedFrom};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat};
 pub use policy::{
