@@ -12,6 +12,7 @@ use cosched_core::{Expected, ExpectedFrom};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, TransactionBehavior, params};
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -282,25 +283,27 @@ impl Store {
             let mut keep = change.prepare(
                 "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?;
+            // A batch can be one short command many thousand times.
+            let mut changed: BTreeMap<i64, (&Key, Remembered)> = BTreeMap::new();
             for Ended { key, at, exit, run } in ends {
-                let Numbers { exact, line, program } = key.numbers();
-                let found = known.query_row([exact], |row| {
-                    Ok(Remembered {
-                        runs: runs_of(&row.get::<_, String>(0)?),
-                        ends: row.get(1)?,
-                        failures: row.get(2)?,
-                        seen: row.get(3)?,
-                        learnt: row.get::<_, Option<String>>(4)?.and_then(|text| serde_json::from_str(&text).ok()),
-                        last_exit: String::new(),
-                    })
-                });
-                let mut one = found.optional()?.unwrap_or_default();
+                let exact = key.numbers().exact;
+                let (_, one) = match changed.entry(exact) {
+                    Entry::Occupied(found) => found.into_mut(),
+                    Entry::Vacant(place) => {
+                        let found = known.query_row([exact], remembered).optional()?;
+                        place.insert((key, found.unwrap_or_default()))
+                    }
+                };
                 one.ends += 1;
                 one.failures += u64::from(run.is_none());
                 one.seen = one.seen.max(*at);
+                one.last_exit.clone_from(exit);
                 if let Some(run) = run {
                     one.add(*run);
                 }
+            }
+            for (exact, (key, one)) in changed {
+                let Numbers { line, program, .. } = key.numbers();
                 let runs = serde_json::to_string(&one.runs).unwrap_or_default();
                 let learnt = one.learnt.as_ref().map(ToString::to_string);
                 let Key { machine, program: program_text, command, folder, identity, .. } = key;
@@ -316,7 +319,7 @@ impl Store {
                     one.seen,
                     one.ends,
                     one.failures,
-                    cut(exit),
+                    cut(&one.last_exit),
                     runs,
                     learnt,
                 ])?;
@@ -420,6 +423,18 @@ impl Store {
 }
 
 const MATCHES: &str = "(instr(command, ?1) > 0 OR instr(program_text, ?1) > 0 OR instr(folder, ?1) > 0)";
+
+/// What a row of `runs, ends, failures, seen, learnt` holds.
+fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
+    Ok(Remembered {
+        runs: runs_of(&row.get::<_, String>(0)?),
+        ends: row.get(1)?,
+        failures: row.get(2)?,
+        seen: row.get(3)?,
+        learnt: row.get::<_, Option<String>>(4)?.and_then(|text| serde_json::from_str(&text).ok()),
+        last_exit: String::new(),
+    })
+}
 
 /// The runs of a row. What can't be read is nothing that is known.
 fn runs_of(text: &str) -> Vec<Run> {

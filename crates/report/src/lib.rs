@@ -55,5 +55,5 @@ pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
 pub use summary::{SummaryOptions, summary};
-pub use text::{count, is_hidden, visible, visible_bytes, visible_lines, wrap};
+pub use text::{clip, count, is_hidden, seconds, visible, visible_bytes, visible_lines, wrap};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};

@@ -30,8 +30,8 @@ use crate::sys::{self, RawPid};
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading,
-    Resources, TaskId, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Placement, Plan,
+    Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -123,6 +123,7 @@ impl Host {
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
+        self.room.started(task);
         let Host { lifecycle, actuator, meter, began, clock, .. } = self;
         let started = lifecycle.start(task, |name, tree, spare| {
             actuator.take(task, tree, cpus);
@@ -144,7 +145,7 @@ impl Host {
             meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task));
             actuator.forget(ended.task);
             began.remove(&ended.task);
-            room.ended(&ended.resources);
+            room.ended(ended.task, &ended.resources);
             resources.insert(ended.task, ended.resources);
             events.push(Event::Ended { task: ended.task, exit: ended.exit });
         }
@@ -321,8 +322,8 @@ impl Backend for Host {
         self.resources.remove(&task).unwrap_or(Resources::absent(Absence::NotEnded))
     }
 
-    fn may_start(&mut self) -> bool {
-        self.room.may_start(&self.root, self.clock.now())
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        self.room.may_start(&self.root, self.clock.now(), task.id, task.expected.and_then(|expected| expected.memory))
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

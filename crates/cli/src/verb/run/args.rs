@@ -3,6 +3,7 @@
 use super::cpus::{CpuChoice, CpusPerJob};
 use super::limits::{JobLimit, LoadLimit, duration, time_limit};
 use crate::exit;
+use crate::history::HistoryArgs;
 use crate::input::spec::{self, Offered};
 use crate::input::{Reading, Replacement, Separator};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
@@ -56,6 +57,13 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryArgs,
+
+    /// Neither use nor keep what is known of commands, as with --history off
+    #[arg(long, help_heading = "History", hide_short_help = true)]
+    pub(crate) no_history: bool,
 
     /// Solo times for slowdowns: measured first, or from an earlier run
     ///
@@ -433,6 +441,11 @@ impl RunArgs {
         self.policy.on != "host"
     }
 
+    /// The file with what is known of commands; `None` if it is neither used nor kept. Simulated jobs run no command.
+    pub(crate) fn history(&self) -> Option<PathBuf> {
+        if self.no_history || self.is_simulated() { None } else { self.history.place() }
+    }
+
     /// How the jobs' output is shown; `None` if it is not. Simulated jobs have none.
     pub(crate) fn show(&self) -> Option<Show> {
         self.output.show().filter(|_| !self.is_simulated())
@@ -459,6 +472,9 @@ impl RunArgs {
         }
         if habit("shell") {
             self.shell = None;
+        }
+        if habit("history") {
+            self.history.history = None;
         }
     }
 }
