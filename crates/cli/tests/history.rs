@@ -182,3 +182,113 @@ fn killed_runs_leave_a_whole_file() {
     });
     assert!(known(&folder).iter().any(|one| one["ends"].as_u64() >= Some(2)));
 }
+
+/// Changes what is known: `runs` is the list of runs, as JSON, of the commands that hold a text.
+fn tamper(folder: &TempDir, text: &str, runs: &str) {
+    let database = rusqlite::Connection::open(folder.path().join("h/history.sqlite")).unwrap();
+    let changed = database.execute("UPDATE command SET runs = ?1 WHERE instr(command, ?2) > 0", [runs, text]).unwrap();
+    assert!(changed > 0, "{text}");
+}
+
+/// A run of so many seconds that held so many bytes.
+fn one_run(s: f64, bytes: u64) -> String {
+    format!("[{{\"at\":1,\"wall_s\":{s},\"placed_s\":{s},\"cpu_s\":{s},\"width\":1,\"max_rss\":{bytes}}}]")
+}
+
+fn starts(output: &Output) -> Vec<String> {
+    let record = json(output);
+    let mut jobs: Vec<(f64, String)> = record["jobs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|job| (job["start_s"].as_f64().unwrap(), job["name"].as_str().unwrap().to_owned()))
+        .collect();
+    jobs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    jobs.into_iter().map(|(_, name)| name).collect()
+}
+
+const RECORD: [&str; 8] = ["run", "-q", "--no-logs", "--format", "json", "--policy", "fifo", "-j"];
+
+#[test]
+fn what_is_known_decides_which_job_begins_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let words = [&RECORD[..], &["1"], more, &["sh", "-c", "sleep $1", "sh", ":::", "0.15", "0.5", "0.3"]].concat();
+        with_history(&folder, &words)
+    };
+    assert_eq!(starts(&run(&[])), ["0.15", "0.5", "0.3"]);
+    let second = run(&[]);
+    assert_eq!(starts(&second), ["0.5", "0.3", "0.15"]);
+    assert_eq!(starts(&run(&["--order", "given"])), ["0.15", "0.5", "0.3"]);
+    assert_eq!(starts(&run(&["--no-history"])), ["0.15", "0.5", "0.3"]);
+    let record = json(&second);
+    let expected = &record["jobs"][1]["expected"];
+    assert_eq!((expected["from"].as_str(), expected["runs"].as_u64()), (Some("same"), Some(1)), "{expected}");
+    assert!((0.4..3.0).contains(&expected["time_s"].as_f64().unwrap()));
+    assert_eq!(record["setting"]["options"]["order"], "longest");
+    // A batch of others with this program goes by what is known of those.
+    let plan = out(&with_history(&folder, &["run", "--dry-run", "sh", "-c", "sleep $1", "sh", "7"]));
+    assert!(plan.contains("expected: ") && plan.contains("of other commands with this program"), "{plan}");
+    let plan = out(&with_history(&folder, &["run", "--dry-run", "sh", "-c", "sleep $1", "sh", "0.5"]));
+    assert!(plan.contains("runs of this command") && plan.contains("the longest first"), "{plan}");
+    let plan = with_history(&folder, &["run", "--dry-run", "--format", "json", "sh", "-c", "sleep $1", "sh", "0.5"]);
+    assert_eq!(json(&plan)["jobs"][0]["expected"]["from"], "same");
+}
+
+/// The jobs run, in whichever order; nothing waits long, and what is wrong is put right.
+#[test]
+fn a_wrong_memory_costs_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = [&RECORD[..], &["2", "sh", "-c", "sleep $1", "sh", ":::", "0.21", "0.22", "0.23", "0.24"]].concat();
+    let turnaround = |output: &Output| json(output)["metrics"]["turnaround_s"].as_f64().unwrap();
+    let plain = turnaround(&with_history(&folder, &words));
+    let total = cosched_linux::meminfo::read(&cosched_linux::root::Root::default()).unwrap().total;
+    let bytes = |bytes: u64| one_run(0.2, bytes);
+    // 10 TB: no process can have held that here, so nobody waits for it.
+    tamper(&folder, "sleep", &bytes(10 << 40));
+    let absurd = with_history(&folder, &words);
+    assert!(turnaround(&absurd) < 3.0 * plain + 0.5, "{} {plain}", turnaround(&absurd));
+    assert_eq!(json(&absurd)["warnings"].as_array().unwrap().len(), 0, "{}", json(&absurd)["warnings"]);
+    // All memory that there is: the job runs alone, when the others have ended.
+    tamper(&folder, "sleep", &bytes(1 << 20));
+    tamper(&folder, "0.21", &bytes(total));
+    let large = with_history(&folder, &words);
+    assert_eq!(starts(&large).last().unwrap(), "0.21");
+    let codes: Vec<Value> =
+        json(&large)["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].clone()).collect();
+    assert_eq!(codes, ["waits-for-memory", "short-of-memory"]);
+    assert!(turnaround(&large) < 3.0 * plain + 2.5, "{} {plain}", turnaround(&large));
+    // Times that are wrong by a thousand, some this way and some that way, are right again after three runs.
+    tamper(&folder, "sleep", &one_run(200.0, 1 << 20));
+    tamper(&folder, "0.21", &one_run(0.0002, 1 << 20));
+    for _ in 0..3 {
+        assert!(turnaround(&with_history(&folder, &words)) < 3.0 * plain + 0.5);
+    }
+    let known = known(&folder);
+    assert!(known.iter().all(|one| (0.15..5.0).contains(&one["time_s"].as_f64().unwrap())), "{known:?}");
+}
+
+#[test]
+fn a_changed_program_is_known_by_its_old_runs_until_it_has_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = |text: &str| {
+        write(&folder, "job.sh", text);
+        let path = folder.path().join("job.sh");
+        std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    };
+    let from = || {
+        let plan = with_history(&folder, &["run", "--dry-run", "--format", "json", "./job.sh"]);
+        json(&plan)["jobs"][0]["expected"]["from"].as_str().map(str::to_owned)
+    };
+    script("#!/bin/sh\nsleep 0.2\n");
+    assert_eq!(from(), None);
+    with_history(&folder, &["run", "-q", "./job.sh"]);
+    assert_eq!(from().as_deref(), Some("same"));
+    script("#!/bin/sh\nsleep 0.3 \n");
+    assert_eq!(from().as_deref(), Some("changed"));
+    with_history(&folder, &["run", "-q", "./job.sh"]);
+    assert_eq!(from().as_deref(), Some("same"));
+    // Without the second version's own run it would be the time of the first.
+    let known = known(&folder);
+    assert!(known.len() == 2 && known[0]["time_s"].as_f64() >= Some(0.29), "{known:?}");
+}

@@ -39,7 +39,7 @@ pub struct Exported {
     pub failures: u64,
     /// How it ended the last time, in words.
     pub last_exit: String,
-    /// When it ended the last time, in seconds since 1970.
+    /// When it ended the last time, in milliseconds since 1970.
     pub seen: u64,
     /// Its last runs that ended well, the last first.
     pub runs: Vec<Run>,

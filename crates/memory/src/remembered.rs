@@ -25,7 +25,7 @@ const HARDLY: f64 = 0.1;
 /// One run of a command that ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// When it ended, in seconds since 1970.
+    /// When it ended, in milliseconds since 1970.
     pub at: u64,
     /// Time from its start to its end in seconds.
     pub wall_s: f64,
@@ -68,7 +68,7 @@ pub struct Remembered {
     pub failures: u64,
     /// How it ended the last time, in words.
     pub last_exit: String,
-    /// When it ended the last time, in seconds since 1970.
+    /// When it ended the last time, in milliseconds since 1970.
     pub seen: u64,
     /// What was learnt of what it asks of the machine, if anything was; for whoever knows its form.
     pub learnt: Option<serde_json::Value>,

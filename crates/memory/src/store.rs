@@ -70,7 +70,7 @@ pub enum Patience {
 pub struct Ended {
     /// Which command.
     pub key: Key,
-    /// When, in seconds since 1970.
+    /// When, in milliseconds since 1970.
     pub at: u64,
     /// How, in words.
     pub exit: String,
@@ -85,7 +85,7 @@ pub enum Forget {
     All,
     /// Commands, programs and folders that hold this text.
     Matching(String),
-    /// What was seen last before this, in seconds since 1970.
+    /// What was seen last before this, in milliseconds since 1970.
     OlderThan(u64),
 }
 

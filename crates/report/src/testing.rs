@@ -263,6 +263,7 @@ pub(crate) fn setting() -> RunSetting {
         options: RunOptions {
             policy: "perf-fair".to_owned(),
             jobs_at_once: 8,
+            order: "longest".to_owned(),
             cpus: "0-1".to_owned(),
             actuation: "decisions".to_owned(),
             restart: "never".to_owned(),

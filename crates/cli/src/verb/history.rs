@@ -146,7 +146,7 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
 fn row(one: &Exported) -> Vec<String> {
     let unknown = || "-".to_owned();
     let last = one.runs.first();
-    let seen = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(one.seen.min(1 << 40)));
+    let seen = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(one.seen.min(1 << 50)));
     let seen = seen.map(|at| humantime::format_rfc3339_seconds(at).to_string());
     let command = match &one.command {
         Some(command) => visible(command),
@@ -170,7 +170,7 @@ fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
         (Some(text), _) => Forget::Matching(text),
         (None, Some(age)) => {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            Forget::OlderThan(now.saturating_sub(Duration::from_nanos(age.0)).as_secs())
+            Forget::OlderThan(now.saturating_sub(Duration::from_nanos(age.0)).as_millis() as u64)
         }
         (None, None) => Forget::All,
     };

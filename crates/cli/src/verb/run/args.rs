@@ -9,7 +9,7 @@ use crate::input::{Reading, Replacement, Separator};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use cosched_core::{Actuation, Halt, Nanos, TimeLimit};
+use cosched_core::{Actuation, Halt, Nanos, Order, TimeLimit};
 use cosched_linux::emulate::SmallCores;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -224,6 +224,12 @@ pub(crate) struct LimitArgs {
     #[arg(short_alias = 'P', alias = "max-procs")]
     pub(crate) jobs: Option<JobLimit>,
 
+    /// Which jobs begin first: those that take longest, as far as earlier runs know, or as given
+    ///
+    /// Jobs that are alike, or of which nothing is known, begin in the order in which they are given.
+    #[arg(long, value_enum, default_value_t = OrderArg::Longest, value_name = "ORDER", hide_short_help = true)]
+    pub(crate) order: OrderArg,
+
     /// Start no further job while less memory than this is available, as in 2G
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP", hide_short_help = true)]
     pub(crate) mem_keep: Option<u64>,
@@ -362,6 +368,24 @@ pub(crate) enum FreezeArg {
     Cgroup,
     /// SIGSTOP and SIGCONT
     Signals,
+}
+
+/// In which order jobs begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderArg {
+    /// The longest first, as far as earlier runs know how long they take
+    Longest,
+    /// As they are given
+    Given,
+}
+
+impl From<OrderArg> for Order {
+    fn from(arg: OrderArg) -> Order {
+        match arg {
+            OrderArg::Longest => Order::Longest,
+            OrderArg::Given => Order::Given,
+        }
+    }
 }
 
 /// How decisions are carried out.

@@ -69,7 +69,7 @@ impl Memory {
         if self.path.is_none() || result.told_to_end || matches!(result.exit, Some(Exit::NotStarted(_)) | None) {
             return;
         }
-        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
         let is_whole = result.exit.as_ref().is_some_and(Exit::ok) && !result.timed_out;
         let run = run(result, at).filter(|_| is_whole);
         let is_short = result.ran.as_s() < SHORT_S;

@@ -191,6 +191,9 @@ impl<P: Platform> Plan<P> {
         let keys = jobs.iter().zip(&tasks).map(key).collect();
         let (memory, known, no_history) = Memory::recall(args, keys);
         warnings.extend(no_history);
+        for (spec, known) in specs.iter_mut().zip(&known) {
+            spec.expected = known.as_ref().and_then(|known| known.expected);
+        }
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
         let config = RunConfig {
             quantum: Nanos::from_s(choice.params.number("quantum_s")),
@@ -199,6 +202,7 @@ impl<P: Platform> Plan<P> {
                 usize::MAX => jobs.len().max(1),
                 limit => limit,
             },
+            order: args.limits.order.into(),
             max_pause: args.limits.max_pause,
             halt: args.limits.halt,
             timeout: args.limits.timeout,
