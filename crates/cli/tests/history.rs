@@ -147,6 +147,30 @@ fn a_file_that_can_not_be_used_costs_the_memory_and_nothing_else() {
     check("os error", "--no-history");
 }
 
+/// What was known stays known.
+#[test]
+fn a_full_disk_costs_the_memory_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("h");
+    std::fs::create_dir(&at).unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "mode=0700,size=64k", "tmpfs"]).arg(&at).output();
+    if !mount.is_ok_and(|output| output.status.success()) {
+        let skipped = "skipped, because no small file system can be mounted\n";
+        return drop(std::io::Write::write_all(&mut std::io::stderr(), skipped.as_bytes()));
+    }
+    let first = with_history(&folder, &["run", "-q", "sleep", "0.11"]);
+    let _ = std::fs::write(at.join("filler"), vec![0; 1 << 20]);
+    let second = with_history(&folder, &["run", "--no-logs", "sleep {}; echo {}", ":::", "0.12", "0.13", "0.14"]);
+    let left = commands(&folder);
+    let unmounted = Command::new("umount").arg("-l").arg(&at).status();
+    assert!(unmounted.is_ok_and(|status| status.success()) && first.status.success());
+    assert!(second.status.success() && out(&second).contains("0.14"), "{}", err(&second));
+    let text = err(&second);
+    let told = text.lines().find(|line| line.starts_with("cosched: this run keeps nothing")).unwrap_or_default();
+    assert!(told.contains("history.sqlite") && told.contains("make room"), "{text}");
+    assert_eq!(left, ["sleep 0.11"]);
+}
+
 #[test]
 fn runs_side_by_side_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
