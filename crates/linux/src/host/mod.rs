@@ -27,6 +27,7 @@ use crate::interrupts;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::{self, RawPid};
+use crate::tree::Tree;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
@@ -323,7 +324,9 @@ impl Backend for Host {
     }
 
     fn may_start(&mut self, task: &TaskSpec) -> MayStart {
-        self.room.may_start(&self.root, self.clock.now(), task.id, task.expected.and_then(|expected| expected.memory))
+        let Host { room, root, clock, lifecycle, .. } = self;
+        let needs = task.expected.and_then(|expected| expected.memory);
+        room.may_start(root, clock.now(), (task.id, needs), |live| lifecycle.tree(live).map_or(0, Tree::resident))
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

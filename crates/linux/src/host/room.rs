@@ -1,16 +1,13 @@
 //! Whether there is room for one more job: enough memory, and not too much load.
 
 use crate::load;
-use crate::meminfo::{self, Memory};
+use crate::meminfo;
 use crate::root::Root;
 use cosched_core::{MayStart, Nanos, Resources, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The memory of a job that began earlier than this before now shows in what the machine has left.
 const SHOWS_AFTER: Nanos = Nanos::from_ms(1_000);
-
-/// For so long it is remembered what the machine has left, where jobs are held against it whose memory is known.
-const REMEMBERED: Nanos = Nanos::from_ms(200);
 
 /// Keeps some memory free, and the load low, and starts no job that is known to need more memory than there is.
 pub(crate) struct Room {
@@ -24,10 +21,8 @@ pub(crate) struct Room {
     held: BTreeMap<TaskId, u64>,
     /// The same of the last job that was refused: it may be started all the same.
     refused: Option<(TaskId, u64)>,
-    /// The most that the machine had left at any look: what all jobs together can have.
-    most: u64,
-    /// What it had left at the last look, and when that was.
-    left: Option<(Nanos, Memory)>,
+    /// What the machine had left at the last look, and when that was.
+    left: Option<(Nanos, u64)>,
 }
 
 impl Room {
@@ -39,7 +34,6 @@ impl Room {
             largest: None,
             held: BTreeMap::new(),
             refused: None,
-            most: 0,
             left: None,
         }
     }
@@ -58,13 +52,20 @@ impl Room {
     }
 
     /// Whether a job may be let in that is known to need so much memory, if that is known. If so, it counts as let in now.
-    pub(crate) fn may_start(&mut self, root: &Root, now: Nanos, task: TaskId, needs: Option<u64>) -> MayStart {
+    /// `holds` tells what a live job holds at present.
+    pub(crate) fn may_start(
+        &mut self,
+        root: &Root,
+        now: Nanos,
+        (task, needs): (TaskId, Option<u64>),
+        holds: impl Fn(TaskId) -> u64,
+    ) -> MayStart {
         let is_calm = self.most_load.is_none_or(|most| load::average(root).is_none_or(|load| load <= most));
         if !is_calm || !self.has_memory(root, now) {
             return MayStart::Later;
         }
         if let Some(needs) = needs {
-            if !self.fits(root, now, needs) {
+            if !self.fits(root, now, needs, holds) {
                 // Only the first in the queue can be let in all the same, so the others need not be known.
                 self.refused.get_or_insert((task, needs));
                 return MayStart::NeedsMemory;
@@ -92,19 +93,23 @@ impl Room {
         meminfo::read(root).map_or(true, |memory| memory.usable() >= keep.saturating_add(hidden))
     }
 
-    /// Whether so much memory is left now, and would be left if each live job took what it is known to need.
+    /// Whether so much memory is left, and would be if each live job came to hold what it is known to need. Memory that a job
+    /// shares with others, as files that are mapped, shows as held in each of them and is taken once: so it counts what a
+    /// job may still take, and not what all of them need together.
     ///
     /// More than the machine has in all was never held by any process here: that memory is wrong, and nobody waits for it.
-    fn fits(&mut self, root: &Root, now: Nanos, needs: u64) -> bool {
-        if self.left.is_none_or(|(at, _)| now - at >= REMEMBERED) {
-            let Ok(memory) = meminfo::read(root) else { return true };
-            self.left = Some((now, memory));
-            self.most = self.most.max(memory.usable());
+    fn fits(&mut self, root: &Root, now: Nanos, needs: u64, holds: impl Fn(TaskId) -> u64) -> bool {
+        let wanted = needs.saturating_add(self.mem_keep.unwrap_or(0));
+        let sum = |sum: u64, one: u64| sum.saturating_add(one);
+        let all = self.held.values().copied().fold(wanted, sum);
+        // Most jobs need so little that looking would cost more than it tells.
+        if self.left.is_some_and(|(at, left)| now - at < SHOWS_AFTER && all <= left / 4) {
+            return true;
         }
-        let Some((_, memory)) = self.left else { return true };
-        let with_kept = needs.saturating_add(self.mem_keep.unwrap_or(0));
-        let held: u64 = self.held.values().fold(0, |sum, one| sum.saturating_add(*one));
-        needs > memory.total || with_kept <= memory.usable() && with_kept.saturating_add(held) <= self.most
+        let Ok(memory) = meminfo::read(root) else { return true };
+        self.left = Some((now, memory.usable()));
+        let to_come = |(task, needs): (&TaskId, &u64)| needs.saturating_sub(holds(*task));
+        needs > memory.total || self.held.iter().map(to_come).fold(wanted, sum) <= memory.usable()
     }
 }
 
@@ -124,7 +129,7 @@ mod tests {
         let root = Root::new(dir.path());
         let ended = |kb: u64| Resources { max_rss: Reading::Value(kb << 10), ..Resources::absent(Absence::NotTold) };
         let s = Nanos::from_s;
-        let may = |room: &mut Room, at: f64| room.may_start(&root, s(at), TaskId(0), None) == MayStart::Yes;
+        let may = |room: &mut Room, at: f64| room.may_start(&root, s(at), (TaskId(0), None), |_| 0) == MayStart::Yes;
         let mut room = Room::new(Some(50 << 10), None);
         left(89);
         assert!(may(&mut room, 0.0) && !may(&mut room, 0.9), "what the first needs is not known");
@@ -151,8 +156,9 @@ mod tests {
         let mut room = Room::new(None, None);
         let nothing = Resources::absent(Absence::NotTold);
         left(80);
+        let holds = std::cell::Cell::new(0);
         let ask = |room: &mut Room, at: f64, id: u32, kb: Option<u64>| {
-            room.may_start(&root, Nanos::from_s(at), TaskId(id), kb.map(|kb| kb << 10))
+            room.may_start(&root, Nanos::from_s(at), (TaskId(id), kb.map(|kb| kb << 10)), |_| holds.get() << 10)
         };
         assert_eq!(ask(&mut room, 0.0, 0, Some(50)), MayStart::Yes);
         // The first has not taken its memory yet.
@@ -161,10 +167,14 @@ mod tests {
         assert_eq!(ask(&mut room, 0.1, 3, None), MayStart::Yes, "what nobody knows waits for nothing");
         room.ended(TaskId(0), &nothing);
         assert_eq!(ask(&mut room, 0.2, 1, Some(40)), MayStart::Yes);
+        assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::NeedsMemory);
+        // Both have taken a file into memory that does not count as used.
+        holds.set(30);
+        assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::Yes);
+        holds.set(0);
         // Others use the machine as well.
         left(20);
-        room.ended(TaskId(1), &nothing);
-        room.ended(TaskId(2), &nothing);
+        (1..5).for_each(|id| room.ended(TaskId(id), &nothing));
         assert_eq!(ask(&mut room, 1.0, 4, Some(21)), MayStart::NeedsMemory);
         assert_eq!(ask(&mut room, 1.0, 4, Some(20)), MayStart::Yes);
         room.ended(TaskId(4), &nothing);
