@@ -55,6 +55,7 @@ fn quantum(policy: &str, freeze: &str) {
             .args(["run", "-f", "jobs", "--policy", policy, "--freeze", freeze, "--jobs", "24"])
             .args(["--param", "quantum_s=0.02", "--format", "json", "--quiet"])
             .env("COSCHED", COSCHED)
+            .env("COSCHED_HISTORY", "off")
             .current_dir(dir.path())
             .output()
             .expect("cosched starts");
@@ -88,6 +89,7 @@ fn memory(jobs: usize, policy: &str) {
         let mut run = Command::new(COSCHED)
             .args(["run", "-f", "jobs", "--policy", policy, "--jobs", &jobs.to_string(), "--quiet"])
             .args(["--param", "quantum_s=0.01"])
+            .env("COSCHED_HISTORY", "off")
             .current_dir(dir.path())
             .stdout(Stdio::null())
             .spawn()

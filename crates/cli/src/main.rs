@@ -3,7 +3,9 @@
 // See `stderr`.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
+mod danger;
 mod exit;
+mod history;
 mod input;
 mod parallel;
 mod sha256;
@@ -34,6 +36,7 @@ enum Verb {
     Model(verb::model::ModelArgs),
     List(verb::list::ListArgs),
     Doctor(verb::doctor::DoctorArgs),
+    History(verb::history::HistoryVerb),
     Thaw(verb::thaw::ThawArgs),
     Workload(verb::workload::WorkloadArgs),
     Completions(verb::shell::CompletionsArgs),
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Verb::Model(args) => verb::model::run(args),
         Verb::List(args) => verb::list::run(args),
         Verb::Doctor(args) => verb::doctor::run(args),
+        Verb::History(args) => verb::history::run(args),
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),

@@ -113,8 +113,11 @@ fn what_is_written_to_a_descriptor_comes_where_it_stands() {
                 write(&folder, "out", if to == "> out" { "old\n" } else { "" });
                 let run = format!("{program} run -q --no-logs {option} {descriptor} true {more}");
                 let line = format!("{{ echo before; {run}; {run}; echo after; }} {to}");
-                let shell =
-                    std::process::Command::new("/bin/sh").current_dir(folder.path()).args(["-c", &line]).status();
+                let shell = std::process::Command::new("/bin/sh")
+                    .env("COSCHED_HISTORY", "off")
+                    .current_dir(folder.path())
+                    .args(["-c", &line])
+                    .status();
                 assert!(shell.expect("it runs").success());
                 let text = read(&folder, "out");
                 let lines: Vec<&str> = text.lines().collect();

@@ -107,7 +107,7 @@ fn standard_input_is_read_for_values_only_where_they_are_wanted() {
     assert_eq!(shown(&["echo", "{}", ":::", "x"]), "x\n");
     let words = "\"$0\" run -q -- true; cat";
     let mut shell = Command::new("sh");
-    shell.args(["-c", words, env!("CARGO_BIN_EXE_cosched")]).current_dir(folder.path());
+    shell.args(["-c", words, env!("CARGO_BIN_EXE_cosched")]).env("COSCHED_HISTORY", "off").current_dir(folder.path());
     let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
     child.stdin.take().expect("a pipe").write_all(b"left\n").expect("it reads");
     assert_eq!(out(&child.wait_with_output().expect("it ends")), "left\n");

@@ -42,6 +42,8 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                 origin: Origin::Spawned,
                 control: Control::FULL,
                 arrived: Nanos::ZERO,
+                turn: 0,
+                expected: None,
                 running: None,
                 asleep: false,
                 waiting_since: now - Nanos(200_000_000 * random(8) + random(100_000)),
@@ -312,8 +314,8 @@ impl Backend for Instant {
     fn resources(&mut self, _: TaskId) -> Resources {
         Resources::absent(Absence::NotOffered)
     }
-    fn may_start(&mut self) -> bool {
-        true
+    fn may_start(&mut self, _task: &TaskSpec) -> MayStart {
+        MayStart::Yes
     }
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
         out.extend(self.machine.memory_domains.iter().map(|_| Traffic::absent(Absence::NotOffered)));

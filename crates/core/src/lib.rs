@@ -9,6 +9,7 @@ mod check;
 mod counter;
 mod decision;
 mod estimate;
+mod expected;
 mod listed;
 pub mod metric;
 pub mod model;
@@ -34,6 +35,7 @@ pub use check::{InvalidDecision, check};
 pub use counter::{Counter, PerCounter};
 pub use decision::{Basis, Change, Decision, Wait, WaitReason};
 pub use estimate::{Start, TaskEstimator};
+pub use expected::{Expected, ExpectedFrom};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat};
 pub use policy::{
@@ -45,8 +47,8 @@ pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
     Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
-    NullRecorder, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult, TaskNow, TaskResult,
-    TimeLimit, Warning, run,
+    MayStart, NullRecorder, Order, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunResult, TaskNow,
+    TaskResult, TimeLimit, Warning, first_in_order, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView, Trigger};

@@ -1,5 +1,6 @@
 //! Everything that a policy sees. It is plain data that can be serialised, so that a decision can be replayed.
 
+use crate::expected::Expected;
 use crate::listed::one_of_each;
 use crate::model::contention::{Asks, Contention};
 use crate::placement::{Placement, Purpose};
@@ -206,6 +207,12 @@ pub struct TaskView {
     pub control: Control,
     /// When it arrived.
     pub arrived: Nanos,
+    /// Its number in the order in which tasks were let in: each is given the next one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub turn: u32,
+    /// What earlier runs of it let expect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Expected>,
     /// Where it runs now; `None` while it waits.
     pub running: Option<Running>,
     /// It sleeps of its own accord and needs no CPU now.
@@ -220,6 +227,10 @@ pub struct TaskView {
     pub estimates: Estimates,
 }
 
+fn is_zero(turn: &u32) -> bool {
+    *turn == 0
+}
+
 impl TaskView {
     /// A task at the instant of its arrival, with what is known of it then.
     pub fn arriving(spec: &TaskSpec, now: Nanos, estimates: Estimates) -> TaskView {
@@ -232,6 +243,8 @@ impl TaskView {
             origin: spec.origin,
             control: spec.control,
             arrived: now,
+            turn: 0,
+            expected: spec.expected,
             running: None,
             asleep: false,
             waiting_since: now,

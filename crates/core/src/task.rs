@@ -1,5 +1,6 @@
 //! What is scheduled: a task is a job that was spawned, or a group of processes that was adopted.
 
+use crate::expected::Expected;
 use crate::solo_trace::SoloTrace;
 use crate::topology::CpuSet;
 use crate::units::{Nanos, Rate};
@@ -95,6 +96,9 @@ pub struct TaskSpec {
     pub control: Control,
     /// What an earlier run of the task alone measured.
     pub solo: SoloProfile,
+    /// What earlier runs of it let expect, in whatever company; `None` if nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Expected>,
 }
 
 /// What a task does when it runs alone, measured before the run.
@@ -123,6 +127,7 @@ impl TaskSpec {
             origin: Origin::Spawned,
             control: Control::FULL,
             solo: SoloProfile::default(),
+            expected: None,
         }
     }
 }

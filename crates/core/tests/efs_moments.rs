@@ -34,6 +34,8 @@ fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
         origin: Origin::Spawned,
         control: Control::FULL,
         arrived: Nanos::ZERO,
+        turn: 0,
+        expected: None,
         running: runs_on.map(|_| Running {
             placement: Placement::Exclusive { cpus: cpus.clone(), whole_core: false },
             purpose: Purpose::Run,

@@ -216,6 +216,8 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 origin: Origin::Spawned,
                 control: Control::FULL,
                 arrived: Nanos::ZERO,
+                turn: 0,
+                expected: None,
                 running: cpu.map(|_| Running {
                     placement: Placement::Exclusive { cpus: cpus.clone(), whole_core: false },
                     purpose: Purpose::Run,

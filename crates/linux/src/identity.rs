@@ -1,5 +1,6 @@
-//! Which machine this is, and which kernel it runs.
+//! Which machine this is, of which kind, and which kernel it runs.
 
+use crate::meminfo;
 use crate::root::Root;
 
 /// The name of this host; `None` if the kernel does not tell it.
@@ -17,6 +18,23 @@ pub fn boot(root: &Root) -> Option<String> {
     told(root, "/proc/sys/kernel/random/boot_id")
 }
 
+/// The kind of this machine, as far as that matters for how long a program takes and for the memory that it finds: the
+/// `name` of its processor, the number of its CPUs, and its memory. Machines of one kind have the same text, wherever they
+/// are and whichever CPUs a run may use.
+///
+/// Memory is rounded up to one of eight sizes between powers of two: what the kernel takes for itself differs a little
+/// between its versions.
+pub fn machine_kind(root: &Root, name: &str) -> String {
+    let cpus = root.cpus("/sys/devices/system/cpu/online", "online CPUs").ok().flatten();
+    let cpus = cpus.map(|cpus| format!(", {} CPUs", cpus.len())).unwrap_or_default();
+    let memory = meminfo::read(root).ok().map(|memory| memory.total.div_ceil(1 << 30).max(1));
+    let memory = memory.map(|gib| {
+        let step = (gib.next_power_of_two() / 8).max(1);
+        format!(", {} GiB", gib.div_ceil(step) * step)
+    });
+    format!("{name}{cpus}{}", memory.unwrap_or_default())
+}
+
 fn told(root: &Root, file: &str) -> Option<String> {
     root.text(file, "this machine").ok()?.filter(|text| !text.is_empty())
 }
@@ -24,6 +42,23 @@ fn told(root: &Root, file: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn machines_of_one_kind_are_told_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        assert_eq!(machine_kind(&root, "Xeon"), "Xeon");
+        std::fs::create_dir_all(dir.path().join("proc")).unwrap();
+        std::fs::create_dir_all(dir.path().join("sys/devices/system/cpu")).unwrap();
+        std::fs::write(dir.path().join("sys/devices/system/cpu/online"), "0-7,16-23\n").unwrap();
+        for (kb, gib) in
+            [(24_000_000u64, 24), (24_400_000, 24), (263_000_000, 256), (900_000, 1), (1_583_000_000, 1_536)]
+        {
+            let text = format!("MemTotal: {kb} kB\nMemAvailable: 1 kB\n");
+            std::fs::write(dir.path().join("proc/meminfo"), text).unwrap();
+            assert_eq!(machine_kind(&root, "Xeon"), format!("Xeon, 16 CPUs, {gib} GiB"));
+        }
+    }
 
     #[test]
     fn what_the_kernel_tells_of_itself() {

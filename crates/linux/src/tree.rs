@@ -18,6 +18,8 @@ use std::collections::HashMap;
 
 /// How often the job's processes are looked for again while there are any left to kill.
 const KILLS: u32 = 16;
+/// As many processes of a job are looked at for what it holds.
+const MOST_LOOKED_AT: usize = 64;
 /// Sessions of one job that are kept before those whose processes have gone are looked for.
 const PRUNE: usize = 256;
 
@@ -180,6 +182,16 @@ impl Tree {
     /// cgroup.
     pub(crate) fn is_main_only(&self) -> bool {
         !self.main_gone && self.orphans.is_empty() && self.loner.as_ref().is_some_and(Loner::is_alone)
+    }
+
+    /// Resident memory of that one of its processes that has most, in bytes; 0 if none can be seen.
+    pub(crate) fn resident(&self) -> u64 {
+        let pages = |process: Process| {
+            let text = self.root.text(&format!("/proc/{}/statm", process.pid), "resident memory").ok()??;
+            text.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        let most = self.members().into_iter().take(MOST_LOOKED_AT).filter_map(pages).max();
+        most.unwrap_or(0).saturating_mul(rustix::param::page_size() as u64)
     }
 
     /// How many threads of the job want a CPU at this moment.

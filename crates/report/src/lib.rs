@@ -9,6 +9,7 @@ pub mod chart;
 mod docs_tests;
 mod events;
 mod figures;
+mod forecast;
 mod given;
 mod info;
 mod joblog;
@@ -42,8 +43,8 @@ pub use machine_load::{MachineLoad, MachineUse};
 pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
-    EarlierJob, Energy, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Rebuilt, Record, RecordError,
-    SoloTimes, Totals, WarningRecord, exit_status, record, solo_times,
+    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Rebuilt, Record,
+    RecordError, SoloTimes, Totals, WarningRecord, exit_status, record, solo_times,
 };
 pub use recorder::{FileRecorder, Notice};
 pub use series::{
@@ -55,5 +56,5 @@ pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
 pub use summary::{SummaryOptions, summary};
-pub use text::{count, is_hidden, visible, visible_bytes, visible_lines, wrap};
+pub use text::{clip, count, is_hidden, seconds, visible, visible_bytes, visible_lines, wrap};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};

@@ -1,5 +1,6 @@
 //! The progress of a run: counts, time left, and the line that shows them.
 
+use crate::forecast::{Forecast, Now};
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
 use cosched_core::{Nanos, Snapshot, TaskId, TaskResult, TaskView};
@@ -87,6 +88,8 @@ pub struct ProgressTracker {
     /// The sum of the solo times, if all are known.
     all_solo_s: Option<f64>,
     solo_done_s: f64,
+    /// What earlier runs let expect, if they do of most jobs.
+    forecast: Option<Forecast>,
     started: usize,
     started_ended: usize,
     ended_well: usize,
@@ -112,6 +115,7 @@ impl ProgressTracker {
             solo_s: by_number,
             all_solo_s,
             solo_done_s: 0.0,
+            forecast: None,
             started: 0,
             started_ended: 0,
             ended_well: 0,
@@ -119,6 +123,12 @@ impl ProgressTracker {
             ran_ended_s: 0.0,
             ended: vec![false; total],
         }
+    }
+
+    /// Uses what is expected of each job, in the order of the tasks.
+    pub fn expecting(mut self, expected: impl Iterator<Item = Option<Nanos>>) -> ProgressTracker {
+        self.forecast = Forecast::new(expected);
+        self
     }
 
     /// How far the run is.
@@ -174,6 +184,9 @@ impl ProgressTracker {
             self.ended_well += 1;
             self.ran_well_s += result.ran.as_s();
         }
+        if let Some(forecast) = &mut self.forecast {
+            forecast.ended(result.spec.id, result.ran, ok);
+        }
         self.solo_done_s += self.solo_s_of(result.spec.id).unwrap_or(0.0);
         self.count();
     }
@@ -199,10 +212,16 @@ impl ProgressTracker {
         snapshot.tasks.iter().filter(|task| !self.has_ended(task.id))
     }
 
-    /// The time left in seconds: from solo times and progress if all solo times are known, else from the time of the
-    /// jobs that have ended.
+    /// The time left in seconds: from solo times and progress if all solo times are known; else from what earlier runs
+    /// let expect; else from the time of the jobs that have ended.
     fn left_s(&self, snapshot: &Snapshot) -> Option<f64> {
         let elapsed = snapshot.now.as_s();
+        if let (Some(forecast), None) = (&self.forecast, self.all_solo_s) {
+            let live: Vec<(TaskId, Nanos)> =
+                self.unfinished(snapshot).map(|task| (task.id, task.estimates.ran)).collect();
+            let cpus = snapshot.machine.cpus.len();
+            return forecast.left_s(&Now { elapsed: snapshot.now, cpus, live: &live });
+        }
         let (work, done, longest) = match self.all_solo_s {
             Some(all_s) => self.by_solo(snapshot, all_s),
             None => self.by_mean(snapshot)?,

@@ -103,7 +103,8 @@ impl<'a> FileRecorder<'a> {
                 tasks.len(),
                 info.quantum,
                 tasks.iter().filter_map(solo).collect(),
-            ),
+            )
+            .expecting(tasks.iter().map(|task| task.expected.map(|expected| expected.time))),
             warnings: Vec::new(),
             policy_faults: 0,
         }

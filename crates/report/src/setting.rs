@@ -77,6 +77,9 @@ pub struct RunOptions {
     pub policy_lacks: Option<String>,
     /// Jobs that may be live at once.
     pub jobs_at_once: usize,
+    /// In which order jobs are let in: `longest` or `given`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub order: String,
     /// The CPUs that the run used, in the kernel's list format.
     pub cpus: String,
     /// What `--cpus-per-job` says: a number, `auto` or `all`.

@@ -56,6 +56,8 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::Interrupted { signal: 2, again: false },
         Warning::Interrupted { signal: 15, again: true },
         Warning::Interrupted { signal: 13, again: false },
+        Warning::WaitsForMemory(TaskId(2)),
+        Warning::ShortOfMemory(TaskId(2)),
         Warning::PlansGivenUp { why: "a watchdog removed it".to_owned() },
     ];
     let without = |importance| {
@@ -91,6 +93,9 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::NoGroup { job: job(), why: "no space left on device".to_owned() },
         RunWarning::FreezeFailed { job: job(), why: "no such process".to_owned() },
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
+        RunWarning::NoHistory {
+            why: "/h/history.sqlite: other runs use it; nothing is wrong if this is rare".to_owned(),
+        },
         RunWarning::NoConsole { why: "too many processes".to_owned() },
         RunWarning::FewerAtOnce { policy: "fifo".to_owned(), asked: 6, cpus: 2 },
         RunWarning::CpusShared { cpus: "2-3".to_owned(), others: vec![(41, "0-1".to_owned())] },
@@ -148,6 +153,7 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         cpu_time: Reading::Value(Nanos::from_s(finish_s * 0.5)),
         waited_max: Nanos::from_ms(400),
         ran: Nanos::from_s(finish_s * 0.5),
+        shared: false,
         counts: counted(3_000_000_000, 2_000_000_000),
         multiplexed: false,
         resources: Resources {
@@ -179,6 +185,7 @@ pub(crate) fn result() -> RunResult {
         cpu_time: Reading::Absent(Absence::NotStarted),
         waited_max: Nanos::ZERO,
         ran: Nanos::ZERO,
+        shared: false,
         counts: Counts::absent(Absence::NotStarted),
         multiplexed: false,
         resources: Resources::absent(Absence::NotStarted),
@@ -256,6 +263,7 @@ pub(crate) fn setting() -> RunSetting {
         options: RunOptions {
             policy: "perf-fair".to_owned(),
             jobs_at_once: 8,
+            order: "longest".to_owned(),
             cpus: "0-1".to_owned(),
             actuation: "decisions".to_owned(),
             restart: "never".to_owned(),
@@ -324,6 +332,8 @@ pub(crate) fn snapshot() -> Snapshot {
         origin: Default::default(),
         control: Default::default(),
         arrived: Nanos::ZERO,
+        turn: 0,
+        expected: None,
         waiting_since: if running.is_some() { Nanos::from_ms(400) } else { Nanos::from_ms(200) },
         last_cpus: running.as_ref().map(|running| running.placement.cpus().clone()).unwrap_or_default(),
         running,

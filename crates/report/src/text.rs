@@ -19,7 +19,7 @@ pub(crate) fn grouped(n: u64) -> String {
 }
 
 /// A time with three or so significant digits and its unit: `0.42 ms`, `12.3 s`, `5 min 07 s`, `2 h 05 min`.
-pub(crate) fn seconds(s: f64) -> String {
+pub fn seconds(s: f64) -> String {
     match s {
         s if s < 0.000_000_5 => "0 s".to_owned(),
         s if s < 0.000_999_5 => format!("{:.0} us", s * 1e6),
@@ -132,7 +132,7 @@ fn is_direction(c: char) -> bool {
 }
 
 /// The text in at most `width` characters; if it was cut off, the last one is an ellipsis.
-pub(crate) fn clip(text: &str, width: usize) -> String {
+pub fn clip(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }

@@ -168,6 +168,11 @@ pub enum RunWarning {
         /// What the system says.
         why: String,
     },
+    /// What is known of commands could not be read or kept.
+    NoHistory {
+        /// The file, what is wrong with it, and what to do.
+        why: String,
+    },
     /// There is no process that shows messages and output, so they go straight to the terminal.
     NoConsole {
         /// What the system says.
@@ -291,6 +296,8 @@ impl RunWarning {
                 Warning::NotRestarted(..) => "not-restarted",
                 Warning::Halting => "halting",
                 Warning::Interrupted { .. } => "interrupted",
+                Warning::WaitsForMemory(_) => "waits-for-memory",
+                Warning::ShortOfMemory(_) => "short-of-memory",
                 Warning::PlansGivenUp { .. } => "plans-given-up",
             },
             RunWarning::MorePolicyFaults(_) => "more-policy-faults",
@@ -313,6 +320,7 @@ impl RunWarning {
             RunWarning::NoGroup { .. } => "no-cgroup",
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",
+            RunWarning::NoHistory { .. } => "no-history",
             RunWarning::NoConsole { .. } => "no-console",
             RunWarning::FewerAtOnce { .. } => "fewer-at-once",
             RunWarning::CpusShared { .. } => "cpus-shared",
@@ -401,6 +409,9 @@ impl RunWarning {
             RunWarning::NoGroup { job, why } => format!("job {job} has no cgroup ({why}): it is frozen by signals"),
             RunWarning::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
             RunWarning::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
+            RunWarning::NoHistory { why } => {
+                format!("this run keeps nothing of its jobs for later runs: {}", visible(why))
+            }
             RunWarning::NoConsole { why } => {
                 format!("no process could be started to show the jobs' output ({why}): it is only in the log folder")
             }
@@ -540,6 +551,15 @@ fn loop_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> String {
                 )
             }
         }
+        Warning::WaitsForMemory(task) => format!(
+            "{} waits for memory: it needed more in earlier runs than there is now; jobs that need less come first",
+            name(*task)
+        ),
+        Warning::ShortOfMemory(task) => format!(
+            "{} is started, though it needed more memory in earlier runs than there is now: nothing else runs that \
+             could free some",
+            name(*task)
+        ),
         Warning::PlansGivenUp { why } => {
             format!("no more plans are installed, decisions are applied one by one: {why}")
         }

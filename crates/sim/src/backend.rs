@@ -6,8 +6,8 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, CpuSet, Event, Exit, Kill, Machine, Nanos, Payload, Plan, Reading,
-    Resources, TaskId, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Payload, Plan,
+    Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -191,8 +191,8 @@ impl Backend for Sim {
         Resources::absent(Absence::Simulated)
     }
 
-    fn may_start(&mut self) -> bool {
-        true
+    fn may_start(&mut self, _task: &TaskSpec) -> MayStart {
+        MayStart::Yes
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

@@ -180,8 +180,8 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
         fn resources(&mut self, task: TaskId) -> Resources {
             self.0.resources(task)
         }
-        fn may_start(&mut self) -> bool {
-            self.0.may_start()
+        fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+            self.0.may_start(task)
         }
         fn traffic(&mut self, out: &mut Vec<Traffic>) {
             self.0.traffic(out);

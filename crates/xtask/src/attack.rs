@@ -99,6 +99,7 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
     std::fs::write(folder.path().join("work"), WORK)?;
     let what = format!("{freeze}, {policy}, {victim:?}, {}", kinds.join(" "));
     let child = Command::new(program)
+        .env("COSCHED_HISTORY", "off")
         .args(["run", "mix.toml", "--logs", "logs", "-q", "--jobs", "8", "--max-pause", "0.1", "--grace", "1"])
         .args(["--freeze", freeze, "--policy", policy])
         .args(if policy == "linux" { &[][..] } else { &["--param", "quantum_s=0.02"] })

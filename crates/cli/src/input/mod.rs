@@ -32,7 +32,7 @@ pub(crate) const COMMAND_LINE: &str = "the command line";
 
 pub(crate) use command::{Command, Shell, quote, told};
 pub(crate) use job::Job;
-pub(crate) use names::expand;
+pub(crate) use names::{expand, program_words};
 pub(crate) use read::{read_bytes, read_mix, read_spec, read_text};
 pub(crate) use replacement::Replacement;
 pub(crate) use shell_word::shell_word;

@@ -149,9 +149,18 @@ fn last_part(path: &str) -> &str {
 const GRAMMAR: &[&str] =
     &["!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until", "while", "exec"];
 
-/// The words of a command that tell what it does, its program first: without variables that are set for it, without the
-/// shell's grammar, and without the shell itself.
+/// As [`program_words`], with the program's name alone.
 fn words_of(command: &Command) -> Vec<String> {
+    let mut words = program_words(command);
+    if let Some(first) = words.first_mut() {
+        *first = last_part(first).to_owned();
+    }
+    words
+}
+
+/// The first words of a command that tell what it does, its program first: without variables that are set for it, without
+/// the shell's grammar, and without the shell itself.
+pub(crate) fn program_words(command: &Command) -> Vec<String> {
     const MOST: usize = 8;
     /// Characters of a line that are looked at.
     const MOST_READ: usize = 2_000;
@@ -159,13 +168,7 @@ fn words_of(command: &Command) -> Vec<String> {
     let line = match command {
         Command::Argv(words) => match &words[..] {
             [shell, option, line, ..] if is_shell(shell) && option == "-c" => text(line),
-            words => {
-                let mut words: Vec<String> = words.iter().take(MOST).map(text).collect();
-                if let Some(first) = words.first_mut() {
-                    *first = last_part(first).to_owned();
-                }
-                return words;
-            }
+            words => return words.iter().take(MOST).map(text).collect(),
         },
         // Values that give no name leave a script that begins with setting its variables.
         Command::Shell(line) => text(&line.script),
@@ -193,7 +196,7 @@ fn words_of(command: &Command) -> Vec<String> {
             "for" | "case" if words.is_empty() => until = Some(if word == "for" { "do" } else { "in" }),
             "cd" | "export" | "set" | "ulimit" | "umask" if words.is_empty() => until = Some(""),
             _ if is_divider || GRAMMAR.contains(&word) || words.is_empty() && word.contains('=') => {}
-            _ => words.push(if words.is_empty() { last_part(word) } else { word }.to_owned()),
+            _ => words.push(word.to_owned()),
         }
         if words.len() == MOST {
             break;

@@ -2,6 +2,7 @@
 
 pub(crate) mod decide;
 pub(crate) mod doctor;
+pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod model;
 pub(crate) mod reproduce;

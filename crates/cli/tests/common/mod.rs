@@ -14,6 +14,8 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
         command.env_remove(name);
     }
+    // What the user's own runs know is none of the tests' business.
+    command.env("COSCHED_HISTORY", "off");
     // Other tests run beside this one, and must not be given CPUs in its place.
     command.env("COSCHED_CPUS", "all")
 }

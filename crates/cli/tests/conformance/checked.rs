@@ -2,8 +2,8 @@
 
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
-    Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Payload, Placement, Plan,
-    Purpose, Reading, Resources, TaskId, Traffic, Usage,
+    Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Payload, Placement,
+    Plan, Purpose, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -310,8 +310,8 @@ impl<F: Fixture> Backend for Checked<F> {
         self.inner.resources(task)
     }
 
-    fn may_start(&mut self) -> bool {
-        self.inner.may_start()
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        self.inner.may_start(task)
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

@@ -1,13 +1,13 @@
 //! Groups and processes that are not of dead runs of ours are left alone; those of dead runs are found by their owner.
 
 use crate::seen::{guardian, lists, seen};
-use crate::support::{COSCHED, Mix, Run, freezers, own_group, signal, skipped, until};
+use crate::support::{COSCHED, Mix, Run, cosched, freezers, own_group, signal, skipped, until};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 
 fn thaw(more: &[&str]) -> Output {
-    Command::new(COSCHED).arg("thaw").args(more).output().unwrap()
+    cosched().arg("thaw").args(more).output().unwrap()
 }
 
 /// A group that this test makes, with a sleeping process, frozen. Killed and removed when this value is dropped.
@@ -51,7 +51,7 @@ fn groups_that_no_run_made_are_left_alone() {
     let foreign: Vec<Foreign> = names.iter().map(|name| Foreign::make(name)).collect();
     thaw(&[]);
     let dir = tempfile::tempdir().unwrap();
-    let next = Command::new(COSCHED).args(["run", "-q", "--", "true"]).current_dir(dir.path()).output().unwrap();
+    let next = cosched().args(["run", "-q", "--", "true"]).current_dir(dir.path()).output().unwrap();
     assert!(next.status.success(), "{next:?}");
     for group in &foreign {
         assert!(group.is_untouched(), "{}", group.dir.display());
@@ -272,11 +272,12 @@ fn a_run_whose_folder_is_somebody_else_s_says_so() {
             .args(["-m", "sh", "-c", by, "sh", &format!("/tmp/cosched-{user}"), COSCHED])
             .args(words)
             .env_remove("XDG_RUNTIME_DIR")
+            .env("COSCHED_HISTORY", "off")
             .current_dir(dir.path())
             .output()
     };
     // This makes the folder.
-    assert!(Command::new(COSCHED).args(run).current_dir(dir.path()).output().unwrap().status.success());
+    assert!(cosched().args(run).current_dir(dir.path()).output().unwrap().status.success());
     let output = match of_others(&run) {
         Ok(output) if output.status.code() != Some(99) => output,
         _ => return skipped("nothing can be mounted"),

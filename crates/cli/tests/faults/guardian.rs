@@ -1,9 +1,8 @@
 //! Guardians that somebody stops, and groups that somebody takes from a run.
 
-use crate::support::{COSCHED, Mix, Run, all_named, counting, freezers, own_group, seen, signal, until};
+use crate::support::{Mix, Run, all_named, cosched, counting, freezers, own_group, seen, signal, until};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use std::path::PathBuf;
-use std::process::Command;
 
 const JOBS: u32 = 4;
 const LINES: u32 = 50;
@@ -72,7 +71,7 @@ fn stopped_guardian_of_a_killed_run_does_no_harm() {
         signal(guardian, Signal::STOP);
         run.send(Signal::KILL);
         run.code();
-        assert!(Command::new(COSCHED).args(["thaw", "--run", &run.token]).output().unwrap().status.success());
+        assert!(cosched().args(["thaw", "--run", &run.token]).output().unwrap().status.success());
         run.nothing_stopped();
         until("all end", || run.marked().is_empty());
         until("the guardian ends", || !all_named("run-guardian").iter().any(|process| process.pid == guardian));

@@ -1,8 +1,7 @@
 //! `kill -9` of the run, of its guardian, and of both, at moments chosen by a seed.
 
-use crate::support::{COSCHED, Mix, Moments, Run, freezers, signal, until};
+use crate::support::{Mix, Moments, Run, cosched, freezers, signal, until};
 use rustix::process::Signal;
-use std::process::Command;
 
 const JOBS: u32 = 4;
 const LINES: u32 = 50;
@@ -37,7 +36,7 @@ fn killed_while_it_starts() {
             run.send(Signal::KILL);
             run.code();
             // A run killed between making its group and having a guardian leaves an empty group until the next start.
-            assert!(Command::new(COSCHED).args(["thaw", "--run", &run.token]).output().unwrap().status.success());
+            assert!(cosched().args(["thaw", "--run", &run.token]).output().unwrap().status.success());
             run.nothing_left();
             run.logs_complete(JOBS, LINES, false);
         }
@@ -128,7 +127,7 @@ fn both_killed_is_mended_by_thaw_and_by_the_next_start() {
             kill_both(&mut run);
             let next: &[&str] =
                 if seed % 2 == 0 { &["thaw", "--run", &run.token] } else { &["run", "--logs", "next", "--", "true"] };
-            let mended = Command::new(COSCHED).args(next).current_dir(run.dir.path()).output().unwrap();
+            let mended = cosched().args(next).current_dir(run.dir.path()).output().unwrap();
             assert!(mended.status.success(), "{mended:?}");
             run.nothing_left_to_thaw();
             run.logs_complete(JOBS, LINES, false);

@@ -1,8 +1,7 @@
 //! Groups below the groups of jobs: of runs among the jobs, and of jobs that make groups of their own.
 
-use crate::support::{COSCHED, Mix, Moments, Run, counting, freezers, is_complete, own_group, signal, until};
+use crate::support::{COSCHED, Mix, Moments, Run, cosched, counting, freezers, is_complete, own_group, signal, until};
 use rustix::process::Signal;
-use std::process::Command;
 
 const LINES: u32 = 40;
 const MOMENTS: u64 = 3;
@@ -51,7 +50,7 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
             run.send(Signal::KILL);
             run.code();
             let next: &[&str] = if seed % 2 == 0 { &["thaw"] } else { &["run", "--logs", "next", "--", "true"] };
-            let mended = Command::new(COSCHED).args(next).current_dir(run.dir.path()).output().unwrap();
+            let mended = cosched().args(next).current_dir(run.dir.path()).output().unwrap();
             assert!(mended.status.success(), "{mended:?}");
             run.all_ended();
             run.nothing_left_to_thaw();

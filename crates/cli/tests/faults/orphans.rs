@@ -1,8 +1,7 @@
 //! Jobs that run on although their run was killed: they are listed, and ended if asked.
 
-use crate::support::{COSCHED, Mix, Run, freezers, signal, until};
+use crate::support::{Mix, Run, cosched, freezers, signal, until};
 use rustix::process::Signal;
-use std::process::Command;
 
 /// A run that was killed with its guardian, or alone, with jobs that never end.
 fn killed(freeze: &str, guardian_too: bool) -> Run {
@@ -26,22 +25,18 @@ fn orphans_are_listed_and_ended() {
     for freeze in freezers() {
         for guardian_too in [false, true] {
             let run = killed(freeze, guardian_too);
-            let listed =
-                Command::new(COSCHED).args(["thaw", "--run", &run.token, "--format", "json"]).output().unwrap();
+            let listed = cosched().args(["thaw", "--run", &run.token, "--format", "json"]).output().unwrap();
             let answer: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
             let of_run = |answer: &serde_json::Value, key: &str| -> Vec<String> {
                 let jobs = answer[key].as_array().unwrap().iter().filter(|job| job["run"] == run.token.as_str());
                 jobs.map(|job| job["job"].as_str().unwrap().to_owned()).collect()
             };
             assert_eq!(of_run(&answer, "orphans"), ["cleared", "deaf", "plain"], "{answer}");
-            let doctor = Command::new(COSCHED).arg("doctor").output().unwrap();
+            let doctor = cosched().arg("doctor").output().unwrap();
             let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
             assert!(doctor.contains("jobs of killed runs") && doctor.contains(&run.token), "{doctor}");
             assert!(!run.in_folder().is_empty());
-            let ended = Command::new(COSCHED)
-                .args(["thaw", "--kill", "--run", &run.token, "--format", "json"])
-                .output()
-                .unwrap();
+            let ended = cosched().args(["thaw", "--kill", "--run", &run.token, "--format", "json"]).output().unwrap();
             assert!(ended.status.success(), "{ended:?}");
             let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
             assert_eq!(of_run(&answer, "ended"), ["cleared", "deaf", "plain"], "{answer}");
@@ -77,11 +72,11 @@ fn doctor_says_which_orphans_stand_still() {
                     ": stopped"
                 }
             };
-            let doctor = Command::new(COSCHED).arg("doctor").output().unwrap();
+            let doctor = cosched().arg("doctor").output().unwrap();
             let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
             let told = doctor.lines().any(|line| line.contains(&run.token) && line.ends_with(state));
             let ended = ["thaw", "--kill", "--run", &run.token, "--format", "json"];
-            let ended = Command::new(COSCHED).args(ended).output().unwrap();
+            let ended = cosched().args(ended).output().unwrap();
             let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
             assert!(
                 answer["ended"].as_array().unwrap().iter().all(|job| job["state"] == "runs"),

@@ -1,6 +1,6 @@
 //! `--resume` after a run was killed: its jobs may still run, and none is started a second time beside them.
 
-use crate::support::{COSCHED, Mix, Run, freezers, one_cpu, signal, until};
+use crate::support::{Mix, Run, cosched, freezers, one_cpu, signal, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::File;
@@ -34,7 +34,7 @@ fn killed(freeze: &str, more: &[&str]) -> Run {
 }
 
 fn resume(dir: &Path, freeze: &str, more: &[&str]) -> Command {
-    let mut command = Command::new(COSCHED);
+    let mut command = cosched();
     command.args(["run", "mix.toml", "--logs", "logs", "--joblog", "J", "--resume", "--freeze", freeze, "--jobs", "3"]);
     command.args(more).current_dir(dir).stdin(Stdio::null());
     command
@@ -211,7 +211,7 @@ fn interrupted_waiting_forgets_no_adopted_job() {
 
 /// The jobs of dead runs and their processes.
 fn names_of_orphans(run: &Run) -> Vec<(String, Vec<i32>)> {
-    let output = Command::new(COSCHED).args(["thaw", "--format", "json"]).current_dir(run.dir.path()).output().unwrap();
+    let output = cosched().args(["thaw", "--format", "json"]).current_dir(run.dir.path()).output().unwrap();
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     let job = |orphan: &Value| {
         let processes = orphan["processes"].as_array().unwrap().iter().map(|pid| pid.as_i64().unwrap() as i32);
@@ -244,14 +244,14 @@ fn no_job_runs_twice_because_of_a_job_log_begun_anew() {
     for freeze in freezers() {
         let run = killed(freeze, &[]);
         let words = ["run", "mix.toml", "--joblog", "J", "--freeze", freeze];
-        let anew = Command::new(COSCHED).args(words).current_dir(run.dir.path()).output().unwrap();
+        let anew = cosched().args(words).current_dir(run.dir.path()).output().unwrap();
         assert_eq!(anew.status.code(), Some(2), "{}", text(&anew));
         assert!(text(&anew).contains("still run") && text(&anew).contains("--resume"), "{}", text(&anew));
         // Not even by a simulation.
         std::fs::write(run.dir.path().join("sim.toml"), "[[job]]\nprogram = 'gcc'\nwork_instructions = 1000000\n")
             .unwrap();
         let words = ["run", "sim.toml", "--no-logs", "--joblog", "J", "--on", "epyc-2cpu"];
-        let simulated = Command::new(COSCHED).args(words).current_dir(run.dir.path()).output().unwrap();
+        let simulated = cosched().args(words).current_dir(run.dir.path()).output().unwrap();
         assert!(simulated.status.code() == Some(2) && text(&simulated).contains("still run"), "{}", text(&simulated));
         assert!(run.file("J").contains("quick"));
         std::fs::remove_file(run.dir.path().join("J")).unwrap();

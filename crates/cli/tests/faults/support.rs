@@ -13,6 +13,13 @@ use std::time::{Duration, Instant};
 
 pub(crate) const COSCHED: &str = env!("CARGO_BIN_EXE_cosched");
 
+/// A call of cosched that neither uses nor keeps what is known of commands.
+pub(crate) fn cosched() -> Command {
+    let mut command = Command::new(COSCHED);
+    command.env("COSCHED_HISTORY", "off");
+    command
+}
+
 /// Binds this thread, and so what it starts, to two CPUs: tests with a few jobs want to see some of them stopped, however
 /// large the machine is.
 fn use_two_cpus() {
@@ -29,7 +36,7 @@ pub(crate) fn skipped(why: &str) {
 
 /// The ways of freezing that work here; prints why one does not.
 pub(crate) fn freezers() -> Vec<&'static str> {
-    let probe = Command::new(COSCHED)
+    let probe = cosched()
         .args(["run", "--dry-run", "--freeze", "cgroup", "--require", "freezer", "--", "true"])
         .output()
         .unwrap();
@@ -277,7 +284,7 @@ impl Run {
         self.all_free_and_ended();
         // Zombies of others' children leave a group a little later.
         until("the run's group is gone", || {
-            assert!(Command::new(COSCHED).args(["thaw", "--run", &self.token]).output().unwrap().status.success());
+            assert!(cosched().args(["thaw", "--run", &self.token]).output().unwrap().status.success());
             self.group().is_none_or(|group| !group.exists())
         });
         self.nothing_left();

@@ -1,6 +1,6 @@
 //! Processes that can't be recognised by the mark in their environment: they cleared it, or wrote over it.
 
-use crate::support::{COSCHED, Mix, Moments, Run, counting, freezers, is_complete, signal, skipped, until};
+use crate::support::{Mix, Moments, Run, cosched, counting, freezers, is_complete, signal, skipped, until};
 use rustix::process::Signal;
 use std::process::Command;
 
@@ -92,7 +92,7 @@ fn thaw_finds_unmarked_processes_when_both_were_killed() {
             signal(run.guardian().unwrap(), Signal::KILL);
             run.send(Signal::KILL);
             run.code();
-            assert!(Command::new(COSCHED).args(["thaw", "--run", &run.token]).output().unwrap().status.success());
+            assert!(cosched().args(["thaw", "--run", &run.token]).output().unwrap().status.success());
             run.all_ended();
             run.nothing_left_to_thaw();
             complete(&run, &files, true);

@@ -119,6 +119,7 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
         cpu_time: Reading::Value(Nanos::from_s(2.5)),
         waited_max: Nanos::ZERO,
         ran: Nanos::from_s(3.0),
+        shared: false,
         counts: Counts::absent(Absence::NoCounters),
         multiplexed: false,
         resources: crate::resources::Resources::absent(Absence::NotTold),

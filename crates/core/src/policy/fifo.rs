@@ -1,4 +1,5 @@
-//! `fifo`: at most as many tasks as CPUs, each to its end, in order: what `parallel -j` and `xargs -P` do.
+//! `fifo`: at most as many tasks as CPUs, each to its end, in the order in which they are let in: what `parallel -j` and
+//! `xargs -P` do.
 
 use super::params::QUANTUM_S;
 use super::round::Round;
@@ -29,8 +30,8 @@ impl Policy for Fifo {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let end = self.state.after(snap.now, snap.is_quantum_end(), self.quantum);
         let mut round = Round::between_quanta(snap);
-        // In order of arrival, whatever happened to a task since.
-        let arrival = |task: &TaskView| (task.arrived, task.id);
+        // As they were let in, whatever happened to a task since. Events of older versions do not tell that.
+        let arrival = |task: &TaskView| (task.turn, task.arrived, task.id);
         round.order.sort_by_key(|&ix| arrival(&snap.tasks[ix as usize]));
         // No task overtakes a gang that waits for its CPUs: otherwise the gang might wait for ever.
         round.choose_in_order(Purpose::Run, true);

@@ -5,7 +5,7 @@ use crate::decision::Change;
 use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::sample::Usage;
-use crate::task::{Exit, TaskId};
+use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::Machine;
 use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
@@ -54,6 +54,17 @@ pub enum Event {
         /// The number of the signal that asked for it.
         signal: i32,
     },
+}
+
+/// Whether a task may be started now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MayStart {
+    /// It may, and counts as live from now on.
+    Yes,
+    /// No task may.
+    Later,
+    /// It may not, since it is [expected](crate::Expected::memory) to need more memory than there is. Others may.
+    NeedsMemory,
 }
 
 /// How to end a task.
@@ -133,8 +144,8 @@ pub trait Backend {
     /// `false`.
     fn restart(&mut self, task: TaskId) -> bool;
 
-    /// Whether one more task may be started now (memory, say); if not, the loop asks again later.
-    fn may_start(&mut self) -> bool;
+    /// Whether this task may be started now. If not, the loop asks again later.
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart;
 
     /// Reads what each memory domain has moved since the start of the run, and appends it in the order of
     /// [`machine`](Backend::machine). The loop asks only if [`RunConfig::traffic`](super::RunConfig::traffic) says so.

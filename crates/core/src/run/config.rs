@@ -12,6 +12,9 @@ pub struct RunConfig {
     pub quantum: Nanos,
     /// Tasks that may be live at once; the rest queue.
     pub jobs: usize,
+    /// In which order tasks are let in that have arrived.
+    #[serde(default)]
+    pub order: Order,
     /// No started task is kept frozen much longer than this.
     pub max_pause: Nanos,
     /// When to give up early.
@@ -74,6 +77,17 @@ impl TimeLimit {
     }
 }
 
+/// In which order tasks are let in that have arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Those that are [expected](crate::Expected) to take longest first; those that are alike as they were given.
+    #[default]
+    Longest,
+    /// As they were given.
+    Given,
+}
+
 /// How decisions are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -103,6 +117,7 @@ impl Default for RunConfig {
         RunConfig {
             quantum: Nanos::from_ms(200),
             jobs: usize::MAX,
+            order: Order::default(),
             max_pause: Nanos::from_ms(30_000),
             halt: Halt::default(),
             timeout: None,

@@ -182,6 +182,7 @@ impl<B: Backend> Loop<'_, B> {
                         }
                     }
                     record.told_overdue = false;
+                    record.shared |= matches!(placement, Placement::Shared { .. });
                     task.overdue = false;
                     task.waiting_since = now;
                     task.last_cpus = placement.cpus().clone();

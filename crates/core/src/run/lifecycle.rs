@@ -1,6 +1,6 @@
 //! How tasks come and go: admission, what happens to them, their end, and their next run.
 
-use super::backend::{Backend, Event};
+use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
 use super::recorder::{EndedBy, Warning};
@@ -12,10 +12,14 @@ use crate::snapshot::{TaskView, Trigger};
 use crate::task::{Exit, TaskId};
 use crate::topology::Machine;
 use crate::units::{Nanos, Reading};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Time after which a backend that had no room for one more task is asked again.
 const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
+
+/// As many tasks are asked for room when those at the front need more memory than there is.
+const MOST_ASKED: usize = 64;
 
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
@@ -56,21 +60,16 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         let mut least: Option<LeastProgress> = None;
-        while let Some(&id) = self.pending.front() {
-            if self.records[id.0 as usize].spec.arrives > now || self.snap.tasks.len() >= self.config.jobs {
-                break;
-            }
+        self.put_in_order(now);
+        while self.ordered > 0 && self.snap.tasks.len() < self.config.jobs {
             if self.config.delay > Nanos::ZERO
                 && (self.some_task_is_new() || self.delay_end().is_some_and(|end| end > now))
             {
                 break;
             }
-            let any_live = !self.snap.tasks.is_empty();
-            if !self.backend.may_start() && (any_live || !self.dying.is_empty()) {
-                self.room_retry = Some(now + ROOM_RETRY);
-                break;
-            }
-            self.pending.pop_front();
+            let Some(place) = self.place_of_next(now) else { break };
+            let Some(id) = self.pending.remove(place) else { break };
+            self.ordered = self.ordered.saturating_sub(1);
             // Looking at all tasks for each that arrives would cost the square of their number.
             let least = least.get_or_insert_with(|| LeastProgress::of(&self.snap.tasks));
             let start = least.start();
@@ -80,13 +79,56 @@ impl<B: Backend> Loop<'_, B> {
             let view = TaskView {
                 // A task that is started again arrives again; the first time it may have queued since it arrived.
                 arrived: if record.runs > 0 { now } else { record.spec.arrives },
+                turn: self.turns,
                 ..TaskView::arriving(&record.spec, now, record.estimator.initial(&record.spec.solo))
             };
+            self.turns += 1;
             least.add(&view);
             let pos = self.snap.tasks.partition_point(|task| task.id < id);
             self.snap.tasks.insert(pos, view);
             triggers.push(Trigger::Arrived(id));
         }
+    }
+
+    /// Brings the tasks that have arrived, and wait to be let in, into their order. Tasks that begin anew come last.
+    fn put_in_order(&mut self, now: Nanos) {
+        let Loop { records, pending, classes, ordered, .. } = self;
+        let record = |id: &TaskId| &records[id.0 as usize];
+        let arrived = pending.partition_point(|id| record(id).spec.arrives <= now);
+        if arrived > *ordered {
+            let key = |id: &TaskId| (record(id).runs > 0, Reverse(classes[id.0 as usize]));
+            pending.make_contiguous()[..arrived].sort_by_key(key);
+        }
+        *ordered = arrived;
+    }
+
+    /// The place, among those that wait to be let in, of the next task that may be. A task that needs more memory than
+    /// there is lets others pass; when nothing else is left that could run, it is let in all the same.
+    fn place_of_next(&mut self, now: Nanos) -> Option<usize> {
+        let any_live = !self.snap.tasks.is_empty() || !self.dying.is_empty();
+        let asked = self.ordered.min(MOST_ASKED);
+        for place in 0..asked {
+            let spec = &self.records[self.pending[place].0 as usize].spec;
+            match self.backend.may_start(spec) {
+                MayStart::Later if any_live => {
+                    self.room_retry = Some(now + ROOM_RETRY);
+                    return None;
+                }
+                MayStart::Yes | MayStart::Later => return Some(place),
+                MayStart::NeedsMemory => {
+                    self.room_retry = Some(now + ROOM_RETRY);
+                    if any_live && !std::mem::replace(&mut self.told_memory, true) {
+                        self.recorder.warn(now, &Warning::WaitsForMemory(spec.id));
+                    }
+                }
+            }
+        }
+        if any_live {
+            return None;
+        }
+        let first = *self.pending.front()?;
+        self.recorder.warn(now, &Warning::ShortOfMemory(first));
+        Some(0)
     }
 
     /// When the delay after the last start ends; `None` before the first start, and without a delay.
@@ -295,9 +337,11 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Lets a task begin anew, behind the tasks that have arrived and before those that have not.
     fn queue_again(&mut self, now: Nanos, id: TaskId) {
-        let Loop { records, pending, config, .. } = self;
+        let Loop { records, pending, ordered, config, .. } = self;
         records[id.0 as usize].begin_anew(config.quantum);
         let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
         pending.insert(pos, id);
+        // It stands where it would be put.
+        *ordered += usize::from(pos == *ordered);
     }
 }

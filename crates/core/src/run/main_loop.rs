@@ -6,6 +6,7 @@
 use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
+use super::order::classes;
 use super::recorder::{DecisionRecord, EndedBy, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning};
 use super::state::{Loop, Planning, Tally};
 use super::task_record::TaskRecord;
@@ -60,6 +61,7 @@ pub fn run<B: Backend>(
         tasks: Vec::new(),
     };
     let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
+    let classes = classes(&tasks, config.order);
     let records = tasks.into_iter().map(|spec| TaskRecord::new(spec, config.quantum)).collect();
     Loop {
         backend,
@@ -70,6 +72,10 @@ pub fn run<B: Backend>(
         snap,
         records,
         pending: pending.into(),
+        ordered: 0,
+        classes,
+        turns: 0,
+        told_memory: false,
         measures_widths,
         dying: BTreeMap::new(),
         samples: Vec::new(),

@@ -10,16 +10,18 @@ mod intervals;
 mod lifecycle;
 mod looseness;
 mod main_loop;
+mod order;
 mod recorder;
 mod shutdown;
 mod state;
 mod task_record;
 
-pub use backend::{Backend, Event, Kill};
-pub use config::{Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Restart, RunConfig, TimeLimit};
+pub use backend::{Backend, Event, Kill, MayStart};
+pub use config::{Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Restart, RunConfig, TimeLimit};
 pub use error::RunError;
 pub use histogram::Histogram;
 pub use main_loop::run;
+pub use order::first_in_order;
 pub use recorder::{
     DecisionRecord, Doing, EndedBy, NullRecorder, Overhead, PlanCounts, Recorder, RunResult, TaskNow, TaskResult,
     Warning,

@@ -47,6 +47,10 @@ pub enum Warning {
         /// It is not the first signal, so everything is killed.
         again: bool,
     },
+    /// A task is not started yet, because it is expected to need more memory than there is now. Told of the first one.
+    WaitsForMemory(TaskId),
+    /// A task is expected to need more memory than there is. It is started anyway, since nothing else runs.
+    ShortOfMemory(TaskId),
     /// A plan was not adopted, or the scheduler that carried out plans was removed. The run goes on with decisions one
     /// by one.
     PlansGivenUp {
@@ -145,6 +149,9 @@ pub struct TaskResult {
     pub waited_max: Nanos,
     /// Time for which it was placed.
     pub ran: Nanos,
+    /// The kernel shared its CPUs out among it and others ([`Placement::Shared`](crate::Placement::Shared)), so that it
+    /// was placed while it waited for a CPU as well.
+    pub shared: bool,
     /// What was counted over its whole life.
     pub counts: Counts,
     /// Some counts are scaled estimates.

@@ -63,6 +63,7 @@ impl<B: Backend> Loop<'_, B> {
 
     pub(super) fn drop_unstarted(&mut self) {
         self.pending.clear();
+        self.ordered = 0;
         let records = &self.records;
         self.snap.tasks.retain(|task| records[task.id.0 as usize].started.is_some());
     }

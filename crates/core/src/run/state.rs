@@ -29,6 +29,14 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) snap: Snapshot,
     pub(super) records: Vec<TaskRecord>,
     pub(super) pending: VecDeque<TaskId>,
+    /// As many at the front of `pending` are in the order in which they are let in.
+    pub(super) ordered: usize,
+    /// The [class](super::order::classes) of each task.
+    pub(super) classes: Vec<u32>,
+    /// Tasks that were let in.
+    pub(super) turns: u32,
+    /// The user knows that tasks wait for memory.
+    pub(super) told_memory: bool,
     /// Whether the width of any task is measured.
     pub(super) measures_widths: bool,
     /// Tasks that were asked to end, and when each is killed.

@@ -30,6 +30,8 @@ pub(super) struct TaskRecord {
     pub(super) waited_max: Nanos,
     /// Time placed, in all its intervals.
     pub(super) ran: Nanos,
+    /// It was placed on CPUs that the kernel shares out.
+    pub(super) shared: bool,
     pub(super) progress_basis: ProgressBasis,
     pub(super) last_solo: Reading<f64>,
     pub(super) timed_out: bool,
@@ -69,6 +71,7 @@ impl TaskRecord {
             exit: None,
             waited_max: Nanos::ZERO,
             ran: Nanos::ZERO,
+            shared: false,
             progress_basis: ProgressBasis::Provisional,
             last_solo: Reading::Absent(Absence::NoSoloEstimate),
             timed_out: false,
@@ -114,6 +117,7 @@ impl TaskRecord {
             cpu_time: if started { self.used.cpu_time } else { Reading::Absent(Absence::NotStarted) },
             waited_max: self.waited_max,
             ran: self.ran,
+            shared: self.shared,
             counts: self.used.counts,
             multiplexed: self.used.multiplexed,
             resources: self

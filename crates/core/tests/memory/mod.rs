@@ -143,6 +143,10 @@ pub struct Memory {
     pub counters_until: Option<Nanos>,
     /// No room for a further task before this instant.
     pub room_from: Nanos,
+    /// Memory for all tasks together; `None` is more than they ever need.
+    pub memory: Option<u64>,
+    /// Tasks that were let in, with the memory that they are expected to need.
+    let_in: BTreeMap<TaskId, u64>,
     /// Time that passes before a task that is started becomes its program.
     pub start_takes: Nanos,
     /// When tasks became their programs.
@@ -181,6 +185,8 @@ impl Memory {
             naps: Vec::new(),
             counters_until: None,
             room_from: Nanos::ZERO,
+            memory: None,
+            let_in: BTreeMap::new(),
             acts: Vec::new(),
             reads: Vec::new(),
             clocks: Vec::new(),
@@ -448,8 +454,18 @@ impl Backend for Memory {
         Resources::absent(Absence::NotOffered)
     }
 
-    fn may_start(&mut self) -> bool {
-        self.now >= self.room_from
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        let needs = task.expected.and_then(|expected| expected.memory).unwrap_or(0);
+        let is_live = |id: &TaskId| self.tasks[id.0 as usize].ended.is_none();
+        let held: u64 = self.let_in.iter().filter(|(id, _)| is_live(id)).map(|(_, needs)| needs).sum();
+        match self.memory {
+            _ if self.now < self.room_from => MayStart::Later,
+            Some(memory) if held + needs > memory => MayStart::NeedsMemory,
+            _ => {
+                self.let_in.insert(task.id, needs);
+                MayStart::Yes
+            }
+        }
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

@@ -258,6 +258,8 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
             origin: Origin::Spawned,
             control: job.control,
             arrived: Nanos::ZERO,
+            turn: 0,
+            expected: None,
             last_cpus: if waits { [all[job.last as usize % all.len()]].into_iter().collect() } else { here },
             waiting_since: if waits { now - waited } else { now },
             running,

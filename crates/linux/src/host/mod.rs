@@ -27,11 +27,12 @@ use crate::interrupts;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::{self, RawPid};
+use crate::tree::Tree;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, Nanos, Placement, Plan, Reading,
-    Resources, TaskId, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Placement, Plan,
+    Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -123,6 +124,7 @@ impl Host {
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
+        self.room.started(task);
         let Host { lifecycle, actuator, meter, began, clock, .. } = self;
         let started = lifecycle.start(task, |name, tree, spare| {
             actuator.take(task, tree, cpus);
@@ -144,7 +146,7 @@ impl Host {
             meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task));
             actuator.forget(ended.task);
             began.remove(&ended.task);
-            room.ended(&ended.resources);
+            room.ended(ended.task, &ended.resources);
             resources.insert(ended.task, ended.resources);
             events.push(Event::Ended { task: ended.task, exit: ended.exit });
         }
@@ -321,8 +323,10 @@ impl Backend for Host {
         self.resources.remove(&task).unwrap_or(Resources::absent(Absence::NotEnded))
     }
 
-    fn may_start(&mut self) -> bool {
-        self.room.may_start(&self.root, self.clock.now())
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        let Host { room, root, clock, lifecycle, .. } = self;
+        let needs = task.expected.and_then(|expected| expected.memory);
+        room.may_start(root, clock.now(), (task.id, needs), |live| lifecycle.tree(live).map_or(0, Tree::resident))
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

@@ -3,13 +3,13 @@
 use crate::load;
 use crate::meminfo;
 use crate::root::Root;
-use cosched_core::{Nanos, Resources};
-use std::collections::VecDeque;
+use cosched_core::{MayStart, Nanos, Resources, TaskId};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The memory of a job that began earlier than this before now shows in what the machine has left.
 const SHOWS_AFTER: Nanos = Nanos::from_ms(1_000);
 
-/// Keeps some memory free, and the load low.
+/// Keeps some memory free, and the load low, and starts no job that is known to need more memory than there is.
 pub(crate) struct Room {
     mem_keep: Option<u64>,
     most_load: Option<f64>,
@@ -17,22 +17,65 @@ pub(crate) struct Room {
     recent: VecDeque<Nanos>,
     /// The greatest memory of a job that has ended.
     largest: Option<u64>,
+    /// What the live jobs are known to need, those of which it is known.
+    held: BTreeMap<TaskId, u64>,
+    /// The same of the last job that was refused: it may be started all the same.
+    refused: Option<(TaskId, u64)>,
+    /// What the machine had left at the last look, and when that was.
+    left: Option<(Nanos, u64)>,
 }
 
 impl Room {
     pub(crate) fn new(mem_keep: Option<u64>, most_load: Option<f64>) -> Room {
-        Room { mem_keep, most_load, recent: VecDeque::new(), largest: None }
+        Room {
+            mem_keep,
+            most_load,
+            recent: VecDeque::new(),
+            largest: None,
+            held: BTreeMap::new(),
+            refused: None,
+            left: None,
+        }
+    }
+
+    /// A job has been started, whether it might or not.
+    pub(crate) fn started(&mut self, task: TaskId) {
+        if let Some((_, needs)) = self.refused.take_if(|(refused, _)| *refused == task) {
+            self.held.insert(task, needs);
+        }
     }
 
     /// A job has ended and had used this. What is not told of it is too little to tell.
-    pub(crate) fn ended(&mut self, resources: &Resources) {
+    pub(crate) fn ended(&mut self, task: TaskId, resources: &Resources) {
+        self.held.remove(&task);
         self.largest = self.largest.max(Some(resources.max_rss.value().unwrap_or(0)));
     }
 
-    /// Whether one more job may be let in. If so, it counts as let in now.
-    pub(crate) fn may_start(&mut self, root: &Root, now: Nanos) -> bool {
+    /// Whether a job may be let in that is known to need so much memory, if that is known. If so, it counts as let in now.
+    /// `holds` tells what a live job holds at present.
+    pub(crate) fn may_start(
+        &mut self,
+        root: &Root,
+        now: Nanos,
+        (task, needs): (TaskId, Option<u64>),
+        holds: impl Fn(TaskId) -> u64,
+    ) -> MayStart {
         let is_calm = self.most_load.is_none_or(|most| load::average(root).is_none_or(|load| load <= most));
-        is_calm && self.has_memory(root, now)
+        if !is_calm || !self.has_memory(root, now) {
+            return MayStart::Later;
+        }
+        if let Some(needs) = needs {
+            if !self.fits(root, now, needs, holds) {
+                // Only the first in the queue can be let in all the same, so the others need not be known.
+                self.refused.get_or_insert((task, needs));
+                return MayStart::NeedsMemory;
+            }
+            self.held.insert(task, needs);
+        }
+        if self.mem_keep.is_some() {
+            self.recent.push_back(now);
+        }
+        MayStart::Yes
     }
 
     /// What a machine does not tell is not too little.
@@ -47,11 +90,26 @@ impl Room {
             // Nobody knows what they will need: one after the other.
             None => return false,
         };
-        let has = meminfo::read(root).map_or(true, |memory| memory.usable() >= keep.saturating_add(hidden));
-        if has {
-            self.recent.push_back(now);
+        meminfo::read(root).map_or(true, |memory| memory.usable() >= keep.saturating_add(hidden))
+    }
+
+    /// Whether so much memory is left, and would be if each live job came to hold what it is known to need. Memory that a job
+    /// shares with others, as files that are mapped, shows as held in each of them and is taken once: so it counts what a
+    /// job may still take, and not what all of them need together.
+    ///
+    /// More than the machine has in all was never held by any process here: that memory is wrong, and nobody waits for it.
+    fn fits(&mut self, root: &Root, now: Nanos, needs: u64, holds: impl Fn(TaskId) -> u64) -> bool {
+        let wanted = needs.saturating_add(self.mem_keep.unwrap_or(0));
+        let sum = |sum: u64, one: u64| sum.saturating_add(one);
+        let all = self.held.values().copied().fold(wanted, sum);
+        // Most jobs need so little that looking would cost more than it tells.
+        if self.left.is_some_and(|(at, left)| now - at < SHOWS_AFTER && all <= left / 4) {
+            return true;
         }
-        has
+        let Ok(memory) = meminfo::read(root) else { return true };
+        self.left = Some((now, memory.usable()));
+        let to_come = |(task, needs): (&TaskId, &u64)| needs.saturating_sub(holds(*task));
+        needs > memory.total || self.held.iter().map(to_come).fold(wanted, sum) <= memory.usable()
     }
 }
 
@@ -71,17 +129,63 @@ mod tests {
         let root = Root::new(dir.path());
         let ended = |kb: u64| Resources { max_rss: Reading::Value(kb << 10), ..Resources::absent(Absence::NotTold) };
         let s = Nanos::from_s;
+        let may = |room: &mut Room, at: f64| room.may_start(&root, s(at), (TaskId(0), None), |_| 0) == MayStart::Yes;
         let mut room = Room::new(Some(50 << 10), None);
         left(89);
-        assert!(room.may_start(&root, s(0.0)) && !room.may_start(&root, s(0.9)), "what the first needs is not known");
-        assert!(room.may_start(&root, s(1.0)));
-        room.ended(&ended(20));
-        assert!(room.may_start(&root, s(1.1)), "20 of the last second, and 50 to keep");
-        assert!(!room.may_start(&root, s(1.2)), "with 40 of the last second it would be too little");
-        assert!(room.may_start(&root, s(2.05)), "one of them shows by now");
+        assert!(may(&mut room, 0.0) && !may(&mut room, 0.9), "what the first needs is not known");
+        assert!(may(&mut room, 1.0));
+        room.ended(TaskId(0), &ended(20));
+        assert!(may(&mut room, 1.1), "20 of the last second, and 50 to keep");
+        assert!(!may(&mut room, 1.2), "with 40 of the last second it would be too little");
+        assert!(may(&mut room, 2.05), "one of them shows by now");
         left(49);
-        assert!(!room.may_start(&root, s(9.0)));
+        assert!(!may(&mut room, 9.0));
         let mut room = Room::new(None, None);
-        assert!((0..100).all(|_| room.may_start(&root, s(0.0))), "nothing is to be kept");
+        assert!((0..100).all(|_| may(&mut room, 0.0)), "nothing is to be kept");
+    }
+
+    #[test]
+    fn jobs_whose_memory_is_known_wait_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc")).unwrap();
+        let left = |kb: u64| {
+            let text = format!("MemTotal: 100 kB\nMemAvailable: {kb} kB\n");
+            std::fs::write(dir.path().join("proc/meminfo"), text).unwrap();
+        };
+        let root = Root::new(dir.path());
+        let mut room = Room::new(None, None);
+        let nothing = Resources::absent(Absence::NotTold);
+        left(80);
+        let holds = std::cell::Cell::new(0);
+        let ask = |room: &mut Room, at: f64, id: u32, kb: Option<u64>| {
+            room.may_start(&root, Nanos::from_s(at), (TaskId(id), kb.map(|kb| kb << 10)), |_| holds.get() << 10)
+        };
+        assert_eq!(ask(&mut room, 0.0, 0, Some(50)), MayStart::Yes);
+        // The first has not taken its memory yet.
+        assert_eq!(ask(&mut room, 0.1, 1, Some(40)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut room, 0.1, 2, Some(30)), MayStart::Yes);
+        assert_eq!(ask(&mut room, 0.1, 3, None), MayStart::Yes, "what nobody knows waits for nothing");
+        room.ended(TaskId(0), &nothing);
+        assert_eq!(ask(&mut room, 0.2, 1, Some(40)), MayStart::Yes);
+        assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::NeedsMemory);
+        // Both have taken a file into memory that does not count as used.
+        holds.set(30);
+        assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::Yes);
+        holds.set(0);
+        // Others use the machine as well.
+        left(20);
+        (1..5).for_each(|id| room.ended(TaskId(id), &nothing));
+        assert_eq!(ask(&mut room, 1.0, 4, Some(21)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut room, 1.0, 4, Some(20)), MayStart::Yes);
+        room.ended(TaskId(4), &nothing);
+        assert_eq!(ask(&mut room, 1.0, 5, Some(100)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut room, 1.0, 5, Some(10 << 30)), MayStart::Yes, "10 TB on a machine with 100 KB");
+        // With memory to keep, that is not the jobs' either.
+        let mut room = Room::new(Some(15 << 10), None);
+        assert_eq!(ask(&mut room, 2.0, 6, Some(6)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut room, 2.0, 6, Some(5)), MayStart::Yes);
+        std::fs::remove_file(dir.path().join("proc/meminfo")).unwrap();
+        let mut room = Room::new(None, None);
+        assert_eq!(ask(&mut room, 3.0, 7, Some(50)), MayStart::Yes, "what the machine does not tell is not too little");
     }
 }

@@ -1,8 +1,8 @@
 //! Builds the record from the results of a run.
 
 use super::{
-    EarlierJob, Energy, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA, Record, Totals,
-    WarningRecord,
+    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA,
+    Record, Totals, WarningRecord,
 };
 use crate::figures::{Absences, Figures};
 use crate::info::{JobInfo, RunInfo, Solo};
@@ -174,6 +174,7 @@ fn job(
         cpus: task.spec.cpus,
         width: absent.note("width", task.width),
         width_source: task.spec.width,
+        expected: task.spec.expected.as_ref().map(ExpectedOfJob::of),
         arrival_s: task.spec.arrives.as_s(),
         start_s: absent.note_option("start_s", task.started.map(Nanos::as_s), Absence::NotStarted.text()),
         finish_s: absent.note_option("finish_s", task.finished.map(Nanos::as_s), not_ended),

@@ -16,7 +16,7 @@ use crate::machine_load::MachineLoad;
 use crate::setting::RunSetting;
 use crate::source::{BackendKind, EnergySource, SoloSource};
 pub use build::{exit_status, record};
-use cosched_core::{ProgressBasis, Width};
+use cosched_core::{Expected, ExpectedFrom, ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
 pub(crate) use solo::{LEAST_S, Means};
@@ -148,6 +148,38 @@ pub struct Totals {
     pub adopted: usize,
 }
 
+/// What earlier runs let expect of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExpectedOfJob {
+    /// For how long it would be placed on CPUs of its own, in seconds.
+    pub time_s: f64,
+    /// The least time known, in seconds.
+    pub least_s: f64,
+    /// The greatest time known, in seconds.
+    pub greatest_s: f64,
+    /// Greatest resident memory of any one of its processes in bytes; left out if nothing was known of this command itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss_bytes: Option<u64>,
+    /// Whose runs this comes from.
+    pub from: ExpectedFrom,
+    /// The number of runs that the times are of.
+    pub runs: u32,
+}
+
+impl ExpectedOfJob {
+    /// The same in the units of a record.
+    pub fn of(expected: &Expected) -> ExpectedOfJob {
+        ExpectedOfJob {
+            time_s: expected.time.as_s(),
+            least_s: expected.least.as_s(),
+            greatest_s: expected.greatest.as_s(),
+            max_rss_bytes: expected.memory,
+            from: expected.from,
+            runs: expected.runs,
+        }
+    }
+}
+
 /// The result of one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -168,6 +200,9 @@ pub struct Job {
     /// How `width` is known.
     #[serde(default)]
     pub width_source: Width,
+    /// What earlier runs let expect of it; left out if nothing was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedOfJob>,
     /// When it arrived, in seconds from the start of the run.
     pub arrival_s: f64,
     /// When it was started.

@@ -247,6 +247,8 @@ impl Life {
             cpu_time: Reading::from_option(cpu_time, lacks("cpu_ns")),
             waited_max: self.waited_max,
             ran: self.ran,
+            // The series does not tell.
+            shared: false,
             counts: Counts::from_fn(count),
             multiplexed: self.multiplexed,
             resources: used,

@@ -358,8 +358,8 @@ impl Backend for Watched {
         self.sim.resources(task)
     }
 
-    fn may_start(&mut self) -> bool {
-        self.sim.may_start()
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        self.sim.may_start(task)
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

@@ -3,12 +3,13 @@
 use super::cpus::{CpuChoice, CpusPerJob};
 use super::limits::{JobLimit, LoadLimit, duration, time_limit};
 use crate::exit;
+use crate::history::HistoryArgs;
 use crate::input::spec::{self, Offered};
 use crate::input::{Reading, Replacement, Separator};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use cosched_core::{Actuation, Halt, Nanos, TimeLimit};
+use cosched_core::{Actuation, Halt, Nanos, Order, TimeLimit};
 use cosched_linux::emulate::SmallCores;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -56,6 +57,13 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryArgs,
+
+    /// Neither use nor keep what is known of commands, as with --history off
+    #[arg(long, help_heading = "History", hide_short_help = true)]
+    pub(crate) no_history: bool,
 
     /// Solo times for slowdowns: measured first, or from an earlier run
     ///
@@ -216,6 +224,12 @@ pub(crate) struct LimitArgs {
     #[arg(short_alias = 'P', alias = "max-procs")]
     pub(crate) jobs: Option<JobLimit>,
 
+    /// Which jobs begin first: those that take longest, as far as earlier runs know, or as given
+    ///
+    /// Jobs that are alike, or of which nothing is known, begin in the order in which they are given.
+    #[arg(long, value_enum, default_value_t = OrderArg::Longest, value_name = "ORDER", hide_short_help = true)]
+    pub(crate) order: OrderArg,
+
     /// Start no further job while less memory than this is available, as in 2G
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP", hide_short_help = true)]
     pub(crate) mem_keep: Option<u64>,
@@ -356,6 +370,24 @@ pub(crate) enum FreezeArg {
     Signals,
 }
 
+/// In which order jobs begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderArg {
+    /// The longest first, as far as earlier runs know how long they take
+    Longest,
+    /// As they are given
+    Given,
+}
+
+impl From<OrderArg> for Order {
+    fn from(arg: OrderArg) -> Order {
+        match arg {
+            OrderArg::Longest => Order::Longest,
+            OrderArg::Given => Order::Given,
+        }
+    }
+}
+
 /// How decisions are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ActuationArg {
@@ -433,6 +465,11 @@ impl RunArgs {
         self.policy.on != "host"
     }
 
+    /// The file with what is known of commands; `None` if it is neither used nor kept. Simulated jobs run no command.
+    pub(crate) fn history(&self) -> Option<PathBuf> {
+        if self.no_history || self.is_simulated() { None } else { self.history.place() }
+    }
+
     /// How the jobs' output is shown; `None` if it is not. Simulated jobs have none.
     pub(crate) fn show(&self) -> Option<Show> {
         self.output.show().filter(|_| !self.is_simulated())
@@ -459,6 +496,9 @@ impl RunArgs {
         }
         if habit("shell") {
             self.shell = None;
+        }
+        if habit("history") {
+            self.history.history = None;
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::args::{Format, RunArgs};
 use super::console::Showing;
 use super::files::{Files, Watched};
+use super::memory::{Known, Memory};
 use super::platform::Platform;
 use super::screen::Screen;
 use cosched_core::{
@@ -14,6 +15,7 @@ use cosched_report::{
     EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse, Notice, RunInfo,
     RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
 };
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -23,6 +25,8 @@ pub(crate) struct Setting<'a, P> {
     pub(crate) args: &'a RunArgs,
     pub(crate) platform: &'a P,
     pub(crate) screen: &'a Screen,
+    /// Takes what is to be kept of the jobs.
+    pub(crate) memory: &'a RefCell<Memory>,
 }
 
 /// Jobs that run together under a policy.
@@ -37,6 +41,8 @@ pub(crate) struct Batch<'a, P: Platform> {
     pub(crate) jobs: Vec<P::Job>,
     pub(crate) specs: &'a [TaskSpec],
     pub(crate) infos: Vec<JobInfo>,
+    /// What is known of each job from earlier runs.
+    pub(crate) known: Vec<Option<Known>>,
     /// Jobs that earlier runs did.
     pub(crate) earlier: Vec<EarlierJob>,
     pub(crate) files: Files,
@@ -57,9 +63,9 @@ impl<P: Platform> Batch<'_, P> {
     /// # Errors
     /// The backend can't be made, or it failed during the run.
     pub(crate) fn run(self, setting: &Setting<'_, P>, policy: &mut dyn Policy) -> anyhow::Result<Outcome> {
-        let Setting { args, platform, screen } = setting;
+        let Setting { args, platform, screen, memory } = setting;
         let view = platform.view();
-        let Batch { config, specs, files, .. } = self;
+        let Batch { config, specs, files, known, .. } = self;
         let job_files: Vec<Option<(PathBuf, PathBuf)>> = self.jobs.iter().map(P::files).collect();
         let job_folder = job_files.iter().flatten().next().and_then(|(out, _)| Some(out.parent()?.to_owned()));
         // A simulation has no jobs that would suffer from a terminal that stands still.
@@ -151,6 +157,9 @@ impl<P: Platform> Batch<'_, P> {
                 screen.say(&format!("{mark}{what}: {exit} in attempt {}; it is started again", result.runs));
             }
             Notice::Ended { result, info, progress } => {
+                if let Some(Some(known)) = known.get(result.spec.id.0 as usize) {
+                    memory.borrow_mut().ended(known, result);
+                }
                 let failed = result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
                 screen.ended(result.spec.id.0, failed);
                 if args.output.quiet && matches!(result.exit, Some(cosched_core::Exit::NotStarted(_))) {
@@ -167,6 +176,8 @@ impl<P: Platform> Batch<'_, P> {
             Notice::Progress(progress) => {
                 screen.progress(|width| line(progress, began, width));
                 screen.sign_of_life(|| line(progress, began, 200));
+                let problem = memory.borrow_mut().pass();
+                problem.into_iter().for_each(|problem| screen.warn(problem));
             }
             Notice::Status(lines) => lines.iter().for_each(|line| screen.answer(&format!("cosched: {line}"))),
             Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
@@ -197,6 +208,8 @@ impl<P: Platform> Batch<'_, P> {
             Err(error) => return Err(error.into()),
         };
         info.warnings = warnings;
+        let problem = memory.borrow_mut().finish();
+        problem.into_iter().for_each(|problem| screen.warn(problem));
         if let Some(moved) = files.watched.as_ref().and_then(Watched::moved) {
             screen.warn(moved);
         }

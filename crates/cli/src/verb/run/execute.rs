@@ -19,6 +19,7 @@ use crate::parallel::literal_word;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
 use cosched_report::{RunWarning, record, visible};
+use std::cell::RefCell;
 use std::path::Path;
 
 /// Runs a plan to its end, reports, and returns the exit code.
@@ -68,7 +69,8 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     }
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
-    let common = Setting { args, platform, screen: &screen };
+    let memory = RefCell::new(std::mem::take(&mut plan.memory));
+    let common = Setting { args, platform, screen: &screen, memory: &memory };
     let mut infos = plan.infos(platform.view().is_simulated());
     if args.output.no_logs {
         infos.iter_mut().for_each(|info| (info.log, info.log_stderr) = (None, None));
@@ -92,6 +94,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
         jobs: plan.tasks,
         specs: &plan.specs,
         infos,
+        known: plan.known,
         earlier: plan.earlier,
         files,
         shows_output: true,

@@ -4,26 +4,50 @@ use super::args::{Format, RunArgs};
 use super::plan::Plan;
 use super::platform::{Platform, View};
 use crate::input::{Command, told};
+use crate::size::format_size;
 use cosched_core::{
-    Actuation, Change, Nanos, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger, Width, spare_cpus,
+    Actuation, Change, Expected, ExpectedFrom, Nanos, Order, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger,
+    Width, first_in_order, spare_cpus,
 };
-use cosched_report::{shortfall_text, visible, visible_lines, wait_text};
+use cosched_report::{ExpectedOfJob, count, seconds, shortfall_text, visible, visible_lines, wait_text};
 use std::io::{IsTerminal as _, Write as _};
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
 fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
-    let live = plan.specs.iter().filter(|spec| spec.arrives == Nanos::ZERO).take(plan.config.jobs);
-    let tasks = live.map(|spec| {
-        let estimator = TaskEstimator::new(spec, plan.config.quantum, Start::default());
-        TaskView::arriving(spec, Nanos::ZERO, estimator.initial(&spec.solo))
-    });
+    let live = first_in_order(&plan.specs, plan.config.order).into_iter().take(plan.config.jobs);
+    let mut tasks: Vec<TaskView> = (0..)
+        .zip(live)
+        .map(|(turn, id)| {
+            let spec = &plan.specs[id.0 as usize];
+            let estimator = TaskEstimator::new(spec, plan.config.quantum, Start::default());
+            TaskView { turn, ..TaskView::arriving(spec, Nanos::ZERO, estimator.initial(&spec.solo)) }
+        })
+        .collect();
+    tasks.sort_by_key(|task| task.id);
     Snapshot {
         machine: view.machine.clone(),
         now: Nanos::ZERO,
         triggers: vec![Trigger::QuantumEnd],
         contention: Default::default(),
-        tasks: tasks.collect(),
+        tasks,
     }
+}
+
+/// What is expected of a job, and where that comes from.
+fn expected_text(expected: &Expected) -> String {
+    let Expected { time, least, greatest, memory, from, runs } = expected;
+    let range = if least == greatest {
+        String::new()
+    } else {
+        format!(" ({} to {})", seconds(least.as_s()), seconds(greatest.as_s()))
+    };
+    let memory = memory.map(|bytes| format!(", {} of memory", format_size(bytes))).unwrap_or_default();
+    let from = match from {
+        ExpectedFrom::Same => "of this command",
+        ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
+        ExpectedFrom::Program => "of other commands with this program",
+    };
+    format!("expected: {}{range}{memory}, from {} {from}", seconds(time.as_s()), count(u64::from(*runs), "run"))
 }
 
 /// Prints the plan and the first decision of the policy.
@@ -59,6 +83,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
                     "command": command,
                     "cpus": spec.cpus,
                     "width": spec.width,
+                    "expected": spec.expected.as_ref().map(ExpectedOfJob::of),
                 })
             })
             .collect();
@@ -70,6 +95,8 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             "machine": view.machine.name,
             "cpus": view.machine.all_cpus(),
             "live_jobs": plan.config.jobs,
+            "order": plan.config.order,
+            "history": args.history().map(|path| path.display().to_string()),
             "actuation": plan.config.actuation,
             "without": plan.choice.shortfalls.iter().map(shortfall_text).collect::<Vec<_>>(),
             "skipped": plan.earlier.len(),
@@ -103,12 +130,23 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
     }
     writeln!(out, "logs      {}", told(plan.logs.as_os_str()))?;
+    if !view.is_simulated() {
+        let history = args.history();
+        writeln!(out, "history   {}", history.map_or_else(|| "off".to_owned(), |path| told(path.as_os_str())))?;
+    }
     let skipped =
         if !plan.earlier.is_empty() { format!(", {} done before", plan.earlier.len()) } else { String::new() };
     writeln!(out, "jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs)?;
     let name = |id: TaskId| plan.specs[id.0 as usize].name.as_str();
-    for (_, job) in &plan.jobs {
+    for ((_, job), spec) in plan.jobs.iter().zip(&plan.specs) {
         writeln!(out, "          {:<20} {}", job.name, visible(&platform.shown(job)))?;
+        if let Some(expected) = &spec.expected {
+            writeln!(out, "          {:<20}   {}", "", expected_text(expected))?;
+        }
+    }
+    let by_length = plan.config.order == Order::Longest && plan.specs.iter().any(|spec| spec.expected.is_some());
+    if by_length {
+        writeln!(out, "order     the longest first, as far as earlier runs know (--order given: as given)")?;
     }
     writeln!(out, "first")?;
     let spare = spare_cpus(&snapshot, &decision);

@@ -1,7 +1,7 @@
 //! The log folder of a run. What is in it belongs to one run: what an earlier one left there is put aside, a run that still
 //! goes on there is not disturbed, and files that are not ours are not touched.
 
-use super::danger::{MOST_LINKS, danger};
+use crate::danger::{MOST_LINKS, danger};
 use crate::exit::usage;
 use crate::input::told;
 use crate::whole_file::write_whole_in;

@@ -2,6 +2,7 @@
 
 use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::cpus::CpuChoice;
+use super::keys::Keys;
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
@@ -12,12 +13,14 @@ use cosched_linux::accounts::CpuUse;
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
+use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
     Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, Seat, Share,
     check_file_size, check_open_files, find_program,
 };
+use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, RunWarning};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -39,6 +42,7 @@ pub(crate) struct HostPlatform {
     /// This process's own environment, which jobs share.
     env: Arc<Environment>,
     found: Found,
+    keys: Keys,
     /// The CPUs of this run, as other runs see them.
     _seat: Option<Seat>,
 }
@@ -92,6 +96,7 @@ impl HostPlatform {
             Freezing::Signals | Freezing::Auto => "signals (SIGSTOP, SIGCONT)",
         };
         let has_energy = capabilities.why_missing(Capability::Energy).is_none();
+        let keys = Keys::new(machine_kind(root, &machine.name));
         let view = View {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
@@ -113,6 +118,7 @@ impl HostPlatform {
             small: args.emulate_small.clone(),
             env: Arc::new(Environment::new(std::env::vars_os()).context("reading the environment")?),
             found: Found::default(),
+            keys,
             _seat: chosen.seat,
         })
     }
@@ -220,6 +226,15 @@ impl Platform for HostPlatform {
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    fn key(&self, job: &Job, task: &HostJob) -> Option<Key> {
+        let HostJob { program, .. } = task;
+        let find = |name: &OsStr| match name {
+            name if name == "cosched" => std::env::current_exe().ok(),
+            name => self.found.program(name, program.cwd.as_deref(), program.env.get("PATH")),
+        };
+        self.keys.of(job, program.cwd.as_deref(), find)
     }
 
     fn shown(&self, job: &Job) -> String {

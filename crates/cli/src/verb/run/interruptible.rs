@@ -1,7 +1,8 @@
 //! Signal handling for a backend without processes of its own, such as the simulation.
 
 use cosched_core::{
-    Backend, Capabilities, Change, Event, Kill, Machine, Nanos, Plan, Reading, Resources, TaskId, Traffic, Usage,
+    Backend, Capabilities, Change, Event, Kill, Machine, MayStart, Nanos, Plan, Reading, Resources, TaskId, TaskSpec,
+    Traffic, Usage,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
@@ -82,8 +83,8 @@ impl<B: Backend> Backend for Interruptible<B> {
         self.backend.resources(task)
     }
 
-    fn may_start(&mut self) -> bool {
-        self.backend.may_start()
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        self.backend.may_start(task)
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {

@@ -10,9 +10,9 @@
 //!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
-//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`danger`],
-//!   [`folder`] and [`runs`]: what others could change, log folders, and what stands beside a job log; [`killed`] and
-//!   [`resume`]: the runs before this one; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]:
+//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`folder`] and
+//!   [`runs`]: log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this one;
+//!   [`keys`] and [`memory`]: what is known of jobs from them, and what is kept for those to come; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]:
 //!   what is going to be done; [`explain`]: the plan in words;
 //! - [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
@@ -22,15 +22,16 @@ mod args;
 mod batch;
 mod console;
 mod cpus;
-mod danger;
 mod execute;
 mod explain;
 mod files;
 mod folder;
 mod host;
 mod interruptible;
+mod keys;
 mod killed;
 mod limits;
+mod memory;
 mod named;
 mod old_logs;
 mod plan;
@@ -47,6 +48,7 @@ mod terminal;
 
 pub(crate) use args::{Format, RunArgs, name_value, seed};
 pub(crate) use console::{ConsoleArgs, main as console};
+pub(crate) use limits::duration;
 pub(crate) use policy::{once_each, unmet};
 pub(crate) use screen::Screen;
 pub(crate) use terminal::width_of;

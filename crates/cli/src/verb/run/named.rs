@@ -2,8 +2,8 @@
 //! They can be in a folder of somebody else, who could put links or pipes in their place.
 
 use super::args::RunArgs;
-use super::danger::{Place, danger_of_file, trusts};
 use super::runs;
+use crate::danger::{Place, danger_of_file, trusts};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;

@@ -1,6 +1,7 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
 use super::args::RunArgs;
+use super::memory::{Known, Memory};
 use super::platform::Platform;
 use super::policy::{Choice, choose};
 use super::resume::{Resumed, Seen};
@@ -26,6 +27,10 @@ pub(crate) struct Plan<P: Platform> {
     /// The jobs in the platform's own form.
     pub(crate) tasks: Vec<P::Job>,
     pub(crate) specs: Vec<TaskSpec>,
+    /// What is known of each job from earlier runs; `None` where nothing is kept of it.
+    pub(crate) known: Vec<Option<Known>>,
+    /// Takes what is to be kept of them.
+    pub(crate) memory: Memory,
     pub(crate) logs: PathBuf,
     pub(crate) solo: SoloWish,
     /// Jobs that earlier runs did.
@@ -181,6 +186,14 @@ impl<P: Platform> Plan<P> {
             tasks.push(platform.job(job, &logs)?);
             specs.push(TaskSpec { arrives: Nanos::from_s(given.start_s), solo: SoloProfile::default(), ..spec });
         }
+        let remembers = args.history().is_some();
+        let key = |((_, job), task): (&(u64, Job), &P::Job)| if remembers { platform.key(job, task) } else { None };
+        let keys = jobs.iter().zip(&tasks).map(key).collect();
+        let (memory, known, no_history) = Memory::recall(args, keys);
+        warnings.extend(no_history);
+        for (spec, known) in specs.iter_mut().zip(&known) {
+            spec.expected = known.as_ref().and_then(|known| known.expected);
+        }
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
         let config = RunConfig {
             quantum: Nanos::from_s(choice.params.number("quantum_s")),
@@ -189,6 +202,7 @@ impl<P: Platform> Plan<P> {
                 usize::MAX => jobs.len().max(1),
                 limit => limit,
             },
+            order: args.limits.order.into(),
             max_pause: args.limits.max_pause,
             halt: args.limits.halt,
             timeout: args.limits.timeout,
@@ -207,6 +221,8 @@ impl<P: Platform> Plan<P> {
             jobs,
             tasks,
             specs,
+            known,
+            memory,
             logs,
             solo,
             earlier,

@@ -6,6 +6,7 @@ use super::screen::Screen;
 use crate::input::Job;
 use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
 use cosched_linux::accounts::CpuUse;
+use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, RunWarning, SettingFile, SoloSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,6 +106,9 @@ pub(crate) trait Platform {
     /// The files that the jobs read, as far as that is known: programs, and what they have as standard input. Of a
     /// simulation, the machine and the programs. Paths that do not exist may be among them.
     fn reads(args: &RunArgs, jobs: &[(u64, Job)], tasks: &[Self::Job]) -> Vec<PathBuf>;
+
+    /// Which command a job is, for what is known of it from earlier runs; `None` if it runs none.
+    fn key(&self, job: &Job, task: &Self::Job) -> Option<Key>;
 
     /// What a job runs, in words.
     fn shown(&self, job: &Job) -> String;

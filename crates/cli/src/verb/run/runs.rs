@@ -2,7 +2,7 @@
 //! the records of runs, tells jobs with one command apart, and knows what the jobs of killed runs are. The job log itself
 //! has the format of GNU parallel, and no room for this.
 
-use super::danger::danger_of_file;
+use crate::danger::danger_of_file;
 use crate::input::told;
 use crate::whole_file::{open_regular, write_regular};
 use cosched_linux::identity::{boot, host_name};

@@ -5,7 +5,7 @@ use super::platform::View;
 use super::policy::Origin;
 use crate::input::quote;
 use crate::sha256::sha256;
-use cosched_core::{Absence, Params, Restart, RunConfig, TimeLimit, auto_shortfall};
+use cosched_core::{Absence, Order, Params, Restart, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{Absences, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
@@ -101,6 +101,11 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
         policy: policy.clone(),
         policy_lacks: absent.note_option("policy_lacks", lacks, why_nothing),
         jobs_at_once: config.jobs,
+        order: match config.order {
+            Order::Longest => "longest",
+            Order::Given => "given",
+        }
+        .to_owned(),
         cpus: view.machine.all_cpus().to_string(),
         cpus_per_job: args.policy.cpus_per_job.to_string(),
         freeze: match args.policy.freeze {

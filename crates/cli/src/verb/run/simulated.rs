@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use cosched_core::{Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::accounts::CpuUse;
 use cosched_linux::{Interrupt, Interrupts};
+use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -136,6 +137,7 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--keep-order", args.output.keep_order, "simulated jobs write nothing"),
         ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
         ("--shell", args.shell.is_some(), "no command is run"),
+        ("--history", args.history.history.is_some(), "no command is run"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];
     let on = told(&policy.on);
@@ -298,6 +300,10 @@ impl Platform for SimPlatform {
         let folder = args.mix.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let programs = jobs.iter().filter_map(|(_, job)| job.input.program.as_ref()).map(|name| folder.join(name));
         programs.chain([PathBuf::from(&args.policy.on)]).collect()
+    }
+
+    fn key(&self, _job: &Job, _task: &()) -> Option<Key> {
+        None
     }
 
     fn shown(&self, job: &Job) -> String {

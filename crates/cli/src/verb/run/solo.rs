@@ -99,7 +99,7 @@ fn measure<P: Platform>(
     plan: &mut Plan<P>,
     infos: &mut [JobInfo],
 ) -> anyhow::Result<Option<Exit>> {
-    let Setting { args, platform, screen } = setting;
+    let Setting { args, platform, screen, .. } = setting;
     let fifo = find_policy("fifo").context("the table of policies has no fifo")?;
     let params = Params::resolve(fifo.name, fifo.params, &[])?;
     let folder = plan.logs.join("solo");
@@ -145,6 +145,7 @@ fn measure<P: Platform>(
         jobs,
         specs: &specs,
         infos: solo_infos,
+        known: firsts.iter().map(|&ix| plan.known[ix].clone()).collect(),
         earlier: Vec::new(),
         files: Files { series: Some(file), ..Files::default() },
         shows_output: false,

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
 /// More links than these lead nowhere, as for the kernel.
-pub(super) const MOST_LINKS: usize = 40;
+pub(crate) const MOST_LINKS: usize = 40;
 
 /// What `statfs` says of `/proc`.
 const PROC_SUPER_MAGIC: rustix::fs::FsWord = 0x9fa0;
@@ -24,17 +24,17 @@ const PROC_SUPER_MAGIC: rustix::fs::FsWord = 0x9fa0;
 ///
 /// # Errors
 /// A folder on the way can't be looked at.
-pub(super) fn danger(path: &Path) -> io::Result<Option<String>> {
+pub(crate) fn danger(path: &Path) -> io::Result<Option<String>> {
     let path = std::path::absolute(path)?;
     Ok(walk(&Caller::look()?, &path, false)?.err())
 }
 
 /// Where a file is, after all links that lead to it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) path: PathBuf,
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
     /// It is a descriptor of a process, as `/dev/stdout` is. Only by following it can it be opened.
-    pub(super) follows: bool,
+    pub(crate) follows: bool,
 }
 
 /// As [`danger`], for a file that is to be written. Of the file itself it counts who made it, not who may write to it. A
@@ -42,13 +42,13 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// As [`danger`].
-pub(super) fn danger_of_file(path: &Path) -> io::Result<Result<Place, String>> {
+pub(crate) fn danger_of_file(path: &Path) -> io::Result<Result<Place, String>> {
     let path = std::path::absolute(path)?;
     walk(&Caller::look()?, &path, true)
 }
 
 /// Whether files of this user are none of somebody else.
-pub(super) fn trusts(owner: u32) -> bool {
+pub(crate) fn trusts(owner: u32) -> bool {
     Caller::look().is_ok_and(|caller| caller.trusts_maker(owner))
 }
 

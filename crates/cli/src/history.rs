@@ -1,0 +1,88 @@
+//! Where it is kept what is known of commands, and whether that file is the user's alone.
+
+use crate::danger::danger;
+use clap::Args;
+use cosched_memory::{Error, Patience, Problem, Store};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Where it is kept what is known of commands.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "History")]
+pub(crate) struct HistoryArgs {
+    /// Keep what is known of commands in this file; `off`: nowhere
+    ///
+    /// Later runs use it for the time left, the order of jobs and the memory that they need [default:
+    /// ~/.local/share/cosched/history.sqlite]
+    #[arg(long, value_name = "FILE|off", env = "COSCHED_HISTORY", hide_short_help = true)]
+    pub(crate) history: Option<OsString>,
+}
+
+impl HistoryArgs {
+    /// The file; `None` where nothing is to be kept, or where there is no place for it.
+    pub(crate) fn place(&self) -> Option<PathBuf> {
+        match &self.history {
+            Some(off) if off == "off" => None,
+            Some(file) => Some(std::path::absolute(file).unwrap_or_else(|_| file.into())),
+            None => default_place(std::env::var_os("XDG_DATA_HOME"), std::env::home_dir()),
+        }
+    }
+}
+
+/// The file in the user's data folder. A relative name of that folder does not count, as its specification says.
+fn default_place(data: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
+    let data = data.map(PathBuf::from).filter(|data| data.is_absolute());
+    let home = || home.filter(|home| home.is_absolute()).map(|home| home.join(".local/share"));
+    Some(data.or_else(home)?.join("cosched/history.sqlite"))
+}
+
+/// Opens what is kept, if there is anything.
+///
+/// # Errors
+/// It can't be read, or others could have changed it.
+pub(crate) fn open_existing(path: &Path, patience: Patience) -> Result<Option<Store>, Error> {
+    check(path)?;
+    Store::open_existing(path, patience)
+}
+
+/// Opens what is kept, and makes its file if there is none.
+///
+/// # Errors
+/// It can't be read or made, or others could change it.
+pub(crate) fn open(path: &Path, patience: Patience) -> Result<Store, Error> {
+    check(path)?;
+    Store::open(path, patience)
+}
+
+/// Checks that nobody else could put something in the place of the file, or beside it.
+fn check(path: &Path) -> Result<(), Error> {
+    let at = |problem: Problem| Error { path: path.to_owned(), problem };
+    let Some(folder) = path.parent() else { return Ok(()) };
+    match danger(folder) {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(at(Problem::Unsafe(format!("its folder can't be trusted: {why}")))),
+        // A file on the way stands where a folder should be.
+        Err(error) => Err(at(error.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_folder_of_the_user() {
+        let place = |data: Option<&str>, home: Option<&str>| {
+            let place = default_place(data.map(OsString::from), home.map(PathBuf::from));
+            place.map(|place| place.to_string_lossy().into_owned())
+        };
+        assert_eq!(place(Some("/d"), Some("/h")).unwrap(), "/d/cosched/history.sqlite");
+        for data in [None, Some(""), Some("rel")] {
+            assert_eq!(place(data, Some("/h")).unwrap(), "/h/.local/share/cosched/history.sqlite");
+        }
+        assert_eq!((place(None, None), place(Some("x"), Some(""))), (None, None));
+        let args = |history: &str| HistoryArgs { history: Some(history.into()) };
+        assert_eq!(args("off").place(), None);
+        assert_eq!(args("./off").place().unwrap().file_name().unwrap(), "off");
+    }
+}

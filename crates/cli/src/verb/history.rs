@@ -1,0 +1,192 @@
+//! `cosched history`: what is known of commands from earlier runs, and how to forget it.
+
+use super::run::{Format, duration, width_of};
+use crate::exit::{Exit, Failure, usage};
+use crate::history::{self, HistoryArgs};
+use crate::size::format_size;
+use crate::stderr;
+use clap::{Args, Subcommand};
+use cosched_core::Nanos;
+use cosched_memory::{Error, Export, Exported, Forget, Patience, Problem, Store};
+use cosched_report::{clip, count, seconds, visible};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+/// Show or forget what is known of commands from earlier runs
+///
+/// Each run keeps how long its jobs took, and the CPU time and memory that they used, for runs to come. The file is
+/// ~/.local/share/cosched/history.sqlite unless --history or COSCHED_HISTORY names another.
+#[derive(Args, Debug)]
+pub(crate) struct HistoryVerb {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// List what is known, the last seen first
+    List(ListArgs),
+    /// Forget commands
+    Forget(ForgetArgs),
+    /// Print all that is known as JSON
+    Export(ExportArgs),
+}
+
+#[derive(Args, Debug)]
+struct ListArgs {
+    /// Only commands that hold this text; their programs and folders count as well
+    #[arg(value_name = "TEXT")]
+    pattern: Option<String>,
+
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+
+    #[command(flatten)]
+    place: HistoryArgs,
+}
+
+#[derive(Args, Debug)]
+#[group(id = "which", required = true, multiple = false, args = ["pattern", "all", "older_than"])]
+struct ForgetArgs {
+    /// Commands that hold this text; their programs and folders count as well
+    #[arg(value_name = "TEXT")]
+    pattern: Option<String>,
+
+    /// Everything, also if the file can't be read any more
+    #[arg(long)]
+    all: bool,
+
+    /// What did not run for so long, as in 90d
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    older_than: Option<Nanos>,
+
+    #[command(flatten)]
+    place: HistoryArgs,
+}
+
+#[derive(Args, Debug)]
+struct ExportArgs {
+    #[command(flatten)]
+    place: HistoryArgs,
+}
+
+pub(crate) fn run(args: HistoryVerb) -> anyhow::Result<ExitCode> {
+    match args.what {
+        What::List(args) => list(&args),
+        What::Forget(args) => forget(args),
+        What::Export(args) => {
+            let known = known(&args.place, None)?;
+            print_json(known)
+        }
+    }
+}
+
+/// The file that the user means.
+fn place(args: &HistoryArgs) -> anyhow::Result<PathBuf> {
+    args.place().ok_or_else(|| {
+        usage("the history is off, or there is no home folder for it; name a file, as in --history history.sqlite")
+    })
+}
+
+fn failure(error: Error) -> anyhow::Error {
+    let exit = if error.problem.is_permission() { Exit::Permission } else { Exit::Failure };
+    Failure { exit, message: error.to_string() }.into()
+}
+
+/// What is known; nothing if there is no file.
+fn known(args: &HistoryArgs, pattern: Option<&str>) -> anyhow::Result<Vec<Exported>> {
+    let path = place(args)?;
+    match history::open_existing(&path, Patience::Some).map_err(failure)? {
+        Some(store) => store.list(pattern).map_err(failure),
+        None => {
+            stderr::say(format_args!(
+                "cosched: nothing is known yet: there is no {}",
+                visible(&path.display().to_string())
+            ));
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn print_json(commands: Vec<Exported>) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string_pretty(&Export::of(commands))?)?;
+    Ok(out.flush().map(|()| Exit::Success.into())?)
+}
+
+fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let known = known(&args.place, args.pattern.as_deref())?;
+    if args.format == Format::Json {
+        return print_json(known);
+    }
+    if known.is_empty() {
+        return Ok(Exit::Success.into());
+    }
+    let mut rows =
+        vec![["TIME", "CPU", "MEMORY", "ENDS", "FAILED", "LAST", "SEEN", "COMMAND"].map(str::to_owned).to_vec()];
+    rows.extend(known.iter().map(row));
+    let columns = rows[0].len();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns - 1).map(width).collect();
+    let room = width_of(std::io::stdout()).saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len()).max(20);
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for row in &rows {
+        for (text, width) in row.iter().zip(&widths) {
+            write!(out, "{text:>width$}  ")?;
+        }
+        writeln!(out, "{}", clip(&row[columns - 1], room))?;
+    }
+    Ok(out.flush().map(|()| Exit::Success.into())?)
+}
+
+/// One command in words.
+fn row(one: &Exported) -> Vec<String> {
+    let unknown = || "-".to_owned();
+    let last = one.runs.first();
+    let seen = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(one.seen.min(1 << 50)));
+    let seen = seen.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+    let command = match &one.command {
+        Some(command) => visible(command),
+        None => format!("{} (any, too short to be kept one by one)", visible(&one.program)),
+    };
+    vec![
+        one.time_s.map_or_else(unknown, seconds),
+        last.and_then(|run| run.cpu_s).map_or_else(unknown, seconds),
+        one.max_rss().map_or_else(unknown, format_size),
+        one.ends.to_string(),
+        one.failures.to_string(),
+        visible(&one.last_exit),
+        seen.and_then(|text| text.get(..10).map(str::to_owned)).unwrap_or_else(unknown),
+        command,
+    ]
+}
+
+fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
+    let path = place(&args.place)?;
+    let what = match (args.pattern, args.older_than) {
+        (Some(text), _) => Forget::Matching(text),
+        (None, Some(age)) => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            Forget::OlderThan(now.saturating_sub(Duration::from_nanos(age.0)).as_millis() as u64)
+        }
+        (None, None) => Forget::All,
+    };
+    let forgotten = history::open_existing(&path, Patience::Some)
+        .and_then(|store| store.map_or(Ok(0), |mut store| store.forget(&what)));
+    let mut out = std::io::stdout();
+    match forgotten {
+        Ok(gone) => writeln!(out, "forgot {}", count(gone, "command"))?,
+        // Nobody can tell what it held.
+        Err(Error { problem: Problem::Damaged(_) | Problem::Newer(..) | Problem::Other(_), .. })
+            if what == Forget::All =>
+        {
+            Store::remove(&path).map_err(failure)?;
+            writeln!(out, "removed {}, which could not be read", visible(&path.display().to_string()))?;
+        }
+        Err(error) => return Err(failure(error)),
+    }
+    Ok(Exit::Success.into())
+}

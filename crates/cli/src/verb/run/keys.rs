@@ -1,0 +1,152 @@
+//! Which command a job is, for what is known of it from earlier runs.
+
+use crate::input::{Command, Job, program_words, quote};
+use cosched_memory::Key;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Programs whose first argument without a dash is the program that matters.
+const INTERPRETERS: &[&str] =
+    &["sh", "bash", "dash", "ksh", "zsh", "python", "perl", "ruby", "node", "lua", "julia", "Rscript", "php", "java"];
+
+/// Makes the keys of jobs that run on this machine. Each file is looked at once.
+pub(crate) struct Keys {
+    machine: Rc<str>,
+    folder: Rc<str>,
+    files: RefCell<HashMap<PathBuf, Option<File>>>,
+}
+
+/// A file as it is now.
+#[derive(Clone)]
+struct File {
+    /// Its name, without links.
+    path: String,
+    /// That, its size and the time of its last change.
+    identity: String,
+}
+
+impl Keys {
+    /// For jobs on a machine of this kind.
+    pub(crate) fn new(machine: String) -> Keys {
+        let folder = std::env::current_dir().map(|folder| text(&folder)).unwrap_or_default();
+        Keys { machine: machine.into(), folder: folder.into(), files: RefCell::default() }
+    }
+
+    /// The key of a job, whose working folder is `cwd` if it has one of its own. `find` finds programs as the job would.
+    /// `None` if the job has no command.
+    pub(crate) fn of(&self, job: &Job, cwd: Option<&Path>, find: impl Fn(&OsStr) -> Option<PathBuf>) -> Option<Key> {
+        let command = job.input.command.as_ref()?;
+        let words = program_words(command);
+        let first = words.first().map(String::as_str).unwrap_or_default();
+        // Of a line for the shell that begins with the shell's own words, nothing but the shell can be told.
+        let main = find(OsStr::new(first)).and_then(|path| self.file(&path));
+        let shell = match command {
+            Command::Shell(line) if main.is_none() => self.file(line.program()),
+            _ => None,
+        };
+        let script =
+            script(&words).map(|word| cwd.unwrap_or(Path::new("")).join(word)).and_then(|path| self.file(&path));
+        let mut program = main.as_ref().map_or_else(|| first.to_owned(), |file| file.path.clone());
+        if let Some(script) = &script {
+            program = format!("{program} {}", script.path);
+        }
+        let files = [main, shell, script];
+        let identity = files.iter().flatten().map(|file| file.identity.as_str()).collect::<Vec<_>>().join(", ");
+        let given = job.input.given();
+        Some(Key {
+            machine: self.machine.clone(),
+            program: program.into(),
+            command: command.line(),
+            folder: cwd.map_or_else(|| self.folder.clone(), |cwd| text(cwd).into()),
+            given: if given.is_empty() { "".into() } else { serde_json::to_string(&given).unwrap_or_default().into() },
+            identity: identity.into(),
+        })
+    }
+
+    fn file(&self, path: &Path) -> Option<File> {
+        if let Some(known) = self.files.borrow().get(path) {
+            return known.clone();
+        }
+        let look = || {
+            let full = path.canonicalize().ok()?;
+            let meta = full.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            let path = text(&full);
+            let identity = format!("{path} {} {}.{:09}", meta.len(), meta.mtime(), meta.mtime_nsec());
+            Some(File { path, identity })
+        };
+        let found = look();
+        self.files.borrow_mut().insert(path.to_owned(), found.clone());
+        found
+    }
+}
+
+/// The script among the first words of a command.
+fn script(words: &[String]) -> Option<&str> {
+    let name = Path::new(words.first()?).file_name()?.to_str()?;
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&name).then(|| words[1..].iter().find(|word| !word.starts_with('-')))?.map(String::as_str)
+}
+
+/// A path as text: as it is, or as a shell reads it if it is no UTF-8.
+fn text(path: &Path) -> String {
+    let name: &OsString = &path.as_os_str().to_owned();
+    name.to_str().map_or_else(|| quote(name.as_bytes()), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::{list, template};
+    use std::time::{Duration, SystemTime};
+
+    /// The keys of the lines of a list, and of one command of several words.
+    fn keys(dir: &Path, lines: &str, words: &[&str]) -> Vec<Key> {
+        let mut inputs = list::parse(lines.as_bytes(), "list").unwrap();
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        inputs.extend(template::parse(&words, &crate::input::Reading::default()).unwrap());
+        for input in &mut inputs {
+            input.cwd = Some(dir.to_owned());
+        }
+        let jobs = crate::input::expand(inputs).unwrap();
+        let keys = Keys::new("m".to_owned());
+        let path = format!("{}:/usr/bin:/bin", dir.display());
+        let find = |name: &OsStr| cosched_linux::find_program(name, Some(dir), Some(OsStr::new(&path)));
+        jobs.iter().map(|job| keys.of(job, Some(dir), find).unwrap()).collect()
+    }
+
+    #[test]
+    fn programs_and_scripts_are_told_apart_by_their_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let write = |name: &str, content: &str| {
+            let path = dir.join(name);
+            std::fs::write(&path, content).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&path, mode).unwrap();
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(content.len() as u64)).unwrap();
+        };
+        write("solve", "#!/bin/sh\n");
+        write("run.sh", "true\n");
+        let lines = "./solve 1 > out\nsolve 2\nbash -e run.sh x\nfor i in 1 2; do echo $i; done\n";
+        let all = || keys(&dir, lines, &["sh", "run.sh", "y"]);
+        let before = all();
+        let at = |name: &str| dir.join(name).display().to_string();
+        assert_eq!(*before[0].program, at("solve"));
+        assert_eq!((&before[1].program, &before[1].identity), (&before[0].program, &before[0].identity));
+        assert!(before[2].program.ends_with(&format!(" {}", at("run.sh"))), "{}", before[2].program);
+        assert!(before[3].program.ends_with("/echo"), "{}", before[3].program);
+        assert_eq!((before[0].command.as_str(), before[4].command.as_str()), ("./solve 1 > out", "sh run.sh y"));
+        write("solve", "#!/bin/sh\ntrue\n");
+        write("run.sh", "false\n");
+        let after = all();
+        let same: Vec<bool> = before.iter().zip(&after).map(|(a, b)| a == b).collect();
+        assert_eq!(same, [false, false, false, true, false]);
+        assert!(before.iter().zip(&after).all(|(a, b)| a.program == b.program));
+    }
+}

@@ -1,0 +1,94 @@
+//! What is expected of a task, from what was kept of earlier runs. It may be stale or wrong, so it only says where to
+//! begin: what is measured in this run goes before it.
+
+use crate::listed::listed_enum;
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+listed_enum! {
+    /// Whose earlier runs an expectation comes from, from the best known to the least.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ExpectedFrom {
+        /// The same command in the same folder, with the same program file.
+        Same,
+        /// The same command, with a program file that has changed since, or in another folder.
+        Changed,
+        /// Other commands with the same program.
+        Program,
+    }
+}
+
+/// What is expected of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    /// For how long it will be placed, with CPUs of its own: the median of what is known.
+    pub time: Nanos,
+    /// The least time known, at most `time`.
+    pub least: Nanos,
+    /// The greatest time known, at least `time`.
+    pub greatest: Nanos,
+    /// Greatest resident memory of any one of its processes in bytes: the most that is known. `None` if nothing is
+    /// known of this command itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Whose runs this comes from.
+    pub from: ExpectedFrom,
+    /// The number of runs that the times are of, at least 1.
+    pub runs: u32,
+}
+
+/// Shorter times are not told apart: nothing is won by their order.
+const SHORTEST: Nanos = Nanos::from_ms(100);
+
+impl Expected {
+    /// An expectation of one run that took `time`.
+    pub fn of(time: Nanos, from: ExpectedFrom) -> Expected {
+        Expected { time, least: time, greatest: time, memory: None, from, runs: 1 }
+    }
+
+    /// The class of its length. Times of one class differ by a quarter at most, so that tasks which are alike keep the
+    /// order in which they were given. Longer tasks have a greater class. All times below a tenth of a second are in
+    /// class 0.
+    ///
+    /// ```
+    /// use cosched_core::{Expected, ExpectedFrom, Nanos};
+    /// let class = |s| Expected::of(Nanos::from_s(s), ExpectedFrom::Same).class();
+    /// assert_eq!((class(0.0), class(0.09)), (0, 0));
+    /// assert_eq!(class(10.2), class(10.4));
+    /// assert!(class(10.0) < class(13.0) && class(13.0) < class(1000.0));
+    /// ```
+    pub fn class(&self) -> u32 {
+        let steps = self.time.0 / (SHORTEST.0 / 4);
+        if steps < 4 {
+            return 0;
+        }
+        // The place of the highest bit, and the two bits after it.
+        let high = steps.ilog2();
+        4 * (high - 2) + ((steps >> (high - 2)) & 3) as u32 + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_rise_and_are_narrow() {
+        let class = |ns: u64| Expected::of(Nanos(ns), ExpectedFrom::Same).class();
+        let mut first = 0u64;
+        let mut last = 0;
+        for step in 0..4_000u64 {
+            // From 0.1 ms to a year.
+            let time = 100_000 + (1.007f64.powi(step as i32) * 1e5) as u64;
+            let now = class(time);
+            assert!(now >= last, "{time}");
+            if now > last {
+                first = time;
+            }
+            assert!(now == 0 || time as f64 / first as f64 <= 1.25, "{first} {time} are both {now}");
+            last = now;
+        }
+        assert_eq!((class(0), class(u64::MAX) > class(1_000_000_000)), (0, true));
+    }
+}

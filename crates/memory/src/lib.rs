@@ -1,0 +1,24 @@
+//! What is kept of commands between runs, so that later runs know what to expect: for how long a command was placed, its
+//! CPU time, its width, its greatest memory.
+//!
+//! - [`Key`] says which command it was: its words, its folder, the identity of its program, and the kind of machine.
+//! - [`Remembered`] is what is kept of one command: a few runs, the last first. [`expected`] makes one expectation of
+//!   several runs.
+//! - [`Store`] keeps many of them in one file, an SQLite database, which several runs may use at once. It is bounded:
+//!   the commands that have not been seen for longest go first.
+//! - [`Error`] says what is wrong with a file, and what to do. Nobody's run may fail for that.
+//! - [`Export`] is the content of a store as JSON.
+//!
+//! Nothing here starts a thread, and no connection outlives a call to this crate by more than its [`Store`]: runs fork.
+
+mod error;
+mod export;
+mod key;
+mod remembered;
+mod store;
+
+pub use error::{Error, Problem};
+pub use export::{EXPORT_SCHEMA, Export, Exported};
+pub use key::Key;
+pub use remembered::{MOST_RUNS, Remembered, Run, expected};
+pub use store::{Ended, Forget, MOST_COMMANDS, Patience, Store};

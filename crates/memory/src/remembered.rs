@@ -1,0 +1,161 @@
+//! What is kept of one command, and what is expected of it.
+//!
+//! The last five runs are kept, and the median of their times is expected. One odd run does not move a median, and a
+//! lasting change is believed after three runs. A mean, also one that forgets, would need a weight for that.
+//!
+//! # The time that is expected
+//!
+//! A job's time between start and end depends on its company: on pauses, on CPUs that were lent, on the kernel where
+//! it time-shares. Its CPU time depends on these the least. So of each run the time is taken for which it would have been
+//! placed on CPUs of its own ([`Run::time_s`]):
+//!
+//! - with one CPU of its own, the time for which it was placed: that holds its sleep as well;
+//! - where it had more CPUs at some times than at others, or shared them, its CPU time by its width;
+//! - unless it hardly used a CPU: then it waited for something else, and the time for which it was placed counts.
+
+use cosched_core::{Expected, ExpectedFrom, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// As many runs are kept of a command.
+pub const MOST_RUNS: usize = 5;
+
+/// A job that used less than this share of a CPU waited for something else than a CPU.
+const HARDLY: f64 = 0.1;
+
+/// One run of a command that ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// When it ended, in milliseconds since 1970.
+    pub at: u64,
+    /// Time from its start to its end in seconds.
+    pub wall_s: f64,
+    /// Time for which it was placed, in seconds.
+    pub placed_s: f64,
+    /// CPU time of all its processes in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_s: Option<f64>,
+    /// CPUs that it used at once, at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Greatest resident memory of any one of its processes, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss: Option<u64>,
+    /// The kernel let several jobs share CPUs, so that it was placed all the time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+}
+
+impl Run {
+    /// The time for which it would have been placed on CPUs of its own, in seconds.
+    pub fn time_s(&self) -> f64 {
+        let width = self.width.unwrap_or(1).max(1);
+        match self.cpu_s {
+            Some(_) if !self.shared && width == 1 => self.placed_s,
+            Some(cpu_s) if cpu_s >= HARDLY * self.placed_s => (cpu_s / f64::from(width)).min(self.placed_s),
+            _ => self.placed_s,
+        }
+    }
+}
+
+/// What is kept of one command.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Remembered {
+    /// Its last runs that ended well, the last first; [`MOST_RUNS`] at most.
+    pub runs: Vec<Run>,
+    /// How often it ended, well or not.
+    pub ends: u64,
+    /// How often it ended otherwise than well.
+    pub failures: u64,
+    /// How it ended the last time, in words.
+    pub last_exit: String,
+    /// When it ended the last time, in milliseconds since 1970.
+    pub seen: u64,
+    /// What was learnt of what it asks of the machine, if anything was; for whoever knows its form.
+    pub learnt: Option<serde_json::Value>,
+}
+
+impl Remembered {
+    /// Adds a run that ended well.
+    pub(crate) fn add(&mut self, run: Run) {
+        let pos = self.runs.partition_point(|known| known.at > run.at);
+        self.runs.insert(pos, run);
+        self.runs.truncate(MOST_RUNS);
+    }
+}
+
+/// What is expected after these runs; `None` without any. Where they are not of the same command (`from` is
+/// [`ExpectedFrom::Program`]) they tell nothing of its memory.
+pub fn expected(runs: &[Run], from: ExpectedFrom) -> Option<Expected> {
+    let mut times: Vec<f64> = runs.iter().map(Run::time_s).filter(|time| time.is_finite() && *time >= 0.0).collect();
+    times.sort_by(f64::total_cmp);
+    let (&least, &greatest) = (times.first()?, times.last()?);
+    let median = (times[(times.len() - 1) / 2] + times[times.len() / 2]) / 2.0;
+    let memory = runs.iter().filter_map(|run| run.max_rss).max().filter(|_| from != ExpectedFrom::Program);
+    Some(Expected {
+        time: Nanos::from_s(median),
+        least: Nanos::from_s(least),
+        greatest: Nanos::from_s(greatest),
+        memory,
+        from,
+        runs: times.len() as u32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(placed_s: f64, cpu_s: f64, width: u32, shared: bool) -> Run {
+        Run {
+            at: 0,
+            wall_s: 2.0 * placed_s,
+            placed_s,
+            cpu_s: Some(cpu_s),
+            width: Some(width),
+            max_rss: Some((placed_s * 1e6) as u64),
+            shared,
+        }
+    }
+
+    #[test]
+    fn times_do_not_depend_on_company() {
+        // It sleeps for half of its time.
+        assert_eq!(run(10.0, 5.0, 1, false).time_s(), 10.0);
+        // Four threads that had between one and four CPUs.
+        assert_eq!(run(10.0, 20.0, 4, false).time_s(), 5.0);
+        // It shared a CPU with three others, and slept beside many.
+        assert_eq!((run(40.0, 10.0, 1, true).time_s(), run(10.0, 0.1, 1, true).time_s()), (10.0, 10.0));
+        // More CPU time than there is: never longer than it took.
+        assert_eq!(run(1.0, 8.0, 1, true).time_s(), 1.0);
+        let unknown = Run { cpu_s: None, width: None, ..run(3.0, 0.0, 1, true) };
+        assert_eq!(unknown.time_s(), 3.0);
+    }
+
+    #[test]
+    fn one_odd_run_moves_nothing_and_three_move_all() {
+        let time = |times: &[f64]| {
+            let mut known = Remembered::default();
+            for (at, &time) in times.iter().enumerate() {
+                known.add(Run { at: at as u64, ..run(time, time, 1, false) });
+            }
+            assert!(known.runs.len() <= MOST_RUNS && known.runs.is_sorted_by(|a, b| a.at >= b.at));
+            expected(&known.runs, ExpectedFrom::Same).map(|expected| expected.time.as_s())
+        };
+        assert_eq!(time(&[]), None);
+        assert_eq!(time(&[10.0, 10.0, 10.0, 900.0]), Some(10.0));
+        assert_eq!(time(&[10.0, 10.0, 10.0, 10.0, 10.0, 100.0, 100.0, 100.0]), Some(100.0));
+        assert_eq!(time(&[10.0, 20.0]), Some(15.0));
+    }
+
+    #[test]
+    fn memory_is_the_greatest_known_and_of_this_command_alone() {
+        let runs = [run(1.0, 1.0, 1, false), run(7.0, 7.0, 1, false), run(2.0, 2.0, 1, false)];
+        let same = expected(&runs, ExpectedFrom::Changed).unwrap();
+        assert_eq!((same.memory, same.runs), (Some(7_000_000), 3));
+        assert_eq!((same.least.as_s(), same.time.as_s(), same.greatest.as_s()), (1.0, 2.0, 7.0));
+        assert_eq!(expected(&runs, ExpectedFrom::Program).unwrap().memory, None);
+        // What somebody wrote into the file does no harm.
+        let odd = [Run { placed_s: f64::NAN, cpu_s: None, ..runs[0] }, Run { placed_s: -1.0, cpu_s: None, ..runs[0] }];
+        assert_eq!(expected(&odd, ExpectedFrom::Same), None);
+    }
+}

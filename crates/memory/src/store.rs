@@ -1,0 +1,448 @@
+//! The file: an SQLite database with a row for each command.
+//!
+//! It uses a rollback journal and no write-ahead log, since that needs memory shared between all who use the file, which
+//! file systems over a network do not have, and home folders are often on these. A transaction is short: a run reads once
+//! before it begins, and writes every half a minute and at its end.
+
+use crate::error::{Error, Problem};
+use crate::export::Exported;
+use crate::key::{Key, Numbers};
+use crate::remembered::{Remembered, Run, expected};
+use cosched_core::{Expected, ExpectedFrom};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, TransactionBehavior, params};
+use rustix::process::geteuid;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// As many commands are kept. When there are more, a tenth of them goes, those first that have not been seen for longest.
+pub const MOST_COMMANDS: u64 = 20_000;
+
+/// A longer command, or another longer text, is cut off. The numbers by which it is found are of all of it.
+const LONGEST: usize = 1_000;
+
+/// As many commands of a program are looked at to know what to expect of another one.
+const MOST_ALIKE: i64 = 64;
+
+/// `cosc`, where SQLite keeps a number that tells whose file it is.
+const APPLICATION: i64 = 0x636f_7363;
+
+/// The version of the tables.
+const FORMAT: i64 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE command (
+        exact INTEGER PRIMARY KEY,
+        line INTEGER NOT NULL,
+        program INTEGER NOT NULL,
+        machine TEXT NOT NULL,
+        program_text TEXT NOT NULL,
+        command TEXT NOT NULL,
+        folder TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        seen INTEGER NOT NULL,
+        ends INTEGER NOT NULL,
+        failures INTEGER NOT NULL,
+        last_exit TEXT NOT NULL,
+        runs TEXT NOT NULL,
+        learnt TEXT
+    );
+    CREATE INDEX by_line ON command (line, seen);
+    CREATE INDEX by_program ON command (program, seen);
+    CREATE INDEX by_seen ON command (seen);
+";
+
+/// How long others may keep the file from us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all, and what is written need not survive a loss of power: jobs run meanwhile, and wait for decisions.
+    None,
+    /// A few seconds, until it is on the disk.
+    Some,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Which command.
+    pub key: Key,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// How, in words.
+    pub exit: String,
+    /// What its run was like; `None` if it did not end well, so that its figures say nothing.
+    pub run: Option<Run>,
+}
+
+/// What is to be forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forget {
+    /// Everything.
+    All,
+    /// Commands, programs and folders that hold this text.
+    Matching(String),
+    /// What was seen last before this, in milliseconds since 1970.
+    OlderThan(u64),
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    database: Connection,
+    path: PathBuf,
+    most: u64,
+}
+
+impl Store {
+    /// Opens a store that is there; `None` if there is none. Nothing is made or changed, unless a write was interrupted
+    /// before: that is then undone.
+    ///
+    /// # Errors
+    /// It can't be read, and why.
+    pub fn open_existing(path: &Path, patience: Patience) -> Result<Option<Store>, Error> {
+        let at = |problem: Problem| problem.at(path);
+        match path.symlink_metadata() {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(error) => return Err(at(error.into())),
+            Ok(_) => {}
+        }
+        let store = Store::connect(path, patience).map_err(at)?;
+        if store.is_empty().map_err(at)? { Ok(None) } else { Ok(Some(store)) }
+    }
+
+    /// Opens a store, and makes it if there is none, for its owner alone. The folder that it is in is made as well, but
+    /// for its parents only those of a data folder (`.local/share`).
+    ///
+    /// # Errors
+    /// It can't be read or made, and why.
+    pub fn open(path: &Path, patience: Patience) -> Result<Store, Error> {
+        let at = |problem: Problem| problem.at(path);
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| at(error.into()))?;
+        }
+        // Made here, and not by the database, so that it never belongs to more than its owner.
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(at(error.into())),
+            _ => {}
+        }
+        let mut store = Store::connect(path, patience).map_err(at)?;
+        store.make_tables().map_err(at)?;
+        Ok(store)
+    }
+
+    /// Bounds the number of commands otherwise than by [`MOST_COMMANDS`]; for tests.
+    pub fn with_most(self, most: u64) -> Store {
+        Store { most, ..self }
+    }
+
+    fn connect(path: &Path, patience: Patience) -> Result<Store, Problem> {
+        let found = path.symlink_metadata()?;
+        if !found.is_file() {
+            return Err(Problem::Unsafe("it is not a regular file".to_owned()));
+        }
+        if found.uid() != geteuid().as_raw() {
+            return Err(Problem::Unsafe(format!("it belongs to another user (number {})", found.uid())));
+        }
+        if found.mode() & 0o022 != 0 {
+            return Err(Problem::Unsafe(format!("others may write to it (mode {:o})", found.mode() & 0o7777)));
+        }
+        // Links in the folder's name are the user's own business; whether others could change it is looked at by whoever
+        // names the file.
+        let place = match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => folder.canonicalize()?.join(name),
+            _ => path.to_owned(),
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW
+            | OpenFlags::SQLITE_OPEN_EXRESCODE;
+        let database = Connection::open_with_flags(place, flags)?;
+        let (wait, synchronous) = match patience {
+            Patience::None => (Duration::ZERO, "OFF"),
+            Patience::Some => (Duration::from_secs(3), "NORMAL"),
+        };
+        database.busy_timeout(wait)?;
+        database.pragma_update(None, "synchronous", synchronous)?;
+        // What is forgotten is not to be found in the file.
+        database.pragma_update(None, "secure_delete", "ON")?;
+        database.pragma_update(None, "trusted_schema", "OFF")?;
+        let store = Store { database, path: path.to_owned(), most: MOST_COMMANDS };
+        if !store.is_empty()? {
+            let (application, format) = store.versions()?;
+            if application != APPLICATION {
+                return Err(Problem::Foreign);
+            }
+            if format > FORMAT {
+                return Err(Problem::Newer(format, FORMAT));
+            }
+        }
+        Ok(store)
+    }
+
+    /// Whether nothing was ever written to it.
+    fn is_empty(&self) -> Result<bool, Problem> {
+        let pages: i64 = self.database.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        Ok(pages == 0)
+    }
+
+    fn versions(&self) -> Result<(i64, i64), Problem> {
+        let application = self.database.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let format = self.database.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        Ok((application, format))
+    }
+
+    fn make_tables(&mut self) -> Result<(), Problem> {
+        if !self.is_empty()? {
+            return Ok(());
+        }
+        let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another run may have been faster.
+        let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if format == 0 {
+            change.pragma_update(None, "application_id", APPLICATION)?;
+            change.pragma_update(None, "user_version", FORMAT)?;
+            change.execute_batch(TABLES)?;
+        }
+        Ok(change.commit()?)
+    }
+
+    fn at(&self, problem: impl Into<Problem>) -> Error {
+        problem.into().at(&self.path)
+    }
+
+    /// What is expected of each of these commands: after its own runs; else after those of the same command with another
+    /// program file or in another folder; else after those of other commands with its program.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn recall(&self, keys: &[Option<Key>]) -> Result<Vec<Option<Expected>>, Error> {
+        self.recalled(keys).map_err(|problem| self.at(problem))
+    }
+
+    fn recalled(&self, keys: &[Option<Key>]) -> Result<Vec<Option<Expected>>, Problem> {
+        // All commands are seen as they are at one moment, and the file is locked once.
+        let _moment = self.database.unchecked_transaction()?;
+        let mut by_exact = self.database.prepare("SELECT runs FROM command WHERE exact = ?1")?;
+        let mut by_line =
+            self.database.prepare("SELECT runs FROM command WHERE line = ?1 ORDER BY seen DESC LIMIT 1")?;
+        let mut by_program =
+            self.database.prepare("SELECT runs FROM command WHERE program = ?1 ORDER BY seen DESC LIMIT ?2")?;
+        let runs = |row: &Row<'_>| row.get(0).map(|text: String| runs_of(&text));
+        let mut programs: BTreeMap<i64, Option<Expected>> = BTreeMap::new();
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            let Some(key) = key else {
+                found.push(None);
+                continue;
+            };
+            let Numbers { exact, line, program } = key.numbers();
+            let mut one =
+                by_exact.query_row([exact], runs).optional()?.and_then(|runs| expected(&runs, ExpectedFrom::Same));
+            if one.is_none() {
+                let other = by_line.query_row([line], runs).optional()?;
+                one = other.and_then(|runs| expected(&runs, ExpectedFrom::Changed));
+            }
+            if one.is_none() {
+                one = match programs.get(&program) {
+                    Some(known) => *known,
+                    None => {
+                        let alike = by_program.query_map(params![program, MOST_ALIKE], runs)?;
+                        let mut last = Vec::new();
+                        for runs in alike {
+                            // One each, so that no command counts for more than another.
+                            last.extend(runs?.first().copied());
+                        }
+                        let known = expected(&last, ExpectedFrom::Program);
+                        programs.insert(program, known);
+                        known
+                    }
+                };
+            }
+            found.push(one);
+        }
+        Ok(found)
+    }
+
+    /// Notes how commands ended, all or none of them.
+    ///
+    /// # Errors
+    /// The store can't be written to. With [`Patience::None`] that is [`Problem::Busy`] while another run writes.
+    pub fn note(&mut self, ends: &[Ended]) -> Result<(), Error> {
+        self.noted(ends).map_err(|problem| problem.at(&self.path))
+    }
+
+    fn noted(&mut self, ends: &[Ended]) -> Result<(), Problem> {
+        let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut known =
+                change.prepare("SELECT runs, ends, failures, seen, learnt FROM command WHERE exact = ?1")?;
+            let mut keep = change.prepare(
+                "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            )?;
+            // A batch can be one short command many thousand times.
+            let mut changed: BTreeMap<i64, (&Key, Remembered)> = BTreeMap::new();
+            for Ended { key, at, exit, run } in ends {
+                let exact = key.numbers().exact;
+                let (_, one) = match changed.entry(exact) {
+                    Entry::Occupied(found) => found.into_mut(),
+                    Entry::Vacant(place) => {
+                        let found = known.query_row([exact], remembered).optional()?;
+                        place.insert((key, found.unwrap_or_default()))
+                    }
+                };
+                one.ends += 1;
+                one.failures += u64::from(run.is_none());
+                one.seen = one.seen.max(*at);
+                one.last_exit.clone_from(exit);
+                if let Some(run) = run {
+                    one.add(*run);
+                }
+            }
+            for (exact, (key, one)) in changed {
+                let Numbers { line, program, .. } = key.numbers();
+                let runs = serde_json::to_string(&one.runs).unwrap_or_default();
+                let learnt = one.learnt.as_ref().map(ToString::to_string);
+                let Key { machine, program: program_text, command, folder, identity, .. } = key;
+                keep.execute(params![
+                    exact,
+                    line,
+                    program,
+                    cut(machine),
+                    cut(program_text),
+                    cut(command),
+                    cut(folder),
+                    cut(identity),
+                    one.seen,
+                    one.ends,
+                    one.failures,
+                    cut(&one.last_exit),
+                    runs,
+                    learnt,
+                ])?;
+            }
+            let count: u64 = change.query_row("SELECT count(*) FROM command", [], |row| row.get(0))?;
+            if count > self.most {
+                let goes = count - self.most + self.most / 10;
+                change.execute(
+                    "DELETE FROM command WHERE exact IN (SELECT exact FROM command ORDER BY seen, exact LIMIT ?1)",
+                    [goes],
+                )?;
+            }
+        }
+        Ok(change.commit()?)
+    }
+
+    /// Every command that holds this text, or all, the last seen first. Its program and its folder count as well.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub fn list(&self, pattern: Option<&str>) -> Result<Vec<Exported>, Error> {
+        self.listed(pattern).map_err(|problem| self.at(problem))
+    }
+
+    fn listed(&self, pattern: Option<&str>) -> Result<Vec<Exported>, Problem> {
+        let mut all = self.database.prepare(&format!(
+            "SELECT command, program_text, folder, machine, identity, ends, failures, last_exit, seen, runs, learnt
+             FROM command WHERE ?1 IS NULL OR {MATCHES} ORDER BY seen DESC, command, exact"
+        ))?;
+        let rows = all.query_map([pattern], |row| {
+            let command: String = row.get(0)?;
+            let is_any = command.is_empty();
+            let own = |text: String| (!is_any).then_some(text);
+            let runs = runs_of(&row.get::<_, String>(9)?);
+            Ok(Exported {
+                program: row.get(1)?,
+                folder: own(row.get(2)?),
+                machine: row.get(3)?,
+                identity: own(row.get(4)?),
+                time_s: Exported::time_of(&runs),
+                ends: row.get(5)?,
+                failures: row.get(6)?,
+                last_exit: row.get(7)?,
+                seen: row.get(8)?,
+                runs,
+                learnt: row.get::<_, Option<String>>(10)?.and_then(|text| serde_json::from_str(&text).ok()),
+                command: own(command),
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Forgets commands, and says how many. What is forgotten is not to be found in the file any more.
+    ///
+    /// # Errors
+    /// The store can't be written to.
+    pub fn forget(&mut self, what: &Forget) -> Result<u64, Error> {
+        self.forgotten(what).map_err(|problem| problem.at(&self.path))
+    }
+
+    fn forgotten(&mut self, what: &Forget) -> Result<u64, Problem> {
+        let gone = match what {
+            Forget::All => self.database.execute("DELETE FROM command", [])?,
+            Forget::Matching(text) => self.database.execute(&format!("DELETE FROM command WHERE {MATCHES}"), [text])?,
+            Forget::OlderThan(seen) => self.database.execute("DELETE FROM command WHERE seen < ?1", [seen])?,
+        };
+        self.database.execute_batch("VACUUM")?;
+        Ok(gone as u64)
+    }
+
+    /// Removes a store that can't be read any more, and says whether there was one. What never was a store of cosched's
+    /// stays.
+    ///
+    /// # Errors
+    /// It is something else, or it can't be removed.
+    pub fn remove(path: &Path) -> Result<bool, Error> {
+        let removed = || -> Result<bool, Problem> {
+            let mut start = [0; 72];
+            let mut file = match OpenOptions::new().read(true).open(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+                file => file?,
+            };
+            if path.symlink_metadata()?.uid() != geteuid().as_raw() {
+                return Err(Problem::Unsafe("it belongs to another user".to_owned()));
+            }
+            let is_ours = file.metadata()?.len() == 0
+                || file.read_exact(&mut start).is_ok() && start[68..] == (APPLICATION as u32).to_be_bytes();
+            if !is_ours {
+                return Err(Problem::Foreign);
+            }
+            let mut journal = path.as_os_str().to_owned();
+            journal.push("-journal");
+            std::fs::remove_file(path)?;
+            match std::fs::remove_file(journal) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+                _ => Ok(true),
+            }
+        };
+        removed().map_err(|problem| problem.at(path))
+    }
+}
+
+const MATCHES: &str = "(instr(command, ?1) > 0 OR instr(program_text, ?1) > 0 OR instr(folder, ?1) > 0)";
+
+/// What a row of `runs, ends, failures, seen, learnt` holds.
+fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
+    Ok(Remembered {
+        runs: runs_of(&row.get::<_, String>(0)?),
+        ends: row.get(1)?,
+        failures: row.get(2)?,
+        seen: row.get(3)?,
+        learnt: row.get::<_, Option<String>>(4)?.and_then(|text| serde_json::from_str(&text).ok()),
+        last_exit: String::new(),
+    })
+}
+
+/// The runs of a row. What can't be read is nothing that is known.
+fn runs_of(text: &str) -> Vec<Run> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// The beginning of a text.
+fn cut(text: &str) -> &str {
+    let end = (0..=LONGEST.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
+}

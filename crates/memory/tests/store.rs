@@ -1,0 +1,279 @@
+//! Stores on a real file system: what is kept, what goes, and what is wrong with files.
+
+use cosched_core::{ExpectedFrom, Nanos};
+use cosched_memory::{Ended, Forget, Key, MOST_RUNS, Patience, Problem, Run, Store};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+fn key(program: &str, command: &str, identity: &str) -> Key {
+    let text = |text: &str| -> Rc<str> { text.into() };
+    Key {
+        machine: text("a machine"),
+        program: text(program),
+        command: command.to_owned(),
+        folder: text("/work"),
+        given: text(""),
+        identity: text(identity),
+    }
+}
+
+fn ended(key: &Key, at: u64, time_s: f64) -> Ended {
+    let run = Run {
+        at,
+        wall_s: time_s,
+        placed_s: time_s,
+        cpu_s: Some(time_s),
+        width: Some(1),
+        max_rss: Some(1 << 20),
+        shared: false,
+    };
+    Ended { key: key.clone(), at, exit: "exit 0".to_owned(), run: Some(run) }
+}
+
+fn failed(key: &Key, at: u64) -> Ended {
+    Ended { key: key.clone(), at, exit: "exit 1".to_owned(), run: None }
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("share/cosched/history.sqlite");
+    (dir, path)
+}
+
+fn open(path: &Path) -> Store {
+    Store::open(path, Patience::Some).unwrap()
+}
+
+/// What is expected of one command: its time in seconds and whose runs it is from.
+fn recall(store: &Store, key: &Key) -> Option<(f64, ExpectedFrom)> {
+    let found = store.recall(&[None, Some(key.clone())]).unwrap();
+    assert_eq!((found.len(), found[0]), (2, None));
+    found[1].map(|expected| (expected.time.as_s(), expected.from))
+}
+
+#[test]
+fn the_nearest_runs_are_expected() {
+    let (_dir, path) = folder();
+    assert!(Store::open_existing(&path, Patience::Some).unwrap().is_none());
+    let mut store = open(&path);
+    let solve = key("/bin/solve", "solve a", "v1");
+    store.note(&[ended(&solve, 10, 4.0), ended(&key("/bin/solve", "solve b", "v1"), 11, 8.0)]).unwrap();
+    assert_eq!(recall(&store, &solve), Some((4.0, ExpectedFrom::Same)));
+    assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v2")), Some((4.0, ExpectedFrom::Changed)));
+    let elsewhere = Key { folder: "/other".into(), ..solve.clone() };
+    assert_eq!(recall(&store, &elsewhere), Some((4.0, ExpectedFrom::Changed)));
+    assert_eq!(recall(&store, &key("/bin/solve", "solve c", "v1")), Some((6.0, ExpectedFrom::Program)));
+    assert_eq!(recall(&store, &key("/bin/other", "other", "v1")), None);
+    assert_eq!(recall(&store, &Key { machine: "another".into(), ..solve.clone() }), None);
+    // The new version has its own memory from its first run on.
+    store.note(&[ended(&key("/bin/solve", "solve a", "v2"), 12, 1.0)]).unwrap();
+    assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v2")), Some((1.0, ExpectedFrom::Same)));
+    assert_eq!(
+        recall(&store, &key("/bin/solve", "solve a", "v3")),
+        Some((1.0, ExpectedFrom::Changed)),
+        "the last seen"
+    );
+}
+
+#[test]
+fn failures_count_and_tell_no_time() {
+    let (_dir, path) = folder();
+    let mut store = open(&path);
+    let flaky = key("/bin/flaky", "flaky", "v1");
+    store.note(&[failed(&flaky, 5)]).unwrap();
+    assert_eq!(recall(&store, &flaky), None);
+    store.note(&[ended(&flaky, 6, 2.0), failed(&flaky, 7)]).unwrap();
+    assert_eq!(recall(&store, &flaky), Some((2.0, ExpectedFrom::Same)));
+    for at in 8..20 {
+        store.note(&[ended(&flaky, at, 3.0)]).unwrap();
+    }
+    let all = store.list(None).unwrap();
+    assert_eq!((all.len(), all[0].ends, all[0].failures, all[0].seen), (1, 15, 2, 19));
+    assert_eq!((all[0].runs.len(), all[0].last_exit.as_str()), (MOST_RUNS, "exit 0"));
+}
+
+#[test]
+fn it_is_its_owners_alone() {
+    let (dir, path) = folder();
+    drop(open(&path));
+    let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    assert_eq!(mode(&dir.path().join("share")), 0o700);
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o620)).unwrap();
+    let error = Store::open(&path, Patience::Some).unwrap_err();
+    assert!(matches!(error.problem, Problem::Unsafe(_)), "{error}");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(matches!(Store::open(&link, Patience::Some).unwrap_err().problem, Problem::Unsafe(_)));
+}
+
+#[test]
+fn the_oldest_go_when_it_is_full() {
+    let (_dir, path) = folder();
+    let mut store = open(&path).with_most(100);
+    let all: Vec<Key> = (0..130).map(|n| key("/bin/p", &format!("p {n:03}"), "v1")).collect();
+    for (at, key) in all.iter().enumerate() {
+        store.note(&[ended(key, at as u64, 1.0)]).unwrap();
+        assert!(store.list(None).unwrap().len() <= 100);
+    }
+    let left: Vec<String> = store.list(None).unwrap().into_iter().filter_map(|one| one.command).collect();
+    assert_eq!(left.first().unwrap(), "p 129");
+    assert!(left.len() >= 90 && left.is_sorted_by(|a, b| a > b), "{left:?}");
+    assert_eq!(recall(&store, &all[0]).unwrap().1, ExpectedFrom::Program);
+}
+
+#[test]
+fn twenty_thousand_commands_fit_into_a_few_megabytes() {
+    let (_dir, path) = folder();
+    let mut store = open(&path);
+    let commands =
+        |from: u64| (from..from + 10_000).map(|n| key("/usr/bin/gzip", &format!("gzip -k file-{n}.txt"), "v1"));
+    for at in 0..6 {
+        let ends: Vec<Ended> =
+            commands(if at == 5 { 20_000 } else { 10_000 * (at % 2) }).map(|key| ended(&key, at, 1.0)).collect();
+        store.note(&ends).unwrap();
+    }
+    assert!((18_000..=20_000).contains(&store.list(None).unwrap().len()));
+    let bytes = path.metadata().unwrap().len();
+    assert!(bytes < 24 << 20, "{bytes}");
+}
+
+#[test]
+fn what_is_forgotten_is_not_in_the_file() {
+    let (_dir, path) = folder();
+    let mut store = open(&path);
+    let holds = |text: &str| std::fs::read(&path).unwrap().windows(text.len()).any(|part| part == text.as_bytes());
+    let ends = |store: &mut Store| {
+        let all = ["login --token hunter2", "login --token other", "solve"];
+        let ends: Vec<Ended> =
+            all.iter().zip([10, 20, 30]).map(|(line, at)| ended(&key("/bin/x", line, "v1"), at, 1.0)).collect();
+        store.note(&ends).unwrap();
+    };
+    ends(&mut store);
+    assert!(holds("hunter2"));
+    assert_eq!(store.forget(&Forget::Matching("hunter2".to_owned())).unwrap(), 1);
+    assert!(!holds("hunter2") && holds("other"));
+    assert_eq!(store.forget(&Forget::OlderThan(30)).unwrap(), 1);
+    assert_eq!(store.list(None).unwrap()[0].command.as_deref(), Some("solve"));
+    assert_eq!(store.list(Some("/bin/x")).unwrap().len(), 1);
+    assert_eq!(store.list(Some("%")).unwrap().len(), 0, "a pattern is text");
+    assert_eq!(store.forget(&Forget::All).unwrap(), 1);
+    assert_eq!(recall(&store, &key("/bin/x", "solve", "v1")), None);
+}
+
+#[test]
+fn files_that_are_no_store_are_told_and_stay() {
+    let (_dir, path) = folder();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let check = |content: &[u8], expected: &str, removed: bool| {
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        let error = Store::open(&path, Patience::Some).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains(path.to_str().unwrap()), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), content, "it is left as it was");
+        assert_eq!(Store::remove(&path).unwrap_or(false), removed, "{expected}");
+        assert_eq!(path.exists(), !removed);
+    };
+    check("my thesis\n".repeat(500).as_bytes(), "something else", false);
+    std::fs::remove_file(&path).unwrap();
+    drop(open(&path));
+    let whole = std::fs::read(&path).unwrap();
+    let mut newer = whole.clone();
+    newer[60..64].copy_from_slice(&7u32.to_be_bytes());
+    check(&newer, "format 7; this one reads 1", true);
+    let mut foreign = whole.clone();
+    foreign[68..72].fill(0);
+    check(&foreign, "something else", false);
+    // A page in the middle is lost.
+    let mut store = {
+        let _ = std::fs::remove_file(&path);
+        open(&path)
+    };
+    let ends: Vec<Ended> = (0..2_000).map(|n| ended(&key("/bin/p", &format!("p {n}"), "v1"), n, 1.0)).collect();
+    store.note(&ends).unwrap();
+    drop(store);
+    let mut damaged = std::fs::read(&path).unwrap();
+    damaged[4_096..40_960].fill(0xAA);
+    std::fs::write(&path, &damaged).unwrap();
+    let mut store = open(&path);
+    let error = store.note(&ends).unwrap_err();
+    assert!(matches!(error.problem, Problem::Damaged(_)) && error.to_string().contains("forget --all"), "{error}");
+    drop(store);
+    assert!(Store::remove(&path).unwrap() && !Store::remove(&path).unwrap());
+    open(&path).note(&ends).unwrap();
+}
+
+#[test]
+fn folders_that_can_not_be_written_to_only_lose_what_is_new() {
+    let (_dir, path) = folder();
+    let known = key("/bin/p", "p", "v1");
+    open(&path).note(&[ended(&known, 1, 1.0)]).unwrap();
+    let folder = path.parent().unwrap();
+    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o500)).unwrap();
+    if std::fs::File::create(folder.join("x")).is_ok() {
+        println!("skipped, because the superuser may write everywhere");
+        return;
+    }
+    let mut store = Store::open_existing(&path, Patience::Some).unwrap().unwrap();
+    assert_eq!(recall(&store, &known), Some((1.0, ExpectedFrom::Same)));
+    let error = store.note(&[ended(&known, 2, 1.0)]).unwrap_err();
+    assert!(error.problem.is_permission(), "{error}");
+    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn two_stores_on_one_file_lose_nothing() {
+    let (_dir, path) = folder();
+    let threads: Vec<_> = (0..4)
+        .map(|writer| {
+            let path = path.clone();
+            std::thread::spawn(move || {
+                for round in 0..25 {
+                    let mut store = open(&path);
+                    let own = key("/bin/p", &format!("p {writer}"), "v1");
+                    let common = key("/bin/p", "p", "v1");
+                    store.note(&[ended(&own, round, 1.0), ended(&common, round, 1.0)]).unwrap();
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let all = open(&path).list(None).unwrap();
+    let ends: Vec<(Option<&str>, u64)> = all.iter().map(|one| (one.command.as_deref(), one.ends)).collect();
+    assert_eq!(ends.len(), 5);
+    assert!(ends.contains(&(Some("p"), 100)) && ends.contains(&(Some("p 3"), 25)), "{ends:?}");
+}
+
+#[test]
+fn a_run_does_not_wait_for_another_in_the_middle() {
+    let (_dir, path) = folder();
+    drop(open(&path));
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let begin = std::time::Instant::now();
+    let mut hasty = Store::open(&path, Patience::None).unwrap();
+    let error = hasty.note(&[ended(&key("/bin/p", "p", "v1"), 1, 1.0)]).unwrap_err();
+    assert!(matches!(error.problem, Problem::Busy), "{error}");
+    assert!(begin.elapsed().as_secs_f64() < 1.0);
+    other.execute_batch("ROLLBACK").unwrap();
+    hasty.note(&[ended(&key("/bin/p", "p", "v1"), 1, 1.0)]).unwrap();
+}
+
+#[test]
+fn rows_that_nobody_can_read_are_nothing_known() {
+    let (_dir, path) = folder();
+    let known = key("/bin/p", "p", "v1");
+    open(&path).note(&[ended(&known, 1, 1.0)]).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    for runs in ["", "{}", "[{\"at\":1}]", "[{\"at\":1,\"wall_s\":-3.0,\"placed_s\":-3.0}]"] {
+        other.execute("UPDATE command SET runs = ?1", [runs]).unwrap();
+        assert_eq!(recall(&open(&path), &known), None, "{runs}");
+    }
+    open(&path).note(&[ended(&known, 2, 5.0)]).unwrap();
+    assert!(recall(&open(&path), &known).is_some());
+    other.execute("UPDATE command SET runs = '[{\"at\":1,\"wall_s\":1e300,\"placed_s\":1e300}]'", []).unwrap();
+    let expected = open(&path).recall(&[Some(known)]).unwrap()[0].unwrap();
+    assert_eq!(expected.time, Nanos::MAX);
+}
