@@ -34,7 +34,7 @@ pub use capability::{Capabilities, Capability};
 pub use check::{InvalidDecision, check};
 pub use counter::{Counter, PerCounter};
 pub use decision::{Basis, Change, Decision, Wait, WaitReason};
-pub use estimate::{Start, TaskEstimator};
+pub use estimate::{Earlier, EarlierPhase, Start, TaskEstimator};
 pub use expected::{Expected, ExpectedFrom};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat};

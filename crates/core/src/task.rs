@@ -1,5 +1,6 @@
 //! What is scheduled: a task is a job that was spawned, or a group of processes that was adopted.
 
+use crate::estimate::Earlier;
 use crate::expected::Expected;
 use crate::solo_trace::SoloTrace;
 use crate::topology::CpuSet;
@@ -99,6 +100,9 @@ pub struct TaskSpec {
     /// What earlier runs of it let expect, in whatever company; `None` if nothing is known of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
+    /// What an earlier run learnt of what it asks of caches and memory; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Arc<Earlier>>,
 }
 
 /// What a task does when it runs alone, measured before the run.
@@ -128,6 +132,7 @@ impl TaskSpec {
             control: Control::FULL,
             solo: SoloProfile::default(),
             expected: None,
+            earlier: None,
         }
     }
 }

@@ -167,6 +167,7 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         progress_basis: ProgressBasis::Ipc,
         runs: 1,
         width: Reading::Value(1),
+        learnt: None,
     }
 }
 
@@ -193,6 +194,7 @@ pub(crate) fn result() -> RunResult {
         progress_basis: ProgressBasis::Provisional,
         runs: 0,
         width: Reading::Absent(Absence::NotStarted),
+        learnt: None,
     };
     let mut overhead = Overhead { decisions: 120, quanta: 100, ..Overhead::default() };
     for us in 1..=100 {

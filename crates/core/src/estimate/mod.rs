@@ -14,6 +14,7 @@ use crate::task::{SoloProfile, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::{Absence, Nanos, Rate, Reading};
 use bandwidth::MeanRate;
+pub use learnt::{Earlier, EarlierPhase};
 pub(crate) use learnt::{Learner, UNSEEN_READS};
 use progress::Progress;
 use trace::TraceProgress;

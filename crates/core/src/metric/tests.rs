@@ -127,6 +127,7 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
         progress_basis: ProgressBasis::CpuTime,
         runs: 1,
         width: Reading::Value(1),
+        learnt: None,
     };
     assert_eq!(result.spec.id, TaskId(0));
     let turnaround = |result: &TaskResult| Outcome::of(result, Reading::Absent(Absence::NoSoloTime)).turnaround;

@@ -75,12 +75,15 @@ impl<B: Backend> Loop<'_, B> {
             let start = least.start();
             let record = &mut self.records[id.0 as usize];
             record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
-            self.learner.begin(id, record.spec.cpus, least.learnt.unwrap_or(0.0));
+            let earlier = record.learnt.as_deref().or(record.spec.earlier.as_deref());
+            self.learner.begin(id, record.spec.cpus, least.learnt.unwrap_or(0.0), earlier);
+            let mut estimates = record.estimator.initial(&record.spec.solo);
+            estimates.learnt = self.learner.known(id);
             let view = TaskView {
                 // A task that is started again arrives again; the first time it may have queued since it arrived.
                 arrived: if record.runs > 0 { now } else { record.spec.arrives },
                 turn: self.turns,
-                ..TaskView::arriving(&record.spec, now, record.estimator.initial(&record.spec.solo))
+                ..TaskView::arriving(&record.spec, now, estimates)
             };
             self.turns += 1;
             least.add(&view);
@@ -327,6 +330,9 @@ impl<B: Backend> Loop<'_, B> {
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
         if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
             self.snap.tasks.remove(pos);
+            if let Some(learnt) = self.learner.keep(id) {
+                self.records[id.0 as usize].learnt = Some(Arc::new(learnt));
+            }
             self.learner.end(id);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {

@@ -3,6 +3,7 @@
 use super::histogram::Histogram;
 use crate::check::InvalidDecision;
 use crate::decision::Decision;
+use crate::estimate::Earlier;
 use crate::resources::Resources;
 use crate::rng::RngState;
 use crate::sample::{Counts, Sample};
@@ -10,6 +11,7 @@ use crate::snapshot::{ProgressBasis, Snapshot};
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::CpuSet;
 use crate::units::{Nanos, Reading};
+use std::sync::Arc;
 
 /// A decision with everything that led to it.
 #[derive(Clone, Copy, Debug)]
@@ -168,6 +170,8 @@ pub struct TaskResult {
     /// CPUs that it uses: as stated, or how many of its threads were found to want one at the same time. It may have
     /// had fewer.
     pub width: Reading<u32>,
+    /// What was learnt of what it asks of caches and memory, for a later run; `None` if nothing was measured.
+    pub learnt: Option<Arc<Earlier>>,
 }
 
 impl TaskResult {

@@ -1,7 +1,7 @@
 //! What the loop keeps of a task from before its arrival to after its end, besides the view that policies see.
 
 use super::recorder::TaskResult;
-use crate::estimate::{Start, TaskEstimator, WidthEstimator};
+use crate::estimate::{Earlier, Start, TaskEstimator, WidthEstimator};
 use crate::placement::Purpose;
 use crate::resources::Resources;
 use crate::sample::Usage;
@@ -40,6 +40,8 @@ pub(super) struct TaskRecord {
     pub(super) runs: u32,
     /// The result of the first run, where tasks are started again.
     pub(super) first: Option<Box<TaskResult>>,
+    /// What was learnt of it in its last run.
+    pub(super) learnt: Option<Arc<Earlier>>,
 }
 
 /// The open interval of a task that is placed, or that may fill in for one.
@@ -79,13 +81,14 @@ impl TaskRecord {
             told_overdue: false,
             runs: 0,
             first: None,
+            learnt: None,
         }
     }
 
     /// Forgets the run that has ended, except its result and the number of runs.
     pub(super) fn begin_anew(&mut self, quantum: Nanos) {
         let fresh = TaskRecord::new(self.spec.clone(), quantum);
-        *self = TaskRecord { runs: self.runs, first: self.first.take(), ..fresh };
+        *self = TaskRecord { runs: self.runs, first: self.first.take(), learnt: self.learnt.take(), ..fresh };
     }
 
     pub(super) fn has_ended_once(&self) -> bool {
@@ -131,6 +134,7 @@ impl TaskRecord {
                 Width::Measured if !started => Reading::Absent(Absence::NotStarted),
                 Width::Measured => self.width.found(),
             },
+            learnt: self.learnt.clone(),
         }
     }
 }

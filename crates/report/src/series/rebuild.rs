@@ -253,6 +253,7 @@ impl Life {
             multiplexed: self.multiplexed,
             resources: used,
             width: Reading::Absent(none),
+            learnt: None,
             progress: Reading::from_option(
                 row.and_then(|row| row.progress_milli).map(|milli| milli as f64 / 1e3),
                 none,

@@ -12,6 +12,7 @@
 //! Progress is the solo time of what was executed: for each phase instructions x cycles per instruction alone, and at most
 //! the CPU time that they took. It is computed anew as the model improves, also of what was executed long ago.
 
+mod earlier;
 mod phase;
 mod shared;
 mod sums;
@@ -26,6 +27,7 @@ use crate::snapshot::Learnt;
 use crate::task::TaskId;
 use crate::topology::Machine;
 use crate::units::{Absence, Nanos, Reading};
+pub use earlier::{Earlier, EarlierPhase};
 pub(crate) use phase::UNSEEN_READS;
 use phase::{Phase, Row};
 use shared::SharedFit;
@@ -346,10 +348,22 @@ impl Learner {
         })
     }
 
-    /// A task of `width` CPUs begins, or begins anew, with this progress in quanta.
-    pub(crate) fn begin(&mut self, task: TaskId, width: u32, progress: f64) {
+    /// A task of `width` CPUs begins, or begins anew, with this progress in quanta. What an earlier run learnt of it may help.
+    pub(crate) fn begin(&mut self, task: TaskId, width: u32, progress: f64, earlier: Option<&Earlier>) {
         let told = progress * self.quantum;
-        self.jobs.insert(task, Job { width, settled: told, told, ..Job::default() });
+        let known = earlier.iter().flat_map(|earlier| &earlier.phases).filter(|phase| phase.is_sound());
+        let phases: Vec<Phase> = known.take(PHASES).map(Phase::known_before).collect();
+        let numbers = (0..phases.len() as u32).collect();
+        self.jobs.insert(task, Job { width, settled: told, told, phases, numbers, ..Job::default() });
+    }
+
+    /// What was learnt of a task that a later run can use: its measured phases. `None` if there is nothing.
+    pub(crate) fn keep(&self, task: TaskId) -> Option<Earlier> {
+        let of =
+            |phase: &Phase| EarlierPhase { core_type: phase.core_type, asks: phase.asks, solo_cpi: phase.solo_cpi };
+        let measured = self.jobs.get(&task)?.phases.iter().filter(|phase| phase.is_measured() && phase.solo_cpi > 0.0);
+        let phases: Vec<EarlierPhase> = measured.map(of).collect();
+        (!phases.is_empty()).then_some(Earlier { phases })
     }
 
     /// A task has ended. What it has told of the machine stays known.
@@ -452,6 +466,7 @@ impl Learner {
         job.stay = if job.now == now { job.stay.saturating_add(1) } else { 1 };
         job.now = now;
         let phase = &mut job.phases[now];
+        phase.doubt(&shared, &row);
         row.disturbed = phase.disturbed(&shared, &row, latency);
         phase.used_at = seen.until;
         phase.instructions += seen.instructions / seen.threads();

@@ -7,6 +7,7 @@
 //! measured without them, so samples count less the more of it they have. The many ordinary samples of a phase together
 //! count for no more than a part of the few measurements, because their errors are not independent.
 
+use super::earlier::EarlierPhase;
 use super::sums::{Sums, solve_two};
 use crate::model::contention::{Asks, Contention};
 
@@ -27,6 +28,16 @@ const SPREAD_PENALTY: f64 = 0.5;
 /// Standard deviation of a job's steepness about that of all, and relative standard error of its reads.
 const SPREAD_STEEPNESS: f64 = 0.15;
 const NOISE_MISSES: f64 = 0.03;
+/// What an earlier run learnt counts for so much of a measurement.
+const EARLIER: f64 = 0.1;
+const EARLIER_ERROR: f64 = 0.04;
+/// It can't explain a sample if the logarithm of the cycles per instruction is off by so much, in company and in calm; and
+/// so many such samples in company are too many.
+const ODD: f64 = 0.3;
+const ODD_IN_CALM: f64 = 0.1;
+const MOST_ODD: u32 = 3;
+/// With more measurements than these a run knows better.
+const MOST_MEASURED: u32 = 1;
 /// The steepest that is believed.
 const STEEPEST: f64 = 1.5;
 /// The least cycles per instruction in a core.
@@ -113,6 +124,19 @@ pub(super) struct Phase {
     pub(super) settling: Option<f64>,
     /// What it says about what jobs cost each other in a core.
     pub(super) normal: [f64; 5],
+    /// What an earlier run knew of it, until this run knows better.
+    earlier: Option<Doubt>,
+    /// Penalty and steepness that are assumed of it, if they are not those of all jobs.
+    assumed: Option<(f64, f64)>,
+}
+
+/// How well an earlier run explains what a phase does in this one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Doubt {
+    /// Samples without a break that it could not explain.
+    odd: u32,
+    /// Measurements of this run.
+    measured: u32,
 }
 
 impl Phase {
@@ -126,6 +150,59 @@ impl Phase {
     #[cfg(test)]
     pub(super) fn most_bytes() -> usize {
         size_of::<Phase>() + CALM_KEPT * size_of::<Row>()
+    }
+
+    /// A phase that an earlier run knew. What that run learnt counts like a weak measurement with the whole cache.
+    pub(super) fn known_before(known: &EarlierPhase) -> Phase {
+        let EarlierPhase { core_type, asks, solo_cpi } = *known;
+        let row = Row {
+            cpi: solo_cpi,
+            activity: 0.0,
+            ports: 0.0,
+            l1: asks.l1,
+            llc: asks.llc,
+            reads: asks.reads,
+            lines: 0.0,
+            load: asks.reads * asks.ghz / solo_cpi,
+            share: 1.0,
+            disturbed: 0.0,
+            weight: EARLIER,
+            since: 0,
+            until: 0,
+            calm: true,
+        };
+        Phase {
+            core_type,
+            asks,
+            solo_cpi,
+            share: 1.0,
+            calm: vec![row],
+            error: EARLIER_ERROR,
+            earlier: Some(Doubt::default()),
+            assumed: Some((asks.penalty, asks.steepness)),
+            ..Phase::default()
+        }
+    }
+
+    /// Holds a sample against what an earlier run knew, and forgets that if it can't be right: if a measurement of this run
+    /// contradicts it, or several samples do; and when this run has measured enough to know better.
+    pub(super) fn doubt(&mut self, shared: &Contention, row: &Row) {
+        let Some(doubt) = &mut self.earlier else { return };
+        let asks = &self.asks;
+        let expected =
+            asks.own * (1.0 + shared.alpha * row.activity) + shared.beta * row.ports + asks.penalty * row.lines;
+        let off = libm::log(row.cpi / expected).abs();
+        let is_calm = row.calm && row.activity == 0.0;
+        doubt.odd = if off > ODD { doubt.odd + 1 } else { 0 };
+        let goes_on = self.calm.last().is_some_and(|last| last.until == row.since);
+        doubt.measured += u32::from(is_calm && !goes_on);
+        let is_wrong = doubt.odd >= MOST_ODD || (is_calm && off > ODD_IN_CALM);
+        if is_wrong || doubt.measured > MOST_MEASURED {
+            self.calm.retain(|row| row.until > 0);
+            self.share = self.calm.iter().map(|row| row.share).fold(0.0, f64::max);
+            self.assumed = None;
+            self.earlier = None;
+        }
     }
 
     /// How far a sample is from the phase: the greater relative difference of its accesses.
@@ -221,6 +298,7 @@ impl Phase {
     /// Fits own cost, penalty and reads, with what is known of all jobs as a prior.
     pub(super) fn fit(&mut self, shared: &Contention, penalty: f64, steepness: f64) {
         let (cycles, misses) = self.sums(shared);
+        let (penalty, steepness) = self.assumed.unwrap_or((penalty, steepness));
         let inverse = self.fit_cycles(&cycles, shared, penalty);
         self.fit_misses(&misses, steepness);
         self.solo_cpi = self.asks.solo_cpi(shared);

@@ -46,7 +46,7 @@ impl World {
     fn new(noise: f64) -> World {
         let jobs = jobs();
         let mut learner = Learner::new(Nanos(Q));
-        (0..jobs.len() as u32).for_each(|job| learner.begin(TaskId(job), 1, 0.0));
+        (0..jobs.len() as u32).for_each(|job| learner.begin(TaskId(job), 1, 0.0, None));
         World {
             machine: Machine::uniform("world", 3, 2),
             progress: vec![0.0; jobs.len()],
@@ -218,7 +218,7 @@ fn what_is_not_counted_is_absent_with_its_reason() {
 #[test]
 fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
     let mut world = World::new(0.03);
-    world.learner.begin(TaskId(2), 1, 7.0);
+    world.learner.begin(TaskId(2), 1, 7.0, None);
     for _ in 0..5 {
         world.run(&[(2, 0)], Q, true);
     }
@@ -256,4 +256,75 @@ fn threads_of_a_gang_are_each_other_s_siblings() {
 #[test]
 fn a_job_takes_at_most_8_kb() {
     assert!(size_of::<Job>() + PHASES * (Phase::most_bytes() + size_of::<u32>()) <= 8 << 10);
+}
+
+impl World {
+    /// A world in which jobs begin with what is known of them.
+    fn knowing(noise: f64, known: &[Option<Earlier>]) -> World {
+        let mut world = World::new(noise);
+        for (job, earlier) in (0..).zip(known) {
+            world.learner.begin(TaskId(job), 1, 0.0, earlier.as_ref());
+        }
+        world
+    }
+
+    fn kept(&self) -> Vec<Option<Earlier>> {
+        (0..self.jobs.len() as u32).map(|job| self.learner.keep(TaskId(job))).collect()
+    }
+
+    /// The mean relative error of the CPI alone.
+    fn mean_error(&self) -> f64 {
+        let off = |(job, asks): (u32, &Asks)| {
+            (self.learner.known(TaskId(job)).value().unwrap().solo_cpi / asks.solo_cpi(&truth()) - 1.0).abs()
+        };
+        (0..).zip(&self.jobs).map(off).sum::<f64>() / self.jobs.len() as f64
+    }
+}
+
+#[test]
+fn what_an_earlier_run_learnt_is_known_from_the_beginning() {
+    let mut first = World::new(0.01);
+    first.mix(80, true);
+    let known = first.kept();
+    assert!(known.iter().all(Option::is_some));
+    let mut second = World::knowing(0.01, &known);
+    assert!(second.mean_error() < first.mean_error() + 1e-9);
+    let mut fresh = World::new(0.01);
+    second.mix(6, false);
+    fresh.mix(6, false);
+    let [second, fresh] = [&second, &fresh].map(World::mean_error);
+    assert!(second < 0.5 * fresh && second < 0.03, "{second} {fresh}");
+}
+
+#[test]
+fn what_is_wrong_about_it_is_found_out() {
+    let mut first = World::new(0.01);
+    first.mix(80, true);
+    let known = first.kept();
+    let changed = |change: fn(&mut EarlierPhase)| {
+        let mut known = known.clone();
+        known.iter_mut().flatten().flat_map(|earlier| &mut earlier.phases).for_each(change);
+        let mut world = World::knowing(0.01, &known);
+        world.mix(80, true);
+        world.mean_error()
+    };
+    let right = first.mean_error();
+    let slower = changed(|phase| (phase.asks.own, phase.solo_cpi) = (2.0 * phase.asks.own, 2.0 * phase.solo_cpi));
+    let faster = changed(|phase| (phase.asks.own, phase.solo_cpi) = (0.5 * phase.asks.own, 0.5 * phase.solo_cpi));
+    let a_bit = changed(|phase| (phase.asks.own, phase.solo_cpi) = (1.2 * phase.asks.own, 1.2 * phase.solo_cpi));
+    let flat = changed(|phase| (phase.asks.penalty, phase.asks.steepness) = (0.0, 0.0));
+    for wrong in [slower, faster, a_bit, flat] {
+        assert!(wrong < right + 0.015, "{right}: {slower} {faster} {a_bit} {flat}");
+    }
+    // What can't be is not believed at all.
+    let odd = changed(|phase| phase.solo_cpi = f64::NAN);
+    assert_eq!(odd, changed(|phase| phase.asks.ghz = 0.0));
+    assert_eq!(odd, right);
+}
+
+#[test]
+fn what_was_never_measured_is_not_kept() {
+    let mut world = World::new(0.01);
+    world.mix(20, false);
+    assert!(world.kept().iter().all(Option::is_none));
 }
