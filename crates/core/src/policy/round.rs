@@ -103,9 +103,12 @@ impl<'a> Round<'a> {
         }
         keys.sort_unstable();
         run.sort_unstable();
-        // Of those that began or stopped together the one comes first that has run least in all. By their numbers alone it
-        // would be one of the same few each time.
-        let ran = |key: &u128| (snap.tasks[*key as u32 as usize].estimates.ran, *key);
+        // Of those that began or stopped together the one comes first that has run least in all, and then the one that was
+        // let in first. By their numbers alone it would be one of the same few each time.
+        let ran = |key: &u128| {
+            let task = &snap.tasks[*key as u32 as usize];
+            (task.estimates.ran, task.turn, *key)
+        };
         keys.chunk_by_mut(|a, b| a >> 32 == b >> 32).for_each(|together| together.sort_by_key(ran));
         let left = free.len() as u32;
         Round {

@@ -93,14 +93,16 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Brings the tasks that have arrived, and wait to be let in, into their order. Tasks that begin anew come last.
+    /// Brings the tasks that have arrived, and wait to be let in, into their order. A task that begins anew keeps its place:
+    /// those that arrived before it stay before it, and those that arrive later come after it.
     fn put_in_order(&mut self, now: Nanos) {
         let Loop { records, pending, classes, ordered, .. } = self;
         let record = |id: &TaskId| &records[id.0 as usize];
         let arrived = pending.partition_point(|id| record(id).spec.arrives <= now);
         if arrived > *ordered {
-            let key = |id: &TaskId| (record(id).runs > 0, Reverse(classes[id.0 as usize]));
-            pending.make_contiguous()[..arrived].sort_by_key(key);
+            let waiting = &mut pending.make_contiguous()[..arrived];
+            let fresh = waiting.iter().rposition(|id| record(id).runs > 0).map_or(0, |place| place + 1);
+            waiting[fresh..].sort_by_key(|id| Reverse(classes[id.0 as usize]));
         }
         *ordered = arrived;
     }
@@ -130,7 +132,9 @@ impl<B: Backend> Loop<'_, B> {
             return None;
         }
         let first = *self.pending.front()?;
-        self.recorder.warn(now, &Warning::ShortOfMemory(first));
+        if !std::mem::replace(&mut self.told_short, true) {
+            self.recorder.warn(now, &Warning::ShortOfMemory(first));
+        }
         Some(0)
     }
 

@@ -61,7 +61,7 @@ pub fn run<B: Backend>(
         tasks: Vec::new(),
     };
     let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
-    let classes = classes(&tasks, config.order);
+    let classes = classes(&tasks, config);
     let records = tasks.into_iter().map(|spec| TaskRecord::new(spec, config.quantum)).collect();
     Loop {
         backend,
@@ -76,6 +76,7 @@ pub fn run<B: Backend>(
         classes,
         turns: 0,
         told_memory: false,
+        told_short: false,
         measures_widths,
         dying: BTreeMap::new(),
         samples: Vec::new(),

@@ -4,7 +4,7 @@
 //! Started by falling length, tasks take at most 4/3 - 1/(3 m) of the least possible time on m CPUs, whatever their
 //! lengths; in any order it is up to 2 - 1/m (Graham, SIAM J. Appl. Math. 17(2), 1969).
 
-use super::config::Order;
+use super::config::{Order, RunConfig};
 use crate::expected::Expected;
 use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
@@ -15,9 +15,11 @@ use std::cmp::Reverse;
 ///
 /// A task of which nothing is known counts as long as the median of those that are known. If it came first, many short
 /// tasks that nobody knows would put off a long one that is known; if it came last, a long one would end the batch alone.
-/// So nothing changes where nothing is known, nor where all that is known is alike.
-pub(super) fn classes(tasks: &[TaskSpec], order: Order) -> Vec<u32> {
-    let known = |task: &TaskSpec| task.expected.as_ref().filter(|_| order == Order::Longest).map(Expected::class);
+/// So nothing changes where nothing is known, nor where all that is known is alike; nor where tasks are live one at a time,
+/// since the batch then takes as long in any order.
+pub(super) fn classes(tasks: &[TaskSpec], config: &RunConfig) -> Vec<u32> {
+    let by_length = config.order == Order::Longest && config.jobs > 1;
+    let known = |task: &TaskSpec| task.expected.as_ref().filter(|_| by_length).map(Expected::class);
     let mut all: Vec<u32> = tasks.iter().filter_map(known).collect();
     all.sort_unstable();
     let median = all.get(all.len() / 2).copied().unwrap_or(0);
@@ -25,8 +27,8 @@ pub(super) fn classes(tasks: &[TaskSpec], order: Order) -> Vec<u32> {
 }
 
 /// The tasks that are there from the start, in the order in which they are let in.
-pub fn first_in_order(tasks: &[TaskSpec], order: Order) -> Vec<TaskId> {
-    let classes = classes(tasks, order);
+pub fn first_in_order(tasks: &[TaskSpec], config: &RunConfig) -> Vec<TaskId> {
+    let classes = classes(tasks, config);
     let mut first: Vec<TaskId> = tasks.iter().filter(|task| task.arrives == Nanos::ZERO).map(|task| task.id).collect();
     first.sort_by_key(|id| Reverse(classes[id.0 as usize]));
     first
@@ -37,14 +39,19 @@ mod tests {
     use super::*;
     use crate::expected::ExpectedFrom;
 
-    fn order(times: &[Option<f64>], order: Order) -> Vec<u32> {
+    fn order_of(times: &[Option<f64>], order: Order, jobs: usize) -> Vec<u32> {
         let task = |(id, time): (usize, &Option<f64>)| {
             let mut spec = TaskSpec::new(id as u32, "t");
             spec.expected = time.map(|s| Expected::of(Nanos::from_s(s), ExpectedFrom::Same));
             spec
         };
         let tasks: Vec<TaskSpec> = times.iter().enumerate().map(task).collect();
-        first_in_order(&tasks, order).into_iter().map(|id| id.0).collect()
+        let config = RunConfig { order, jobs, ..RunConfig::default() };
+        first_in_order(&tasks, &config).into_iter().map(|id| id.0).collect()
+    }
+
+    fn order(times: &[Option<f64>], order: Order) -> Vec<u32> {
+        order_of(times, order, 4)
     }
 
     #[test]
@@ -52,6 +59,7 @@ mod tests {
         let times = [Some(1.0), Some(60.0), Some(61.0), Some(10.0)];
         assert_eq!(order(&times, Order::Longest), [1, 2, 3, 0]);
         assert_eq!(order(&times, Order::Given), [0, 1, 2, 3]);
+        assert_eq!(order_of(&times, Order::Longest, 1), [0, 1, 2, 3], "one at a time takes as long in any order");
         assert_eq!(order(&[None; 4], Order::Longest), [0, 1, 2, 3]);
         assert_eq!(order(&[None, None, Some(60.0), None], Order::Longest), [0, 1, 2, 3], "one alone says nothing");
         assert_eq!(order(&[Some(0.001), Some(0.05), Some(0.02)], Order::Longest), [0, 1, 2]);

@@ -37,6 +37,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) turns: u32,
     /// The user knows that tasks wait for memory.
     pub(super) told_memory: bool,
+    /// Whether it was told that a task was let in which may need more memory than there is.
+    pub(super) told_short: bool,
     /// Whether the width of any task is measured.
     pub(super) measures_widths: bool,
     /// Tasks that were asked to end, and when each is killed.

@@ -125,7 +125,7 @@ impl Host {
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
         self.room.started(task);
-        let Host { lifecycle, actuator, meter, began, clock, .. } = self;
+        let Host { lifecycle, actuator, meter, began, clock, room, .. } = self;
         let started = lifecycle.start(task, |name, tree, spare| {
             actuator.take(task, tree, cpus);
             meter.attach(task, name, tree.main.pid, spare);
@@ -135,6 +135,7 @@ impl Host {
         if let Err(error) = started {
             actuator.forget(task);
             meter.reset(task);
+            room.not_started(task);
             self.queued.push(Event::Ended { task, exit: Exit::NotStarted(error.to_string()) });
         }
     }

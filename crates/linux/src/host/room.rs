@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The memory of a job that began earlier than this before now shows in what the machine has left.
 const SHOWS_AFTER: Nanos = Nanos::from_ms(1_000);
+/// How often it is looked what live jobs hold and what is left.
+const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
 
 /// Keeps some memory free, and the load low, and starts no job that is known to need more memory than there is.
 pub(crate) struct Room {
@@ -19,10 +21,18 @@ pub(crate) struct Room {
     largest: Option<u64>,
     /// What the live jobs are known to need, those of which it is known.
     held: BTreeMap<TaskId, u64>,
-    /// The same of the last job that was refused: it may be started all the same.
-    refused: Option<(TaskId, u64)>,
-    /// What the machine had left at the last look, and when that was.
-    left: Option<(Nanos, u64)>,
+    /// The same of jobs that were refused: they may be started all the same.
+    refused: BTreeMap<TaskId, u64>,
+    look: Option<Look>,
+}
+
+/// What the machine was seen to have left, brought up to date with who came and went since.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Nanos,
+    total: u64,
+    /// Memory that no live job has or may still take, and that is not to be kept.
+    free: i128,
 }
 
 impl Room {
@@ -33,26 +43,32 @@ impl Room {
             recent: VecDeque::new(),
             largest: None,
             held: BTreeMap::new(),
-            refused: None,
-            left: None,
+            refused: BTreeMap::new(),
+            look: None,
         }
     }
 
     /// A job has been started, whether it might or not.
     pub(crate) fn started(&mut self, task: TaskId) {
-        if let Some((_, needs)) = self.refused.take_if(|(refused, _)| *refused == task) {
-            self.held.insert(task, needs);
+        if let Some(needs) = self.refused.remove(&task) {
+            self.hold(task, needs);
         }
+    }
+
+    /// A job could not be started.
+    pub(crate) fn not_started(&mut self, task: TaskId) {
+        self.release(task);
     }
 
     /// A job has ended and had used this. What is not told of it is too little to tell.
     pub(crate) fn ended(&mut self, task: TaskId, resources: &Resources) {
-        self.held.remove(&task);
+        self.release(task);
         self.largest = self.largest.max(Some(resources.max_rss.value().unwrap_or(0)));
     }
 
     /// Whether a job may be let in that is known to need so much memory, if that is known. If so, it counts as let in now.
-    /// `holds` tells what a live job holds at present.
+    /// `holds` tells what a live job holds at present. More than the machine has in all was never held by any process here:
+    /// that is wrong, and counts as not known.
     pub(crate) fn may_start(
         &mut self,
         root: &Root,
@@ -65,12 +81,15 @@ impl Room {
             return MayStart::Later;
         }
         if let Some(needs) = needs {
-            if !self.fits(root, now, needs, holds) {
-                // Only the first in the queue can be let in all the same, so the others need not be known.
-                self.refused.get_or_insert((task, needs));
+            let fits = self.fits(root, now, needs, holds);
+            let is_wrong = self.look.is_some_and(|look| needs > look.total);
+            if !fits && !is_wrong {
+                self.refused.insert(task, needs);
                 return MayStart::NeedsMemory;
             }
-            self.held.insert(task, needs);
+            if !is_wrong {
+                self.hold(task, needs);
+            }
         }
         if self.mem_keep.is_some() {
             self.recent.push_back(now);
@@ -96,20 +115,37 @@ impl Room {
     /// Whether so much memory is left, and would be if each live job came to hold what it is known to need. Memory that a job
     /// shares with others, as files that are mapped, shows as held in each of them and is taken once: so it counts what a
     /// job may still take, and not what all of them need together.
-    ///
-    /// More than the machine has in all was never held by any process here: that memory is wrong, and nobody waits for it.
     fn fits(&mut self, root: &Root, now: Nanos, needs: u64, holds: impl Fn(TaskId) -> u64) -> bool {
-        let wanted = needs.saturating_add(self.mem_keep.unwrap_or(0));
-        let sum = |sum: u64, one: u64| sum.saturating_add(one);
-        let all = self.held.values().copied().fold(wanted, sum);
-        // Most jobs need so little that looking would cost more than it tells.
-        if self.left.is_some_and(|(at, left)| now - at < SHOWS_AFTER && all <= left / 4) {
-            return true;
+        // To look at all live jobs for each that waits would cost the product of their numbers.
+        if self.look.is_none_or(|look| now - look.at >= LOOKS_EVERY) {
+            let to_come = |(task, needs): (&TaskId, &u64)| i128::from(needs.saturating_sub(holds(*task)));
+            self.look = meminfo::read(root).ok().map(|memory| Look {
+                at: now,
+                total: memory.total,
+                free: i128::from(memory.usable())
+                    - i128::from(self.mem_keep.unwrap_or(0))
+                    - self.held.iter().map(to_come).sum::<i128>(),
+            });
         }
-        let Ok(memory) = meminfo::read(root) else { return true };
-        self.left = Some((now, memory.usable()));
-        let to_come = |(task, needs): (&TaskId, &u64)| needs.saturating_sub(holds(*task));
-        needs > memory.total || self.held.iter().map(to_come).fold(wanted, sum) <= memory.usable()
+        self.look.is_none_or(|look| i128::from(needs) <= look.free)
+    }
+
+    /// From now on a job may take so much.
+    fn hold(&mut self, task: TaskId, needs: u64) {
+        if let Some(look) = &mut self.look
+            && self.held.insert(task, needs).is_none()
+        {
+            look.free -= i128::from(needs);
+        }
+    }
+
+    /// A job takes nothing any more. What it held is free again, and what it might have taken.
+    fn release(&mut self, task: TaskId) {
+        if let Some(needs) = self.held.remove(&task)
+            && let Some(look) = &mut self.look
+        {
+            look.free += i128::from(needs);
+        }
     }
 }
 
@@ -170,16 +206,26 @@ mod tests {
         assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::NeedsMemory);
         // Both have taken a file into memory that does not count as used.
         holds.set(30);
-        assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::Yes);
+        assert_eq!(ask(&mut room, 0.9, 4, Some(50)), MayStart::NeedsMemory, "it looks once a second");
+        assert_eq!(ask(&mut room, 1.0, 4, Some(50)), MayStart::Yes);
         holds.set(0);
         // Others use the machine as well.
         left(20);
         (1..5).for_each(|id| room.ended(TaskId(id), &nothing));
-        assert_eq!(ask(&mut room, 1.0, 4, Some(21)), MayStart::NeedsMemory);
-        assert_eq!(ask(&mut room, 1.0, 4, Some(20)), MayStart::Yes);
-        room.ended(TaskId(4), &nothing);
-        assert_eq!(ask(&mut room, 1.0, 5, Some(100)), MayStart::NeedsMemory);
-        assert_eq!(ask(&mut room, 1.0, 5, Some(10 << 30)), MayStart::Yes, "10 TB on a machine with 100 KB");
+        assert_eq!(ask(&mut room, 2.0, 4, Some(21)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut room, 2.0, 4, Some(20)), MayStart::Yes);
+        assert_eq!(ask(&mut room, 2.0, 5, Some(20)), MayStart::NeedsMemory);
+        // It could not be started, so it takes nothing.
+        room.not_started(TaskId(4));
+        assert_eq!(ask(&mut room, 2.0, 5, Some(20)), MayStart::Yes);
+        room.ended(TaskId(5), &nothing);
+        assert_eq!(ask(&mut room, 2.0, 6, Some(100)), MayStart::NeedsMemory);
+        assert_eq!(ask(&mut room, 2.0, 7, Some(10 << 30)), MayStart::Yes, "10 TB on a machine with 100 KB");
+        assert_eq!(ask(&mut room, 2.0, 8, Some(20)), MayStart::Yes, "nobody waits for what can't be");
+        room.ended(TaskId(8), &nothing);
+        // What was let in all the same is taken into account.
+        room.started(TaskId(6));
+        assert_eq!(ask(&mut room, 2.0, 8, Some(1)), MayStart::NeedsMemory);
         // With memory to keep, that is not the jobs' either.
         let mut room = Room::new(Some(15 << 10), None);
         assert_eq!(ask(&mut room, 2.0, 6, Some(6)), MayStart::NeedsMemory);

@@ -14,7 +14,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
 fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
-    let live = first_in_order(&plan.specs, plan.config.order).into_iter().take(plan.config.jobs);
+    let live = first_in_order(&plan.specs, &plan.config).into_iter().take(plan.config.jobs);
     let mut tasks: Vec<TaskView> = (0..)
         .zip(live)
         .map(|(turn, id)| {
