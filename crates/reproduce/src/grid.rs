@@ -36,6 +36,12 @@ impl Candidate {
         }
     }
 
+    /// Its estimates are compared with the truth.
+    pub(crate) fn compared(mut self) -> Candidate {
+        self.truth = true;
+        self
+    }
+
     /// It is shown true progress in place of estimated progress.
     pub(crate) fn knowing_progress(mut self) -> Candidate {
         self.knows_progress = true;
@@ -105,8 +111,17 @@ impl Grid {
             };
             candidates.iter().map(of).collect()
         };
-        let results = simulate(pool, what, mixes.len(), seeds, variants)?;
-        Ok(Grid { results, mixes: mixes.len(), seeds: seeds.len() })
+        Ok(Grid::of_results(simulate(pool, what, mixes.len(), seeds, variants)?, seeds.len()))
+    }
+
+    /// Results by mix, candidate and seed, of so many seeds.
+    pub(crate) fn of_results(results: Vec<Vec<Vec<Measured>>>, seeds: usize) -> Grid {
+        Grid { mixes: results.len(), seeds, results }
+    }
+
+    /// The results of these mixes alone.
+    pub(crate) fn only(&self, mixes: &[usize]) -> Grid {
+        Grid::of_results(mixes.iter().map(|&mix| self.results[mix].clone()).collect(), self.seeds)
     }
 
     /// The results of a mix under a candidate, by seed.

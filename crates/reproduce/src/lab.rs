@@ -11,6 +11,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) seeds: Vec<u64>,
     /// The work of jobs that have no length of their own.
     pub(crate) work: Work,
+    /// Whether this is the short form.
+    pub(crate) quick: bool,
     /// Further policies for the table of Perf&Fair.
     pub(crate) policies: Vec<String>,
     /// Seeds of the experiments on causes.

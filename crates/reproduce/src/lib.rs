@@ -1,4 +1,5 @@
-//! The experiments of the papers behind cosched, repeated in its simulation and held against the published figures.
+//! The experiments of the papers behind cosched, repeated in its simulation and held against the published figures; and our
+//! own policy `even` beside the papers' policies.
 //!
 //! Each paper is a [`Chapter`](findings::Chapter): what was done, tables, figures, a verdict for each published figure (the
 //! paper's, ours with its 95 % interval, whether sign and order are the same, and the ratio), and experiments that show which
@@ -9,6 +10,7 @@
 mod bandwidth;
 mod efs;
 mod error;
+mod even;
 mod figure;
 pub mod findings;
 mod grid;
@@ -33,7 +35,7 @@ use cosched_sim::Work;
 use findings::SCHEMA;
 use lab::Lab;
 
-/// A paper's experiments.
+/// The experiments of a paper, or on a policy of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Experiment {
     /// Perf&Fair.
@@ -44,11 +46,17 @@ pub enum Experiment {
     Efs,
     /// Lucky scheduling.
     Lucky,
+    /// Our own policy `even`, which is of no paper.
+    Even,
 }
 
 impl Experiment {
+    /// Those of the papers, in the order of the document.
+    pub const PAPERS: [Experiment; 4] =
+        [Experiment::PerfFair, Experiment::Bandwidth, Experiment::Efs, Experiment::Lucky];
     /// All of them, in the order of the document.
-    pub const ALL: [Experiment; 4] = [Experiment::PerfFair, Experiment::Bandwidth, Experiment::Efs, Experiment::Lucky];
+    pub const ALL: [Experiment; 5] =
+        [Experiment::PerfFair, Experiment::Bandwidth, Experiment::Efs, Experiment::Lucky, Experiment::Even];
 
     /// Its name on the command line, and of its chapter.
     pub fn name(self) -> &'static str {
@@ -57,6 +65,7 @@ impl Experiment {
             Experiment::Bandwidth => "bandwidth",
             Experiment::Efs => "efs",
             Experiment::Lucky => "lucky",
+            Experiment::Even => "even",
         }
     }
 }
@@ -82,11 +91,10 @@ impl Request {
     /// The command line that asks for the same.
     fn command(&self) -> String {
         let mut words = vec!["cosched reproduce".to_owned()];
-        if Experiment::ALL.iter().all(|experiment| self.experiments.contains(experiment)) {
-            words.push("all".to_owned());
-        } else {
-            words.extend(self.experiments.iter().map(|experiment| experiment.name().to_owned()));
-        }
+        let all_papers = Experiment::PAPERS.iter().all(|experiment| self.experiments.contains(experiment));
+        words.extend(all_papers.then(|| "all".to_owned()));
+        let named = self.experiments.iter().filter(|one| !all_papers || !Experiment::PAPERS.contains(one));
+        words.extend(named.map(|experiment| experiment.name().to_owned()));
         words.extend(self.quick.then(|| "--quick".to_owned()));
         words.extend(self.sensitivity.then(|| "--sensitivity".to_owned()));
         words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
@@ -115,6 +123,7 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, Reproduc
         pool,
         seeds: (0..seeds as u64).map(|n| request.first_seed.wrapping_add(n)).collect(),
         work: Work::SoloTime(Nanos::from_ms(if request.quick { 10_000 } else { 100_000 })),
+        quick: request.quick,
         policies: request.policies.clone(),
         few: if request.quick { QUICK_FEW } else { FEW },
     };
@@ -135,6 +144,7 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, Reproduc
             Some(Experiment::Bandwidth) => bandwidth::chapter(&lab),
             Some(Experiment::Efs) => efs::chapter(&lab),
             Some(Experiment::Lucky) => lucky::chapter(&lab),
+            Some(Experiment::Even) => even::chapter(&lab),
             None => sensitivity::chapter(&lab),
         }?);
     }

@@ -340,6 +340,8 @@ pub(crate) struct Watch {
     pub(crate) on_big_s: BTreeMap<TaskId, f64>,
     /// The last estimate of each task's progress, and its true progress then, in quanta.
     pub(crate) progress: BTreeMap<TaskId, (f64, f64)>,
+    /// The same of the learnt progress.
+    pub(crate) learnt: BTreeMap<TaskId, (f64, f64)>,
     /// Estimated IPC alone / true IPC alone - 1 of each new estimate.
     pub(crate) solo_errors: Vec<f64>,
     /// Who had which CPU, as far as it is noted. Of tasks that the kernel time-shares, the first ones of those that may
@@ -417,6 +419,11 @@ impl Recorder for Watch {
                 && truth > 0.0
             {
                 self.solo_errors.push(estimate / truth - 1.0);
+            }
+            if let (Some(learnt), Some(truth)) = (known.learnt.value(), known.trace_progress.value())
+                && truth > 0.0
+            {
+                self.learnt.insert(sample.task, (learnt.progress, truth));
             }
             if known.progress_basis == ProgressBasis::Ipc
                 && let (Some(estimate), Some(truth)) = (known.progress.value(), known.trace_progress.value())

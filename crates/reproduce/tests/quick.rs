@@ -16,7 +16,7 @@ fn the_short_form_is_the_one_in_the_documentation() {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let pool = Pool { threads, progress: &|_, _, _| (), stop: &stop };
     let request = Request {
-        experiments: Experiment::ALL.to_vec(),
+        experiments: Experiment::PAPERS.to_vec(),
         quick: true,
         sensitivity: false,
         seeds: None,

@@ -29,7 +29,7 @@ pub fn markdown(findings: &Findings, figures: Option<&str>) -> String {
 
 /// What the document is, how to read it, and how it came out.
 fn head(text: &mut String, findings: &Findings) {
-    let _ = writeln!(text, "# The papers, repeated in the simulation\n");
+    let _ = writeln!(text, "# {}\n", findings.title());
     for words in findings.introduction() {
         paragraph(text, &words);
     }

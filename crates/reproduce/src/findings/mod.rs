@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 /// The version of the JSON form.
 pub const SCHEMA: &str = "cosched.reproduction/1";
 
+/// Name of the chapter that is of no paper.
+pub(crate) const OWN: &str = "even";
+
 /// All that was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Findings {
@@ -213,11 +216,29 @@ impl Cell {
 }
 
 impl Findings {
+    /// Whether nothing is of a paper.
+    fn is_own(&self) -> bool {
+        !self.chapters.is_empty() && self.chapters.iter().all(|chapter| chapter.id == OWN)
+    }
+
+    /// The heading of the document.
+    pub fn title(&self) -> &'static str {
+        if self.is_own() {
+            "The policy `even`, measured in the simulation"
+        } else {
+            "The papers, repeated in the simulation"
+        }
+    }
+
     /// What the document is, how to read it, and how it came out; a paragraph each.
     pub fn introduction(&self) -> Vec<String> {
+        let what = if self.is_own() {
+            "the policy `even` beside others, in the simulation of cosched"
+        } else {
+            "the experiments of the papers behind cosched, in its simulation, beside the published figures"
+        };
         let mut words = vec![format!(
-            "Written by `{}`: the experiments of the papers behind cosched, in its simulation, beside the \
-             published figures. The same command writes the same bytes again. What is simulated, from which sources, and what \
+            "Written by `{}`: {what}. The same command writes the same bytes again. What is simulated, from which sources, and what \
              is assumed is in `docs/simulator.md`.",
             self.command
         )];

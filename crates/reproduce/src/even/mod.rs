@@ -1,0 +1,90 @@
+//! Our own policy `even` beside the papers' policies. It is of no paper, so it is held against goals of its own.
+//!
+//! `measured` has the tables and pictures of the usual worlds, `worlds` those of worlds that its equations do not fit, and
+//! `lengths` jobs of unequal lengths.
+
+mod lengths;
+mod measured;
+mod worlds;
+
+use crate::error::ReproduceError;
+use crate::findings::{Cell, Chapter, OWN, Part, Table};
+use crate::lab::{Lab, in_words};
+use crate::mixes::{Mix, copies, of_folder, program};
+use cosched_core::{Nanos, Restart};
+use cosched_sim::Work;
+
+/// A machine and the mixes that run on it.
+struct Scene {
+    machine: &'static str,
+    /// The folder of the mixes, or [`WALKERS`].
+    folder: &'static str,
+}
+
+/// The folder of Perf&Fair's mixes.
+const PERF_FAIR: &str = "perf-fair";
+/// Four walkers of 8 MB and four loops: a mix that no folder has.
+const WALKERS: &str = "walkers";
+
+const SCENES: [Scene; 5] = [
+    Scene { machine: "xeon-e5645", folder: PERF_FAIR },
+    Scene { machine: "xeon-e5645-2ch", folder: PERF_FAIR },
+    Scene { machine: "xeon-e5645-1ch", folder: PERF_FAIR },
+    Scene { machine: "epyc-2cpu", folder: WALKERS },
+    Scene { machine: "i5-2500", folder: "efs" },
+];
+
+/// The machines of the experiments that change something else: the first and the last of Perf&Fair's.
+const ENDS: [&str; 2] = ["xeon-e5645", "xeon-e5645-1ch"];
+
+/// What jobs take alone, in s: much longer than it takes to know them, and hardly longer.
+const LONG_S: u64 = 100;
+const SHORT_S: u64 = 4;
+
+fn work(seconds: u64) -> Work {
+    Work::SoloTime(Nanos::from_ms(1_000 * seconds))
+}
+
+/// The lengths of jobs, in s: the long one first.
+fn lengths_s(lab: &Lab<'_>) -> &'static [u64] {
+    if lab.quick { &[SHORT_S] } else { &[LONG_S, SHORT_S] }
+}
+
+/// The mixes of a folder with jobs of so many seconds.
+fn mixes(folder: &str, seconds: u64) -> Vec<Mix> {
+    if folder != WALKERS {
+        return of_folder(folder, work(seconds));
+    }
+    let mut jobs = copies(&program("workload-chase"), 4, work(seconds));
+    jobs.extend(copies(&program("workload-compute"), 4, work(seconds)));
+    vec![Mix { name: WALKERS, jobs, restart: Restart::Never }]
+}
+
+/// The chapter.
+pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
+    let lengths: Vec<String> = lengths_s(lab).iter().map(|seconds| format!("{seconds} s")).collect();
+    let mut parts = vec![Part::Text(format!(
+        "The policy `even` lets all jobs progress alike, at the greatest speed that it predicts. It is of no paper, so it is held \
+         against goals that were set for it. Jobs of {} alone, with {}, the same for every policy. The mixes are Perf&Fair's 13 on \
+         the three forms of `xeon-e5645`, EFS's eight of high demand on `i5-2500`, and on `epyc-2cpu` four walkers of 8 MB with four \
+         loops. Unfairness is the greatest slowdown over the least, in per cent above 1; means over mixes are geometric. The \
+         constants of `even` were chosen on Perf&Fair's mixes 3, 7 and 13 alone, so the other ten have a table of their own.",
+        lengths.join(" and of "),
+        in_words(lab.few_seeds()),
+    ))];
+    parts.extend(measured::parts(lab)?);
+    parts.extend(worlds::parts(lab)?);
+    parts.extend(lengths::parts(lab)?);
+    let title = "Our own policy `even` beside the others".to_owned();
+    Ok(Chapter { id: OWN, title, parts, verdicts: Vec::new(), causes: Vec::new() })
+}
+
+fn table(id: String, caption: String, columns: &[&str], rows: Vec<Vec<Cell>>) -> Part {
+    let columns = columns.iter().map(|&column| column.to_owned()).collect();
+    Part::Table(Table { id, caption, columns, rows })
+}
+
+/// How a goal came out.
+fn met(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "not met" }
+}
