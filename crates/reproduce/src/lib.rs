@@ -156,3 +156,20 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, Reproduc
         chapters,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_asks_for_the_same_experiments() {
+        let command = |experiments: &[Experiment]| {
+            let experiments = experiments.to_vec();
+            let (quick, sensitivity, seeds, first_seed, policies) = (false, false, None, 1, Vec::new());
+            Request { experiments, quick, sensitivity, seeds, first_seed, policies }.command()
+        };
+        assert_eq!(command(&Experiment::PAPERS), "cosched reproduce all");
+        assert_eq!(command(&Experiment::ALL), "cosched reproduce all even");
+        assert_eq!(command(&[Experiment::Efs, Experiment::Even]), "cosched reproduce efs even");
+    }
+}
