@@ -23,6 +23,8 @@ impl HistoryArgs {
     pub(crate) fn place(&self) -> Option<PathBuf> {
         match &self.history {
             Some(off) if off == "off" => None,
+            // A variable that is empty is as good as one that is not set.
+            Some(empty) if empty.is_empty() => HistoryArgs { history: None }.place(),
             Some(file) => Some(std::path::absolute(file).unwrap_or_else(|_| file.into())),
             None => default_place(std::env::var_os("XDG_DATA_HOME"), std::env::home_dir()),
         }

@@ -100,7 +100,8 @@ fn it_is_forgotten() {
     assert_eq!(commands(&folder).len(), 2);
     assert_eq!(forget(&["--all"]), "forgot 2 commands\n");
     assert!(commands(&folder).is_empty());
-    for wrong in [&["forget"][..], &["forget", "x", "--all"], &["forget", "--older-than", "soon"], &[]] {
+    for wrong in [&["forget"][..], &["forget", ""], &["forget", "x", "--all"], &["forget", "--older-than", "soon"], &[]]
+    {
         let refused = with_history(&folder, &[&["history"], wrong].concat());
         assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
     }
@@ -245,14 +246,18 @@ const RECORD: [&str; 8] = ["run", "-q", "--no-logs", "--format", "json", "--poli
 fn what_is_known_decides_which_job_begins_first() {
     let folder = tempfile::tempdir().unwrap();
     let run = |more: &[&str]| {
-        let words = [&RECORD[..], &["1"], more, &["sh", "-c", "sleep $1", "sh", ":::", "0.15", "0.5", "0.3"]].concat();
+        let words = [&RECORD[..], more, &["sh", "-c", "sleep $1", "sh", ":::", "0.15", "0.5", "0.3"]].concat();
         with_history(&folder, &words)
     };
-    assert_eq!(starts(&run(&[])), ["0.15", "0.5", "0.3"]);
-    let second = run(&[]);
+    // Two are live at once, on one CPU.
+    let two = ["2", "--cpus", "0"];
+    assert_eq!(starts(&run(&two)), ["0.15", "0.5", "0.3"]);
+    let second = run(&two);
     assert_eq!(starts(&second), ["0.5", "0.3", "0.15"]);
-    assert_eq!(starts(&run(&["--order", "given"])), ["0.15", "0.5", "0.3"]);
-    assert_eq!(starts(&run(&["--no-history"])), ["0.15", "0.5", "0.3"]);
+    assert_eq!(starts(&run(&[&two[..], &["--order", "given"]].concat())), ["0.15", "0.5", "0.3"]);
+    assert_eq!(starts(&run(&[&two[..], &["--no-history"]].concat())), ["0.15", "0.5", "0.3"]);
+    // One at a time the batch takes as long in any order.
+    assert_eq!(starts(&run(&["1"])), ["0.15", "0.5", "0.3"]);
     let record = json(&second);
     let expected = &record["jobs"][1]["expected"];
     assert_eq!((expected["from"].as_str(), expected["runs"].as_u64()), (Some("same"), Some(1)), "{expected}");

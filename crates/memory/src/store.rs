@@ -227,8 +227,9 @@ impl Store {
         // All commands are seen as they are at one moment, and the file is locked once.
         let _moment = self.database.unchecked_transaction()?;
         let mut by_exact = self.database.prepare("SELECT runs FROM command WHERE exact = ?1")?;
-        let mut by_line =
-            self.database.prepare("SELECT runs FROM command WHERE line = ?1 ORDER BY seen DESC LIMIT 1")?;
+        let mut by_line = self
+            .database
+            .prepare("SELECT runs FROM command WHERE line = ?1 AND runs <> '[]' ORDER BY seen DESC LIMIT 1")?;
         let mut by_program =
             self.database.prepare("SELECT runs FROM command WHERE program = ?1 ORDER BY seen DESC LIMIT ?2")?;
         let runs = |row: &Row<'_>| row.get(0).map(|text: String| runs_of(&text));
@@ -386,7 +387,7 @@ impl Store {
             Forget::Matching(text) => self.database.execute(&format!("DELETE FROM command WHERE {MATCHES}"), [text])?,
             Forget::OlderThan(seen) => self.database.execute("DELETE FROM command WHERE seen < ?1", [seen])?,
         };
-        self.database.execute_batch("VACUUM")?;
+        // Pages that became free are used again. To give them back would need room for a copy.
         Ok(gone as u64)
     }
 
@@ -405,9 +406,11 @@ impl Store {
             if path.symlink_metadata()?.uid() != geteuid().as_raw() {
                 return Err(Problem::Unsafe("it belongs to another user".to_owned()));
             }
-            let is_ours = file.metadata()?.len() == 0
-                || file.read_exact(&mut start).is_ok() && start[68..] == (APPLICATION as u32).to_be_bytes();
-            if !is_ours {
+            // What a power failure or a full disk left of it: its beginning, or zeros.
+            let read = read_up_to(&mut file, &mut start)?;
+            let is_blank = start.iter().all(|&byte| byte == 0);
+            let is_cut = read < start.len() && SIGNATURE.starts_with(&start[..read.min(SIGNATURE.len())]);
+            if !is_blank && !is_cut && start[68..] != (APPLICATION as u32).to_be_bytes() {
                 return Err(Problem::Foreign);
             }
             let mut journal = path.as_os_str().to_owned();
@@ -420,6 +423,21 @@ impl Store {
         };
         removed().map_err(|problem| problem.at(path))
     }
+}
+
+/// How a file of SQLite begins.
+const SIGNATURE: &[u8] = b"SQLite format 3\0";
+
+/// Reads until the buffer is full or the file ends; says how much it was.
+fn read_up_to(file: &mut std::fs::File, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..])? {
+            0 => break,
+            some => filled += some,
+        }
+    }
+    Ok(filled)
 }
 
 const MATCHES: &str = "(instr(command, ?1) > 0 OR instr(program_text, ?1) > 0 OR instr(folder, ?1) > 0)";

@@ -66,6 +66,10 @@ fn the_nearest_runs_are_expected() {
     assert_eq!(recall(&store, &key("/bin/solve", "solve c", "v1")), Some((6.0, ExpectedFrom::Program)));
     assert_eq!(recall(&store, &key("/bin/other", "other", "v1")), None);
     assert_eq!(recall(&store, &Key { machine: "another".into(), ..solve.clone() }), None);
+    // A new version that only failed hides nothing.
+    store.note(&[failed(&key("/bin/solve", "solve a", "v0"), 11)]).unwrap();
+    assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v0")), Some((4.0, ExpectedFrom::Changed)));
+    assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v2")), Some((4.0, ExpectedFrom::Changed)));
     // The new version has its own memory from its first run on.
     store.note(&[ended(&key("/bin/solve", "solve a", "v2"), 12, 1.0)]).unwrap();
     assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v2")), Some((1.0, ExpectedFrom::Same)));
@@ -177,6 +181,12 @@ fn files_that_are_no_store_are_told_and_stay() {
         assert_eq!(path.exists(), !removed);
     };
     check("my thesis\n".repeat(500).as_bytes(), "something else", false);
+    std::fs::remove_file(&path).unwrap();
+    // What a power failure leaves.
+    for (rest, removed) in [(&b"SQLite format 3\0\x10"[..], true), (&[0; 8_192], true), (b"SQLite is good", false)] {
+        std::fs::write(&path, rest).unwrap();
+        assert_eq!(Store::remove(&path).unwrap_or(false), removed, "{} bytes", rest.len());
+    }
     std::fs::remove_file(&path).unwrap();
     drop(open(&path));
     let whole = std::fs::read(&path).unwrap();

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use cosched_core::Nanos;
 use cosched_memory::{Error, Export, Exported, Forget, Patience, Problem, Store};
 use cosched_report::{clip, count, seconds, visible};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -132,12 +132,15 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns - 1).map(width).collect();
     let room = width_of(std::io::stdout()).saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len()).max(20);
+    // A program that reads it gets all of it.
+    let is_terminal = std::io::stdout().is_terminal();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for row in &rows {
         for (text, width) in row.iter().zip(&widths) {
             write!(out, "{text:>width$}  ")?;
         }
-        writeln!(out, "{}", clip(&row[columns - 1], room))?;
+        let command = &row[columns - 1];
+        writeln!(out, "{}", if is_terminal { clip(command, room) } else { command.clone() })?;
     }
     Ok(out.flush().map(|()| Exit::Success.into())?)
 }
@@ -167,6 +170,9 @@ fn row(one: &Exported) -> Vec<String> {
 fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
     let path = place(&args.place)?;
     let what = match (args.pattern, args.older_than) {
+        (Some(text), _) if text.is_empty() => {
+            return Err(usage("an empty TEXT is in every command; to forget all of them say --all"));
+        }
         (Some(text), _) => Forget::Matching(text),
         (None, Some(age)) => {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -180,9 +186,9 @@ fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
     match forgotten {
         Ok(gone) => writeln!(out, "forgot {}", count(gone, "command"))?,
         // Nobody can tell what it held.
-        Err(Error { problem: Problem::Damaged(_) | Problem::Newer(..) | Problem::Other(_), .. })
-            if what == Forget::All =>
-        {
+        Err(Error {
+            problem: Problem::Damaged(_) | Problem::Newer(..) | Problem::Foreign | Problem::Other(_), ..
+        }) if what == Forget::All => {
             Store::remove(&path).map_err(failure)?;
             writeln!(out, "removed {}, which could not be read", visible(&path.display().to_string()))?;
         }

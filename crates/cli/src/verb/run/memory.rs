@@ -49,6 +49,10 @@ impl Memory {
                 Ok(expected) => (expected, None),
                 Err(error) => (Vec::new(), memory.give_up(error)),
             },
+            // Another run writes. What this one does is kept all the same.
+            Some(Err(error @ Error { problem: Problem::Busy, .. })) => {
+                (Vec::new(), Some(RunWarning::NoHistory { why: error.to_string() }))
+            }
             Some(Err(error)) => (Vec::new(), memory.give_up(error)),
             Some(Ok(None)) | None => (Vec::new(), None),
         };
