@@ -202,13 +202,14 @@ impl<P: Platform> Batch<'_, P> {
             let folder = job_folder.map(|folder| folder.display().to_string()).unwrap_or_default();
             screen.warn(RunWarning::OutputLost { why, folder });
         }
+        // Whatever became of the run, what its jobs did is known.
+        let problem = memory.borrow_mut().finish();
         let result = match result {
             Ok(result) => result,
             Err(RunError::Backend(error)) => return Err(P::failure(error)),
             Err(error) => return Err(error.into()),
         };
         info.warnings = warnings;
-        let problem = memory.borrow_mut().finish();
         problem.into_iter().for_each(|problem| screen.warn(problem));
         if let Some(moved) = files.watched.as_ref().and_then(Watched::moved) {
             screen.warn(moved);
