@@ -408,7 +408,7 @@ impl Store {
             }
             // What a power failure or a full disk left of it: its beginning, or zeros.
             let read = read_up_to(&mut file, &mut start)?;
-            let is_blank = start.iter().all(|&byte| byte == 0);
+            let is_blank = start.iter().all(|&byte| byte == 0) && is_all_zeros(&mut file)?;
             let is_cut = read < start.len() && SIGNATURE.starts_with(&start[..read.min(SIGNATURE.len())]);
             if !is_blank && !is_cut && start[68..] != (APPLICATION as u32).to_be_bytes() {
                 return Err(Problem::Foreign);
@@ -427,6 +427,18 @@ impl Store {
 
 /// How a file of SQLite begins.
 const SIGNATURE: &[u8] = b"SQLite format 3\0";
+
+/// Whether nothing but zeros is left to be read: other files begin with zeros too.
+fn is_all_zeros(file: &mut std::fs::File) -> std::io::Result<bool> {
+    let mut block = [0; 65_536];
+    loop {
+        match read_up_to(file, &mut block)? {
+            0 => return Ok(true),
+            read if block[..read].iter().any(|&byte| byte != 0) => return Ok(false),
+            _ => {}
+        }
+    }
+}
 
 /// Reads until the buffer is full or the file ends; says how much it was.
 fn read_up_to(file: &mut std::fs::File, buffer: &mut [u8]) -> std::io::Result<usize> {

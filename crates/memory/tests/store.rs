@@ -183,7 +183,10 @@ fn files_that_are_no_store_are_told_and_stay() {
     check("my thesis\n".repeat(500).as_bytes(), "something else", false);
     std::fs::remove_file(&path).unwrap();
     // What a power failure leaves.
-    for (rest, removed) in [(&b"SQLite format 3\0\x10"[..], true), (&[0; 8_192], true), (b"SQLite is good", false)] {
+    let image = [&[0; 32_768][..], b"CD001"].concat();
+    for (rest, removed) in
+        [(&b"SQLite format 3\0\x10"[..], true), (&[0; 8_192], true), (b"SQLite is good", false), (&image, false)]
+    {
         std::fs::write(&path, rest).unwrap();
         assert_eq!(Store::remove(&path).unwrap_or(false), removed, "{} bytes", rest.len());
     }
