@@ -48,11 +48,26 @@ pub struct Latency {
 
 /// The share of the greatest load beyond which the latency has a pole.
 const POLE: f64 = 1.05;
+/// Halvings of the interval in which the load of a memory domain lies.
+const HALVINGS: usize = 12;
 
 impl Latency {
     /// At so many lines read per ns.
     pub fn at(&self, reads: f64) -> f64 {
         self.most.map_or(1.0, |most| 1.0 + self.rise * Latency::shape((reads / most).clamp(0.0, 1.0)))
+    }
+
+    /// The latency at which as many lines per ns are asked for as have this latency. The more it is, the fewer are `asked`
+    /// for.
+    pub(crate) fn settled(&self, asked: impl Fn(f64) -> f64) -> f64 {
+        let Some(most) = self.most else { return 1.0 };
+        let at = |u: f64| 1.0 + self.rise * Latency::shape(u);
+        let (mut low, mut high) = (0.0, POLE - 1e-3);
+        for _ in 0..HALVINGS {
+            let u = 0.5 * (low + high);
+            if asked(at(u)) > u * most { low = u } else { high = u }
+        }
+        at(0.5 * (low + high))
     }
 
     /// How much the latency grows for each further line per ns that is asked for at a load of `reads`, if those who ask
@@ -95,6 +110,9 @@ pub struct Asks {
     pub ghz: f64,
 }
 
+/// Fewer cycles per instruction mean that nothing is known.
+const LEAST_CPI: f64 = 1e-3;
+
 /// The least share of a cache that the power law is used with: below, a job holds next to nothing.
 const LEAST_SHARE: f64 = 0.002;
 
@@ -120,12 +138,8 @@ impl Asks {
 
     /// Cycles per instruction when the job is alone on the machine.
     pub fn solo_cpi(&self, shared: &Contention) -> f64 {
-        let mut cpi = self.own + self.stall(shared, self.reads, 1.0);
-        for _ in 0..4 {
-            let latency = shared.memory.at(self.reads * self.ghz / cpi.max(1e-3));
-            cpi = self.own + self.stall(shared, self.reads, latency);
-        }
-        cpi
+        let cpi = |latency: f64| self.own + self.stall(shared, self.reads, latency);
+        cpi(shared.memory.settled(|latency| self.reads * self.ghz / cpi(latency).max(LEAST_CPI)))
     }
 }
 
@@ -170,8 +184,6 @@ pub struct Prediction {
 
 /// Rounds in which jobs adapt to each other.
 const ROUNDS: usize = 4;
-/// Halvings of the interval in which the load of a memory domain lies.
-const HALVINGS: usize = 12;
 /// The least part of its time in which a thread is taken to be busy.
 const LEAST_ACTIVITY: f64 = 0.05;
 
@@ -257,16 +269,32 @@ impl Prediction {
     }
 
     fn settle(&self, shared: &Contention, seats: &[Seat], domain: usize) -> f64 {
-        let Some(most) = shared.memory.most else { return 1.0 };
-        let asked = |latency: f64| -> f64 {
+        shared.memory.settled(|latency| {
             let here = seats.iter().zip(&self.fixed).filter(|(seat, _)| seat.domain == domain);
             here.map(|(seat, &(fixed, m))| m * seat.asks.ghz / (fixed + seat.asks.penalty * m * latency)).sum()
-        };
-        let (mut low, mut high) = (0.0, POLE - 1e-3);
-        for _ in 0..HALVINGS {
-            let u = 0.5 * (low + high);
-            if asked(1.0 + shared.memory.rise * Latency::shape(u)) > u * most { low = u } else { high = u }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alone_a_job_does_what_is_predicted_of_it_alone() {
+        let memory = Latency { most: Some(0.12), rise: 0.25 };
+        let shared = Contention { memory, ..Contention::default() };
+        // Up to those that would fill the memory several times over.
+        for reads in [0.0, 1e-4, 1e-3, 0.005, 0.02, 0.06, 0.25] {
+            for penalty in [0.0, 2.0, 20.0, 200.0] {
+                let asks = Asks { own: 0.4, penalty, l1: 0.3, llc: 1.5 * reads, reads, steepness: 0.4, ghz: 2.4 };
+                let mut prediction = Prediction::default();
+                prediction.make(&shared, &[Seat { asks, core: 0, llc: 0, domain: 0 }]);
+                let (alone, cpi) = (prediction.jobs[0].cpi, asks.solo_cpi(&shared));
+                assert!((alone / cpi - 1.0).abs() < 1e-9, "{reads} {penalty}: {alone} {cpi}");
+                // It gets no more than there is.
+                assert!(penalty == 0.0 || reads * asks.ghz / cpi <= 0.12 * POLE, "{reads} {penalty}");
+            }
         }
-        1.0 + shared.memory.rise * Latency::shape(0.5 * (low + high))
     }
 }

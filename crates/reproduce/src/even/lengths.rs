@@ -1,6 +1,6 @@
 //! Jobs of unequal lengths.
 
-use super::{ENDS, PERF_FAIR, mixes, table};
+use super::{ENDS, Mixes, table};
 use crate::error::ReproduceError;
 use crate::findings::{Cell, Part};
 use crate::grid::{Grid, simulate};
@@ -40,7 +40,7 @@ fn jobs(mix: &Mix, shortest: Nanos, seed: u64) -> Vec<SimJob> {
 pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
     let shortest_s: u64 = if lab.quick { 1 } else { 10 };
     let seeds = lab.few_seeds();
-    let mixes = mixes(PERF_FAIR, shortest_s);
+    let mixes = Mixes::PerfFair.of(shortest_s);
     let mut parts = vec![
         Part::Heading("Jobs of unequal lengths".to_owned()),
         Part::Text(format!(
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(one_to_ten(0), 1.0);
         assert!((one_to_ten(1 << 15) - 10.0_f64.sqrt()).abs() < 1e-12);
         assert!((9.99..10.0).contains(&one_to_ten((1 << BITS) - 1)));
-        let mixes = mixes(PERF_FAIR, 1);
+        let mixes = Mixes::PerfFair.of(1);
         let shortest = Nanos::from_ms(1_000);
         let s = |seed: u64| -> Vec<f64> {
             let of = |job: &SimJob| match job.work {

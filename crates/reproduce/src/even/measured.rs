@@ -1,6 +1,6 @@
 //! `even` beside the others in the usual worlds: tables, goals and pictures.
 
-use super::{PERF_FAIR, SCENES, lengths_s, met, mixes, table};
+use super::{Mixes, SCENES, lengths_s, met, table};
 use crate::error::ReproduceError;
 use crate::figure::{Axes, Curve, curves};
 use crate::findings::{Cell, Part, plain};
@@ -53,9 +53,9 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
     for &seconds in lengths_s(lab) {
         for scene in &SCENES {
             let what = format!("even on {}, {seconds} s", scene.machine);
-            let (spec, mixes) = (machine(scene.machine)?, mixes(scene.folder, seconds));
+            let (spec, mixes) = (machine(scene.machine)?, scene.mixes.of(seconds));
             let grid = Grid::simulate(&lab.pool, &what, &spec, &mixes, &candidates, lab.few_seeds())?;
-            let others = (scene.folder == PERF_FAIR).then(|| grid.only(&OTHERS));
+            let others = (scene.mixes == Mixes::PerfFair).then(|| grid.only(&OTHERS));
             benches.push(Bench { machine: scene.machine, seconds, grid, others });
         }
     }
@@ -65,9 +65,7 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
             "Unfairness over the mixes, and that of the worst run; speed-up of turnaround over `linux`, on the mix where it is \
              least, and the least over `bandwidth` on any mix; the share of the time in measurements; and for policies that \
              estimate progress, estimated over true progress at the end of the jobs of a mix, greatest less least. \
-             `even, true progress` is shown the truth in place of its estimate: what separates it from `even` is the estimate. \
-             Half of the mixes \
-             on `i5-2500` have as many jobs as cores: there only idle CPUs could make all slowdowns alike."
+             `even, true progress` is shown the truth in place of its estimate: what separates it from `even` is the estimate."
                 .to_owned(),
         ),
     ];
@@ -284,7 +282,7 @@ mod tests {
     fn a_bench_shows_each_policy_and_what_it_estimates() {
         let stop = AtomicBool::new(false);
         let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop };
-        let (spec, all) = (machine("xeon-e5645-1ch").unwrap(), mixes(PERF_FAIR, 4));
+        let (spec, all) = (machine("xeon-e5645-1ch").unwrap(), Mixes::PerfFair.of(4));
         let candidates = candidates();
         assert_eq!((candidates[BANDWIDTH].policy, candidates[EVEN].policy), ("bandwidth", "even"));
         let grid = Grid::simulate(&pool, "two mixes", &spec, &all[8..10], &candidates, &[1]).unwrap();

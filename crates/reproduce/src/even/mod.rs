@@ -14,24 +14,30 @@ use crate::mixes::{Mix, copies, of_folder, program};
 use cosched_core::{Nanos, Restart};
 use cosched_sim::Work;
 
+/// Mixes that an experiment runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mixes {
+    /// Those of Perf&Fair.
+    PerfFair,
+    /// Four walkers of 8 MB and four loops.
+    Walkers,
+    /// More programs than the four cores of EFS's machine: those of EFS's mixes of high demand, each twice, and four that do
+    /// nothing but miss beside four loops.
+    Crowded,
+}
+
 /// A machine and the mixes that run on it.
 struct Scene {
     machine: &'static str,
-    /// The folder of the mixes, or [`WALKERS`].
-    folder: &'static str,
+    mixes: Mixes,
 }
 
-/// The folder of Perf&Fair's mixes.
-const PERF_FAIR: &str = "perf-fair";
-/// Four walkers of 8 MB and four loops: a mix that no folder has.
-const WALKERS: &str = "walkers";
-
 const SCENES: [Scene; 5] = [
-    Scene { machine: "xeon-e5645", folder: PERF_FAIR },
-    Scene { machine: "xeon-e5645-2ch", folder: PERF_FAIR },
-    Scene { machine: "xeon-e5645-1ch", folder: PERF_FAIR },
-    Scene { machine: "epyc-2cpu", folder: WALKERS },
-    Scene { machine: "i5-2500", folder: "efs" },
+    Scene { machine: "xeon-e5645", mixes: Mixes::PerfFair },
+    Scene { machine: "xeon-e5645-2ch", mixes: Mixes::PerfFair },
+    Scene { machine: "xeon-e5645-1ch", mixes: Mixes::PerfFair },
+    Scene { machine: "epyc-2cpu", mixes: Mixes::Walkers },
+    Scene { machine: "i5-2500", mixes: Mixes::Crowded },
 ];
 
 /// The machines of the experiments that change something else: the first and the last of Perf&Fair's.
@@ -50,14 +56,25 @@ fn lengths_s(lab: &Lab<'_>) -> &'static [u64] {
     if lab.quick { &[SHORT_S] } else { &[LONG_S, SHORT_S] }
 }
 
-/// The mixes of a folder with jobs of so many seconds.
-fn mixes(folder: &str, seconds: u64) -> Vec<Mix> {
-    if folder != WALKERS {
-        return of_folder(folder, work(seconds));
+impl Mixes {
+    /// With jobs of so many seconds.
+    pub(crate) fn of(self, seconds: u64) -> Vec<Mix> {
+        let four_and_loops = |name: &'static str, of: &str| {
+            let mut jobs = copies(&program(of), 4, work(seconds));
+            jobs.extend(copies(&program("workload-compute"), 4, work(seconds)));
+            Mix { name, jobs, restart: Restart::Never }
+        };
+        match self {
+            Mixes::PerfFair => of_folder("perf-fair", work(seconds)),
+            Mixes::Walkers => vec![four_and_loops("walkers", "workload-chase")],
+            Mixes::Crowded => {
+                let mut all = of_folder("efs", work(seconds));
+                all.iter_mut().for_each(|mix| mix.jobs.extend(mix.jobs.clone()));
+                all.push(four_and_loops("starving", "bus-100"));
+                all
+            }
+        }
     }
-    let mut jobs = copies(&program("workload-chase"), 4, work(seconds));
-    jobs.extend(copies(&program("workload-compute"), 4, work(seconds)));
-    vec![Mix { name: WALKERS, jobs, restart: Restart::Never }]
 }
 
 /// The chapter.
@@ -66,8 +83,8 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     let mut parts = vec![Part::Text(format!(
         "The policy `even` lets all jobs progress alike, at the greatest speed that it predicts. It is of no paper, so it is held \
          against goals that were set for it. Jobs of {} alone, with {}, the same for every policy. The mixes are Perf&Fair's 13 on \
-         the three forms of `xeon-e5645`, EFS's eight of high demand on `i5-2500`, and on `epyc-2cpu` four walkers of 8 MB with four \
-         loops. Unfairness is the greatest slowdown over the least, in per cent above 1; means over mixes are geometric. The \
+         the three forms of `xeon-e5645`, EFS's eight of high demand on `i5-2500`, each program twice, with one of four \
+         programs that only miss beside four loops, and on `epyc-2cpu` four walkers of 8 MB with four loops. Unfairness is the greatest slowdown over the least, in per cent above 1; means over mixes are geometric. The \
          constants of `even` were chosen on Perf&Fair's mixes 3, 7 and 13 alone, so the other ten have a table of their own.",
         lengths.join(" and of "),
         in_words(lab.few_seeds()),

@@ -1,6 +1,6 @@
 //! `even` in worlds that its equations do not fit.
 
-use super::{ENDS, LONG_S, PERF_FAIR, SHORT_S, met, mixes, table, work};
+use super::{ENDS, LONG_S, Mixes, SHORT_S, met, table, work};
 use crate::error::ReproduceError;
 use crate::findings::{Cell, Part, plain};
 use crate::grid::{Candidate, Grid};
@@ -167,7 +167,7 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
     for name in ENDS {
         let base = machine(name)?;
         let (mut rows, mut reached) = (Vec::new(), 0);
-        for (world, spec, mixes) in worlds(&base, &mixes(PERF_FAIR, seconds), seconds)? {
+        for (world, spec, mixes) in worlds(&base, &Mixes::PerfFair.of(seconds), seconds)? {
             let what = format!("even: {world} on {name}");
             let grid = Grid::simulate(&lab.pool, &what, &spec, &mixes, &candidates, seeds)?;
             let (row, goals) = row(world, &grid);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn phases_last_as_long_as_said_and_jobs_begin_with_either() {
-        let (base, all) = (machine("xeon-e5645").unwrap(), mixes(PERF_FAIR, 4));
+        let (base, all) = (machine("xeon-e5645").unwrap(), Mixes::PerfFair.of(4));
         let each = Nanos::from_ms(5);
         let changed = with_phases(&base, &all[..1], each).unwrap();
         assert_eq!(changed[0].jobs.len(), all[0].jobs.len());

@@ -95,6 +95,8 @@ struct Seen {
     instructions: f64,
     l1: f64,
     llc_accesses: f64,
+    /// Whether accesses to the last-level cache were counted.
+    counts_llc: bool,
     reads: f64,
     /// Share of the interval for which each of its threads had a CPU.
     duty: f64,
@@ -132,6 +134,8 @@ impl Seen {
             return Err(Absence::NotYetMeasured);
         }
         let cpu = &machine.cpus[first];
+        // Where one of them is not counted, the other is the nearest to it.
+        let (accesses, reads) = (count(Counter::LlcAccesses).ok(), count(Counter::MmReads).ok());
         Ok(Seen {
             task: sample.task,
             cores,
@@ -144,8 +148,9 @@ impl Seen {
             cycles,
             instructions,
             l1: count(Counter::L1Accesses).unwrap_or(0.0),
-            llc_accesses: count(Counter::LlcAccesses).unwrap_or(0.0),
-            reads: count(Counter::MmReads).unwrap_or(0.0),
+            llc_accesses: accesses.or(reads).unwrap_or(0.0),
+            counts_llc: accesses.is_some(),
+            reads: reads.or(accesses).unwrap_or(0.0),
             duty: time / (sample.interval.0.max(1) as f64 * threads),
             calm: sample.whole_core && sample.purpose != Purpose::Run,
         })
@@ -497,7 +502,7 @@ impl Job {
     fn phase_for(&mut self, row: &Row, seen: &Seen, penalty: f64, steepness: f64) -> usize {
         let near = (0..self.phases.len())
             .filter(|&ix| self.phases[ix].core_type == seen.core_type)
-            .map(|ix| (self.phases[ix].distance(row), ix))
+            .map(|ix| (self.phases[ix].distance(row, seen.counts_llc), ix))
             .min_by(|x, y| x.0.total_cmp(&y.0));
         if let Some((_, ix)) = near.filter(|near| near.0 < SAME_PHASE) {
             return ix;

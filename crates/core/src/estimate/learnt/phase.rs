@@ -49,6 +49,9 @@ const LEAST_READS: f64 = 1e-7;
 /// The share of a cache that a job is taken to have had at least.
 const LEAST_SHARE: f64 = 0.05;
 
+/// What a difference of the reads counts for beside one of accesses.
+const READS_TELL: f64 = 0.25;
+
 /// Relative error of the reads with a greater share of the cache than ever seen, for each e-fold.
 pub(crate) const UNSEEN_READS: f64 = 0.4;
 
@@ -92,6 +95,11 @@ impl Row {
         is_telling.then(|| [1.0, libm::log(self.share.clamp(1e-3, 1.0)), libm::log(self.reads)])
     }
 
+    /// Whether nobody was on its cores: the others are the threads of its own job.
+    fn is_calm(&self) -> bool {
+        self.calm && self.activity == 0.0
+    }
+
     /// How much the cycles count.
     fn trust(&self) -> f64 {
         let misfit = MISFIT * self.disturbed / NOISE;
@@ -118,25 +126,47 @@ pub(super) struct Phase {
     pub(super) solo_cpi: f64,
     /// Relative standard error of that.
     pub(super) error: f64,
-    /// The greatest share of the cache in a calm sample.
-    share: f64,
     /// See [`Learnt::settling`](crate::Learnt::settling).
     pub(super) settling: Option<f64>,
     /// What it says about what jobs cost each other in a core.
     pub(super) normal: [f64; 5],
     /// What an earlier run knew of it, until this run knows better.
-    earlier: Option<Doubt>,
-    /// Penalty and steepness that are assumed of it, if they are not those of all jobs.
-    assumed: Option<(f64, f64)>,
+    earlier: Option<Known>,
 }
 
-/// How well an earlier run explains what a phase does in this one.
-#[derive(Clone, Copy, Debug, Default)]
-struct Doubt {
+/// What an earlier run knew of a phase, and how well that explains what it does in this run.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Penalty and steepness are assumed in place of those of all jobs.
+    asks: Asks,
+    solo_cpi: f64,
     /// Samples without a break that it could not explain.
     odd: u32,
     /// Measurements of this run.
     measured: u32,
+}
+
+impl Known {
+    /// It counts like a weak measurement with the whole cache.
+    fn row(&self) -> Row {
+        let Known { asks, solo_cpi, .. } = *self;
+        Row {
+            cpi: solo_cpi,
+            activity: 0.0,
+            ports: 0.0,
+            l1: asks.l1,
+            llc: asks.llc,
+            reads: asks.reads,
+            lines: 0.0,
+            load: asks.reads * asks.ghz / solo_cpi,
+            share: 1.0,
+            disturbed: 0.0,
+            weight: EARLIER,
+            since: 0,
+            until: 0,
+            calm: true,
+        }
+    }
 }
 
 impl Phase {
@@ -152,68 +182,54 @@ impl Phase {
         size_of::<Phase>() + CALM_KEPT * size_of::<Row>()
     }
 
-    /// A phase that an earlier run knew. What that run learnt counts like a weak measurement with the whole cache.
+    /// A phase that an earlier run knew.
     pub(super) fn known_before(known: &EarlierPhase) -> Phase {
         let EarlierPhase { core_type, asks, solo_cpi } = *known;
-        let row = Row {
-            cpi: solo_cpi,
-            activity: 0.0,
-            ports: 0.0,
-            l1: asks.l1,
-            llc: asks.llc,
-            reads: asks.reads,
-            lines: 0.0,
-            load: asks.reads * asks.ghz / solo_cpi,
-            share: 1.0,
-            disturbed: 0.0,
-            weight: EARLIER,
-            since: 0,
-            until: 0,
-            calm: true,
-        };
-        Phase {
-            core_type,
-            asks,
-            solo_cpi,
-            share: 1.0,
-            calm: vec![row],
-            error: EARLIER_ERROR,
-            earlier: Some(Doubt::default()),
-            assumed: Some((asks.penalty, asks.steepness)),
-            ..Phase::default()
-        }
+        let earlier = Some(Known { asks, solo_cpi, odd: 0, measured: 0 });
+        Phase { core_type, asks, solo_cpi, error: EARLIER_ERROR, earlier, ..Phase::default() }
     }
 
     /// Holds a sample against what an earlier run knew, and forgets that if it can't be right: if a measurement of this run
     /// contradicts it, or several samples do; and when this run has measured enough to know better.
     pub(super) fn doubt(&mut self, shared: &Contention, row: &Row) {
-        let Some(doubt) = &mut self.earlier else { return };
+        let goes_on = self.goes_on(row);
+        let Some(known) = &mut self.earlier else { return };
         let asks = &self.asks;
         let expected =
             asks.own * (1.0 + shared.alpha * row.activity) + shared.beta * row.ports + asks.penalty * row.lines;
         let off = libm::log(row.cpi / expected).abs();
-        let is_calm = row.calm && row.activity == 0.0;
-        doubt.odd = if off > ODD { doubt.odd + 1 } else { 0 };
-        let goes_on = self.calm.last().is_some_and(|last| last.until == row.since);
-        doubt.measured += u32::from(is_calm && !goes_on);
-        let is_wrong = doubt.odd >= MOST_ODD || (is_calm && off > ODD_IN_CALM);
-        if is_wrong || doubt.measured > MOST_MEASURED {
-            self.calm.retain(|row| row.until > 0);
-            self.share = self.calm.iter().map(|row| row.share).fold(0.0, f64::max);
-            self.assumed = None;
+        known.odd = if off > ODD { known.odd + 1 } else { 0 };
+        known.measured += u32::from(row.is_calm() && !goes_on);
+        let is_wrong = known.odd >= MOST_ODD || (row.is_calm() && off > ODD_IN_CALM);
+        if is_wrong || known.measured > MOST_MEASURED {
             self.earlier = None;
         }
     }
 
-    /// How far a sample is from the phase: the greater relative difference of its accesses.
-    pub(super) fn distance(&self, row: &Row) -> f64 {
-        let far = |x: f64, y: f64| (x - y).abs() / (x.max(y) + 1e-4);
-        far(self.asks.l1, row.l1).max(far(self.asks.llc, row.llc))
+    /// Whether a sample follows the last one of a measurement in the same measurement.
+    fn goes_on(&self, row: &Row) -> bool {
+        self.calm.last().is_some_and(|last| last.until == row.since)
     }
 
-    /// Whether it was measured in calm.
+    /// How far a sample is from the phase: the greater relative difference of its accesses. Where those to the last-level
+    /// cache were not counted, reads are looked at, less closely: they depend on the share of the cache.
+    pub(super) fn distance(&self, row: &Row, counts_llc: bool) -> f64 {
+        let far = |x: f64, y: f64| (x - y).abs() / (x.max(y) + 1e-4);
+        let beyond = if counts_llc {
+            far(self.asks.llc, row.llc)
+        } else {
+            READS_TELL * far(self.asks.reads_at(row.share), row.reads)
+        };
+        far(self.asks.l1, row.l1).max(beyond)
+    }
+
+    /// Whether it was measured in calm, in this run or in an earlier one that is believed.
     pub(super) fn is_measured(&self) -> bool {
-        !self.calm.is_empty()
+        self.measurements().next().is_some()
+    }
+
+    fn measurements(&self) -> impl Iterator<Item = Row> {
+        self.earlier.iter().map(Known::row).chain(self.calm.iter().copied())
     }
 
     pub(super) fn add(&mut self, row: &Row) {
@@ -222,16 +238,17 @@ impl Phase {
         self.asks.l1 += rate * (row.l1 - self.asks.l1);
         self.asks.llc += rate * (row.llc - self.asks.llc);
         self.settling = None;
-        if !row.calm || row.activity > 0.0 {
+        if !row.is_calm() {
             self.busy.add(row.cycles(), row.trust(), MOST_BUSY);
             if let Some(misses) = row.misses() {
                 self.busy_misses.add(misses, row.weight * row.share, MOST_BUSY_MISSES);
             }
             return;
         }
-        self.share = self.share.max(row.share);
         // What follows in the same measurement takes its place, because the cache was warmer.
-        if let Some(last) = self.calm.pop_if(|last| last.until == row.since) {
+        if self.goes_on(row)
+            && let Some(last) = self.calm.pop()
+        {
             self.settling = Some(self.asks.penalty * (last.reads - row.reads) / row.cpi);
         }
         if self.calm.len() == CALM_KEPT {
@@ -242,10 +259,10 @@ impl Phase {
 
     fn sums(&self, shared: &Contention) -> (Sums<5>, Sums<3>) {
         let (mut calm, mut misses) = (Sums::default(), Sums::default());
-        for row in &self.calm {
+        for row in self.measurements() {
             let latency = shared.memory.at(row.load);
             let lines = shared.hit * (row.llc - row.reads) + latency * row.reads;
-            let row = Row { lines, disturbed: self.disturbed(shared, row, latency), ..*row };
+            let row = Row { lines, disturbed: self.disturbed(shared, &row, latency), ..row };
             calm.add(row.cycles(), row.trust(), f64::INFINITY);
             if let Some(figures) = row.misses() {
                 misses.add(figures, row.weight * row.share, f64::INFINITY);
@@ -257,12 +274,9 @@ impl Phase {
     /// The part of a sample's cycles that co-runners caused, by the present model, with memory at this latency.
     pub(super) fn disturbed(&self, shared: &Contention, row: &Row, latency: f64) -> f64 {
         let asks = &self.asks;
-        // In calm a job that loads memory by itself is not disturbed by that.
-        let alone = if row.calm && self.solo_cpi > 0.0 {
-            shared.memory.at(asks.reads * asks.ghz / self.solo_cpi).min(latency)
-        } else {
-            1.0
-        };
+        // In calm a job that loads memory by itself is not disturbed by that. What counts is what it read then: what others
+        // took from a memory that is at its limit does not show in the load.
+        let alone = if row.calm { shared.memory.at(row.reads * asks.ghz / row.cpi).min(latency) } else { 1.0 };
         let more = (1.0 - shared.hit) * (row.reads - asks.reads).max(0.0);
         let by_memory = asks.penalty * ((latency - alone) * row.reads + more);
         let in_core = shared.alpha * row.activity * asks.own + shared.beta * row.ports;
@@ -298,15 +312,16 @@ impl Phase {
     /// Fits own cost, penalty and reads, with what is known of all jobs as a prior.
     pub(super) fn fit(&mut self, shared: &Contention, penalty: f64, steepness: f64) {
         let (cycles, misses) = self.sums(shared);
-        let (penalty, steepness) = self.assumed.unwrap_or((penalty, steepness));
+        let (penalty, steepness) =
+            self.earlier.map_or((penalty, steepness), |known| (known.asks.penalty, known.asks.steepness));
         let inverse = self.fit_cycles(&cycles, shared, penalty);
         self.fit_misses(&misses, steepness);
         self.solo_cpi = self.asks.solo_cpi(shared);
         let lines = shared.hit * (self.asks.llc - self.asks.reads).max(0.0) + self.asks.reads;
         let variance = inverse[0][0] + 2.0 * lines * inverse[0][1] + lines * lines * inverse[1][1];
         // What the reads are with all of the cache is not known if it never had all of it.
-        let unseen = UNSEEN_READS * libm::log(1.0 / self.share.max(LEAST_SHARE));
-        let of_misses = self.asks.miss_cost(shared, self.share.max(LEAST_SHARE)) * unseen;
+        let share = self.measurements().map(|row| row.share).fold(LEAST_SHARE, f64::max);
+        let of_misses = self.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share);
         self.error = (NOISE * NOISE * variance.max(0.0) + of_misses * of_misses).sqrt() / self.solo_cpi.max(LEAST_OWN);
     }
 

@@ -40,6 +40,8 @@ struct World {
     /// Solo time of what each job has executed, in quanta.
     progress: Vec<f64>,
     noise: f64,
+    /// It is not counted.
+    missing: Option<Counter>,
 }
 
 impl World {
@@ -55,6 +57,7 @@ impl World {
             now: 0,
             rng: Rng::new(5),
             noise,
+            missing: None,
         }
     }
 
@@ -85,6 +88,9 @@ impl World {
             counts[Counter::L1Accesses] = noisy(instructions * asks.l1);
             counts[Counter::LlcAccesses] = noisy(instructions * asks.llc);
             counts[Counter::MmReads] = noisy(done.reads * ns as f64);
+            if let Some(counter) = self.missing {
+                counts[counter] = Reading::Absent(Absence::NoSuchEvent);
+            }
             samples.push(sample(job, CpuId(cpu), self.now, ns, counts, alone));
         }
         self.learner.observe(&self.machine, &samples);
@@ -216,6 +222,36 @@ fn what_is_not_counted_is_absent_with_its_reason() {
 }
 
 #[test]
+fn one_counter_that_is_missing_costs_little() {
+    // Reads depend on co-runners, and accesses to the last-level cache say nothing of the share that is missed: less is told
+    // by them, but phases do not flicker and progress stays near the truth.
+    for (missing, most) in [(Counter::L1Accesses, 0.1), (Counter::LlcAccesses, 0.12), (Counter::MmReads, 0.15)] {
+        let mut world = World::new(0.01);
+        world.missing = Some(missing);
+        world.mix(80, true);
+        let (_, progress) = world.errors();
+        assert!(progress < most, "{missing:?}: {progress}");
+        let phases = world.learner.jobs.values().map(|job| job.phases.len()).max().unwrap();
+        assert!(phases <= 2, "{missing:?}: {phases}");
+    }
+}
+
+#[test]
+fn measured_together_at_a_memory_that_is_full_they_are_not_known_well() {
+    // Two who could each read all that the memory delivers: what each does alone does not show in the load.
+    let greedy = Asks { own: 0.3, penalty: 40.0, l1: 0.3, llc: 0.04, reads: 0.04, steepness: 0.0, ghz: 2.4 };
+    let error = |beside: bool| {
+        let mut world = World::new(0.0);
+        (world.jobs[0], world.jobs[1]) = (greedy, greedy);
+        (0..40).for_each(|_| world.run(&[(2, 0), (3, 2), (4, 4)], Q, false));
+        let placed = [(0, 0), (1, 2)];
+        (0..4).for_each(|_| world.run(&placed[..if beside { 2 } else { 1 }], 20_000_000, true));
+        world.learner.known(TaskId(0)).value().unwrap().error
+    };
+    assert!(error(true) > 3.0 * error(false), "{} {}", error(true), error(false));
+}
+
+#[test]
 fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
     let mut world = World::new(0.03);
     world.learner.begin(TaskId(2), 1, 7.0, None);
@@ -226,12 +262,6 @@ fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
     assert!(progress <= 12.0 + 1e-9 && progress > 11.5, "{progress}");
     world.learner.end(TaskId(2));
     assert_eq!(world.learner.known(TaskId(2)), Reading::Absent(Absence::NotYetMeasured));
-}
-
-#[test]
-fn a_job_takes_less_than_8_kb() {
-    let one = std::mem::size_of::<Job>() + PHASES * (std::mem::size_of::<Phase>() + 4) + std::mem::size_of::<Seen>();
-    assert!(one < 8 << 10, "{one}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ const TAU_SHARE: ParamSpec =
 /// lost much would stop all others.
 const DEEPEST: f64 = 4.0;
 /// A job that is ahead of the least by more than this many tau does not run.
-const FARTHEST: f64 = 3.0;
+const FARTHEST: f64 = 1.5;
 /// The part of a job's lead over the mean, in tau, by which the logarithm of its weight changes in each quantum, if tau is a
 /// quantum; and the most that counts of a lead, and of the sum.
 const INTEGRAL_SHARE: f64 = 0.1;

@@ -123,7 +123,7 @@ impl<'a> Search<'a> {
             return (self.who, Vec::new());
         }
         self.start();
-        let mut best = (f64::NEG_INFINITY, self.who.clone());
+        let mut best = self.who.clone();
         if self.places.len() <= SMALL {
             let mut sum = self.settle();
             for _ in 0..ROUNDS {
@@ -131,26 +131,25 @@ impl<'a> Search<'a> {
                 self.swap_siblings(sum);
                 sum = self.settle();
                 if sum < before {
-                    self.who.clone_from(&best.1);
+                    self.who.clone_from(&best);
                     sum = self.settle();
                 }
                 sum = self.replace(sum);
-                best.1.clone_from(&self.who);
-                best.0 = sum;
+                best.clone_from(&self.who);
                 if sum <= before * (1.0 + ROUND_GAIN) {
                     break;
                 }
             }
-            return self.finish(best.1, None);
+            return self.finish(best, None);
         }
         // Here each job changes prices so little that one pass by prices finds nearly all that there is to gain.
         let sum = self.settle();
-        best.1.clone_from(&self.who);
+        best.clone_from(&self.who);
         let loads = self.loads();
         if self.exchange(sum, &loads) && self.settle() > sum {
-            best.1.clone_from(&self.who);
+            best.clone_from(&self.who);
         }
-        self.finish(best.1, Some(loads))
+        self.finish(best, Some(loads))
     }
 
     /// The best set, and of those that were left out what each would be worth and cost the others.
