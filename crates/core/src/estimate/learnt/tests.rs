@@ -238,17 +238,23 @@ fn one_counter_that_is_missing_costs_little() {
 
 #[test]
 fn measured_together_at_a_memory_that_is_full_they_are_not_known_well() {
-    // Two who could each read all that the memory delivers: what each does alone does not show in the load.
+    // Three who could each read all that the memory delivers: what each does alone does not show in the load.
     let greedy = Asks { own: 0.3, penalty: 40.0, l1: 0.3, llc: 0.04, reads: 0.04, steepness: 0.0, ghz: 2.4 };
-    let error = |beside: bool| {
-        let mut world = World::new(0.0);
-        (world.jobs[0], world.jobs[1]) = (greedy, greedy);
-        (0..40).for_each(|_| world.run(&[(2, 0), (3, 2), (4, 4)], Q, false));
-        let placed = [(0, 0), (1, 2)];
-        (0..4).for_each(|_| world.run(&placed[..if beside { 2 } else { 1 }], 20_000_000, true));
-        world.learner.known(TaskId(0)).value().unwrap().error
+    let mut world = World::new(0.0);
+    (0..3).for_each(|job| world.jobs[job] = greedy);
+    world.run(&[(0, 0), (1, 2), (2, 4)], 20_000_000, true);
+    (0..40).for_each(|n| world.run(&[(n % 3, 0), (3 + n % 2, 2), (5 + n % 3, 4)], Q, false));
+    let solo = greedy.solo_cpi(&truth());
+    let known = |world: &World| {
+        let known = world.learner.known(TaskId(0)).value().unwrap();
+        ((known.solo_cpi / solo - 1.0).abs(), known.error)
     };
-    assert!(error(true) > 3.0 * error(false), "{} {}", error(true), error(false));
+    let (off, error) = known(&world);
+    assert!(error > 0.3 && off < error, "{off} {error}");
+    // One measurement alone says what that one could not.
+    world.run(&[(0, 0)], 20_000_000, true);
+    let (off, error) = known(&world);
+    assert!(error < 0.055 && off < error, "{off} {error}");
 }
 
 #[test]
