@@ -21,6 +21,8 @@ pub(crate) struct Candidate {
     pub(crate) knows_progress: bool,
     /// Whether solo traces are of other runs.
     pub(crate) others_traces: bool,
+    /// Whether it begins with what another run of the same jobs learnt.
+    pub(crate) remembers: bool,
 }
 
 impl Candidate {
@@ -33,6 +35,7 @@ impl Candidate {
             truth: false,
             knows_progress: false,
             others_traces: false,
+            remembers: false,
         }
     }
 
@@ -45,6 +48,12 @@ impl Candidate {
     /// It is shown true progress in place of estimated progress.
     pub(crate) fn knowing_progress(mut self) -> Candidate {
         self.knows_progress = true;
+        self
+    }
+
+    /// It begins with what another run of the same jobs learnt.
+    pub(crate) fn remembering(mut self) -> Candidate {
+        self.remembers = true;
         self
     }
 
@@ -107,6 +116,7 @@ impl Grid {
                 truth: candidate.truth,
                 knows_progress: candidate.knows_progress,
                 others_traces: candidate.others_traces,
+                remembers: candidate.remembers,
                 ..Trial::new(machine, &mixes[mix].jobs, candidate.policy, seed)
             };
             candidates.iter().map(of).collect()

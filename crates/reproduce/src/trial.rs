@@ -4,9 +4,9 @@ use crate::error::ReproduceError;
 use crate::knowing::Knowing;
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::{
-    Capability, Change, Counter, CpuSet, DecisionRecord, Importance, Nanos, POLICIES, Params, Placement, PolicyEntry,
-    ProgressBasis, Purpose, Recorder, Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId, TaskSpec,
-    find_policy, run,
+    Capability, Change, Counter, CpuSet, DecisionRecord, Earlier, Importance, Nanos, POLICIES, Params, Placement,
+    PolicyEntry, ProgressBasis, Purpose, Recorder, Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId,
+    TaskSpec, find_policy, run,
 };
 use cosched_sim::{
     FIT_LENGTH, MACHINES, MachineFit, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine, fit,
@@ -51,6 +51,8 @@ pub(crate) struct Trial {
     pub(crate) knows_progress: bool,
     /// Whether solo traces are of other runs, as a real scheduler's are, and so not exactly those of the jobs.
     pub(crate) others_traces: bool,
+    /// Whether the policy begins with what another run of the same jobs learnt.
+    pub(crate) remembers: bool,
     /// How long who runs where is noted from the start.
     pub(crate) noted: Nanos,
 }
@@ -70,6 +72,7 @@ impl Trial {
             truth: false,
             knows_progress: false,
             others_traces: false,
+            remembers: false,
             noted: Nanos::ZERO,
         }
     }
@@ -141,6 +144,11 @@ impl Trial {
     }
 
     fn beside(&self, alone: &Alone) -> Result<Measured, ReproduceError> {
+        let earlier = if self.remembers {
+            Trial { remembers: false, truth: false, seed: self.seed ^ OTHER_RUN, ..self.clone() }.beside(alone)?.learnt
+        } else {
+            Vec::new()
+        };
         let entry = policy(self.policy)?;
         let params = self.params(entry)?;
         self.check_needs(entry, &params)?;
@@ -155,6 +163,7 @@ impl Trial {
             let traces = if self.others_traces { &alone.others } else { &alone.traces };
             let trace = traces.get(id).cloned().flatten().filter(|_| traced);
             spec.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace };
+            spec.earlier = earlier.get(id).cloned().flatten();
             specs.push(spec);
         }
         let config = RunConfig {
@@ -201,6 +210,7 @@ impl Trial {
             slowdowns: outcomes.tasks.iter().filter_map(slowdown).collect(),
             progress_errors: watch.progress.values().map(|(estimate, truth)| estimate / truth - 1.0).collect(),
             ends_s,
+            learnt: result.tasks.iter().map(|task| task.learnt.clone()).collect(),
             watch,
         })
     }
@@ -295,6 +305,8 @@ pub(crate) struct Measured {
     pub(crate) ends_s: Vec<f64>,
     /// Estimated progress / true progress - 1 of each job before its end, where progress was estimated and truth is known.
     pub(crate) progress_errors: Vec<f64>,
+    /// What was learnt of each job that a later run can use.
+    pub(crate) learnt: Vec<Option<Arc<Earlier>>>,
     pub(crate) watch: Watch,
 }
 
