@@ -3,10 +3,10 @@
 
 use super::args::RunArgs;
 use crate::history;
-use cosched_core::{Exit, Expected, ExpectedFrom, TaskResult};
-use cosched_memory::{Ended, Error, Key, Patience, Problem, Run};
+use cosched_core::{Exit, ExpectedFrom, TaskResult, TaskSpec};
+use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run};
 use cosched_report::RunWarning;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 /// What is noted is written so often: a run that is killed loses no more than this.
@@ -35,30 +35,38 @@ impl Default for Memory {
 /// A job as it is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    pub(crate) key: Key,
-    pub(crate) expected: Option<Expected>,
+    key: Key,
+    recalled: Recalled,
+}
+
+impl Known {
+    /// Lets a task begin with what is known of it.
+    pub(crate) fn tell(&self, spec: &mut TaskSpec) {
+        spec.expected = self.recalled.expected;
+        spec.earlier.clone_from(&self.recalled.learnt);
+    }
 }
 
 impl Memory {
     /// Looks up jobs by their keys.
     pub(crate) fn recall(args: &RunArgs, keys: Vec<Option<Key>>) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
-        let mut memory = Memory { path: args.history(), ..Memory::default() };
-        let (expected, warning) = match memory.path.as_deref().map(|path| history::open_existing(path, Patience::Some))
-        {
-            Some(Ok(Some(store))) => match store.recall(&keys) {
-                Ok(expected) => (expected, None),
-                Err(error) => (Vec::new(), memory.give_up(error)),
-            },
+        Memory::at(args.history(), keys)
+    }
+
+    fn at(path: Option<PathBuf>, keys: Vec<Option<Key>>) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
+        let mut memory = Memory { path, ..Memory::default() };
+        let (recalled, warning) = match memory.path.as_deref().map(|path| recalled(path, &keys)) {
+            None => (Vec::new(), None),
+            Some(Ok(recalled)) => (recalled, None),
             // Another run writes. What this one does is kept all the same.
             Some(Err(error @ Error { problem: Problem::Busy, .. })) => {
-                (Vec::new(), Some(RunWarning::NoHistory { why: error.to_string() }))
+                (Vec::new(), Some(RunWarning::HistoryBusy { lost: false, why: error.to_string() }))
             }
             Some(Err(error)) => (Vec::new(), memory.give_up(error)),
-            Some(Ok(None)) | None => (Vec::new(), None),
         };
-        let expected = expected.into_iter().chain(std::iter::repeat(None));
-        let known = |(key, expected): (Option<Key>, Option<Expected>)| Some(Known { key: key?, expected });
-        (memory, keys.into_iter().zip(expected).map(known).collect(), warning)
+        let recalled = recalled.into_iter().chain(std::iter::repeat_with(Recalled::default));
+        let known = |(key, recalled): (Option<Key>, Recalled)| Some(Known { key: key?, recalled });
+        (memory, keys.into_iter().zip(recalled).map(known).collect(), warning)
     }
 
     fn give_up(&mut self, error: Error) -> Option<RunWarning> {
@@ -77,14 +85,17 @@ impl Memory {
         let is_whole = result.exit.as_ref().is_some_and(Exit::ok) && !result.timed_out;
         let run = run(result, at).filter(|_| is_whole);
         let is_short = result.ran.as_s() < SHORT_S;
-        let expects = known.expected.filter(|expected| expected.from != ExpectedFrom::Program);
+        let expects = known.recalled.expected.filter(|expected| expected.from != ExpectedFrom::Program);
         let is_known = expects.is_some_and(|expected| expected.time.as_s() >= SHORT_S);
-        let key = if is_short && !is_known { known.key.of_program() } else { known.key.clone() };
+        let is_own = is_known || !is_short;
+        let key = if is_own { known.key.clone() } else { known.key.of_program() };
+        // What one command asks for tells nothing of the others with its program.
+        let learnt = result.learnt.clone().filter(|_| is_whole && is_own);
         let mut exit = result.exit.as_ref().map(ToString::to_string).unwrap_or_default();
         if result.timed_out {
             exit.push_str(" (ran out of its time)");
         }
-        self.noted.push(Ended { key, at, exit, run });
+        self.noted.push(Ended { key, at, exit, run, learnt });
     }
 
     /// Writes what was noted, if it is time. Jobs run meanwhile, so nobody is waited for.
@@ -110,9 +121,18 @@ impl Memory {
                 None
             }
             Err(Error { problem: Problem::Busy, .. }) if patience == Patience::None => None,
+            Err(error @ Error { problem: Problem::Busy, .. }) => {
+                self.noted.clear();
+                Some(RunWarning::HistoryBusy { lost: true, why: error.to_string() })
+            }
             Err(error) => self.give_up(error),
         }
     }
+}
+
+/// What the file tells of each of these commands; nothing if there is no file.
+fn recalled(path: &Path, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
+    history::open_existing(path, Patience::Some)?.map_or_else(|| Ok(Vec::new()), |store| store.recall(keys))
 }
 
 /// What a run of a job was like.
