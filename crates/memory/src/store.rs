@@ -365,23 +365,22 @@ impl Store {
              FROM command WHERE ?1 IS NULL OR {MATCHES} ORDER BY seen DESC, command, exact"
         ))?;
         let rows = all.query_map([pattern], |row| {
-            let command = text(row, 0);
-            let is_any = command.is_empty();
-            let own = |text: String| (!is_any).then_some(text);
+            let command = text(row, 0).filter(|command| !command.is_empty());
+            let own = |column| command.as_ref().and_then(|_| text(row, column));
             let runs = runs(row, 9);
             Ok(Exported {
-                program: text(row, 1),
-                folder: own(text(row, 2)),
-                machine: text(row, 3),
-                identity: own(text(row, 4)),
+                program: text(row, 1).unwrap_or_default(),
+                folder: own(2),
+                machine: text(row, 3).unwrap_or_default(),
+                identity: own(4),
                 time_s: Exported::time_of(&runs),
                 ends: number(row, 5),
                 failures: number(row, 6),
-                last_exit: text(row, 7),
+                last_exit: text(row, 7).unwrap_or_default(),
                 seen: number(row, 8),
                 runs,
                 learnt: learnt(row, 10),
-                command: own(command),
+                command,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -482,8 +481,8 @@ fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
 // A file may hold anything, and SQLite keeps any value in any column. What can't be read in one row is unknown, so that it
 // does not keep the others from being read.
 
-fn text(row: &Row<'_>, column: usize) -> String {
-    read(row, column, |value| value.as_str().ok().map(str::to_owned)).unwrap_or_default()
+fn text(row: &Row<'_>, column: usize) -> Option<String> {
+    read(row, column, |value| value.as_str().ok().map(str::to_owned))
 }
 
 /// A count, or a time in milliseconds.

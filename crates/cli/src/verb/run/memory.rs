@@ -150,3 +150,108 @@ fn run(result: &TaskResult, at: u64) -> Option<Run> {
         shared: result.shared,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::model::contention::Asks;
+    use cosched_core::{Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources};
+    use rusqlite::Connection;
+    use std::sync::Arc;
+
+    fn key(folder: &str) -> Key {
+        Key {
+            machine: "m".into(),
+            program: "/bin/solve".into(),
+            command: "solve a".to_owned(),
+            folder: folder.into(),
+            given: "".into(),
+            identity: "v1".into(),
+        }
+    }
+
+    fn learnt(own: f64) -> Arc<Earlier> {
+        let asks = Asks { own, penalty: 60.0, l1: 0.25, llc: 0.02, reads: 0.01, steepness: 0.5, ghz: 2.0 };
+        Arc::new(Earlier { phases: vec![EarlierPhase { core_type: 0, asks, solo_cpi: 2.0 * own }] })
+    }
+
+    /// A job that ran for so long.
+    fn result(ms: u64, exit: Exit, learnt: Option<Arc<Earlier>>) -> TaskResult {
+        let absent = Absence::NotTold;
+        TaskResult {
+            spec: TaskSpec::new(0, "solve"),
+            started: Some(Nanos::ZERO),
+            finished: Some(Nanos::from_ms(ms)),
+            exit: Some(exit),
+            timed_out: false,
+            told_to_end: false,
+            cpu_time: Reading::Absent(absent),
+            waited_max: Nanos::ZERO,
+            ran: Nanos::from_ms(ms),
+            shared: false,
+            counts: Counts::absent(absent),
+            multiplexed: false,
+            resources: Resources::absent(absent),
+            progress: Reading::Absent(absent),
+            progress_basis: ProgressBasis::Provisional,
+            runs: 1,
+            width: Reading::Value(1),
+            learnt,
+        }
+    }
+
+    /// What the tasks of two jobs are told: one that ran before in this folder, and the same elsewhere.
+    fn told(path: &Path) -> [TaskSpec; 2] {
+        let (_, known, warning) = Memory::at(Some(path.to_owned()), vec![Some(key("/here")), Some(key("/there"))]);
+        assert_eq!(warning, None);
+        let mut specs = [TaskSpec::new(0, "here"), TaskSpec::new(1, "there")];
+        specs.iter_mut().zip(&known).for_each(|(spec, known)| known.as_ref().unwrap().tell(spec));
+        specs
+    }
+
+    #[test]
+    fn what_was_learnt_of_a_job_is_told_to_the_next_run_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.sqlite");
+        let run = |result: TaskResult| {
+            let (mut memory, known, warning) = Memory::at(Some(path.clone()), vec![Some(key("/here"))]);
+            memory.ended(known[0].as_ref().unwrap(), &result);
+            assert_eq!((warning, memory.finish()), (None, None));
+            told(&path)
+        };
+        // What failed tells nothing, nor what is kept for all commands with its program.
+        assert_eq!(run(result(900, Exit::Code(1), Some(learnt(0.5)))).map(|spec| spec.earlier), [None, None]);
+        assert_eq!(run(result(9, Exit::Code(0), Some(learnt(0.5)))).map(|spec| spec.earlier), [None, None]);
+        let [here, there] = run(result(900, Exit::Code(0), Some(learnt(0.5))));
+        assert_eq!((here.earlier, there.earlier), (Some(learnt(0.5)), None));
+        assert!(here.expected.is_some() && there.expected.is_some());
+        // It is short now, and known by itself.
+        assert_eq!(run(result(9, Exit::Code(0), None))[0].earlier, Some(learnt(0.5)));
+        assert_eq!(run(result(900, Exit::Code(0), Some(learnt(0.75))))[0].earlier, Some(learnt(0.75)));
+    }
+
+    /// Nobody's run fails for it, and the next time is as good.
+    #[test]
+    fn while_others_use_the_file_nothing_is_known_and_what_comes_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.sqlite");
+        let all = || Memory::at(Some(path.clone()), vec![Some(key("/here"))]);
+        let (mut memory, known, _) = all();
+        memory.ended(known[0].as_ref().unwrap(), &result(900, Exit::Code(0), None));
+        assert_eq!(memory.finish(), None);
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let (mut memory, known, warning) = all();
+        assert!(matches!(&warning, Some(RunWarning::HistoryBusy { lost: false, .. })), "{warning:?}");
+        let known = known[0].as_ref().unwrap();
+        assert_eq!(known.recalled, Recalled::default());
+        memory.ended(known, &result(900, Exit::Code(0), None));
+        let lost = memory.finish();
+        assert!(matches!(&lost, Some(RunWarning::HistoryBusy { lost: true, .. })), "{lost:?}");
+        other.execute_batch("ROLLBACK").unwrap();
+        memory.ended(known, &result(900, Exit::Code(0), None));
+        assert_eq!(memory.finish(), None);
+        let ends: i64 = other.query_row("SELECT ends FROM command", [], |row| row.get(0)).unwrap();
+        assert_eq!(ends, 2);
+    }
+}
