@@ -2,6 +2,7 @@
 
 use crate::danger::danger;
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use cosched_memory::{Error, Patience, Problem, Store};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ pub(crate) struct HistoryArgs {
     /// Later runs use it for the time left, the order of jobs and the memory that they need [default:
     /// ~/.local/share/cosched/history.sqlite]
     #[arg(long, value_name = "FILE|off", env = "COSCHED_HISTORY", hide_short_help = true)]
+    #[arg(value_parser = OsStringValueParser::new().try_map(named))]
     pub(crate) history: Option<OsString>,
 }
 
@@ -23,11 +25,17 @@ impl HistoryArgs {
     pub(crate) fn place(&self) -> Option<PathBuf> {
         match &self.history {
             Some(off) if off == "off" => None,
-            // A variable that is empty is as good as one that is not set.
-            Some(empty) if empty.is_empty() => HistoryArgs { history: None }.place(),
             Some(file) => Some(std::path::absolute(file).unwrap_or_else(|_| file.into())),
             None => default_place(std::env::var_os("XDG_DATA_HOME"), std::env::home_dir()),
         }
+    }
+}
+
+fn named(file: OsString) -> Result<OsString, &'static str> {
+    if file.is_empty() {
+        Err("name a file, or say off; leave it out for the file in your home folder")
+    } else {
+        Ok(file)
     }
 }
 

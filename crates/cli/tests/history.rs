@@ -90,6 +90,41 @@ fn nothing_is_kept_where_that_is_not_wanted() {
 }
 
 #[test]
+fn what_was_learnt_is_shown_and_stays_where_nothing_new_is_learnt() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || with_history(&folder, &["run", "-q", "sleep {}", ":::", "0.11", "0.12"]);
+    run();
+    let phase = r#"{"core_type":0,"asks":{"own":0.5,"penalty":60.0,"l1":0.25,"llc":0.02,"reads":0.01,"steepness":0.5,
+        "ghz":2.0},"solo_cpi":1.25}"#;
+    let database = rusqlite::Connection::open(folder.path().join("h/history.sqlite")).unwrap();
+    let put = "UPDATE command SET learnt = ?1 WHERE command = 'sleep 0.12'";
+    assert_eq!(database.execute(put, [format!(r#"{{"phases":[{phase},{phase}]}}"#)]).unwrap(), 1);
+    run();
+    let all = known(&folder);
+    let find = |command: &str| all.iter().find(|one| one["command"] == command).unwrap();
+    assert_eq!(find("sleep 0.12")["ends"], 2);
+    assert_eq!(find("sleep 0.12")["learnt"]["phases"][1]["asks"]["reads"], 0.01);
+    // Jobs that sleep are not learnt, whatever can be counted.
+    assert!(find("sleep 0.11").get("learnt").is_none(), "{all:?}");
+    let text = out(&with_history(&folder, &["history", "list"]));
+    let phases: Vec<bool> = text.lines().map(|line| line.contains(" 2 phases ")).collect();
+    assert_eq!(phases.iter().filter(|&&known| known).count(), 1, "{text}");
+}
+
+#[test]
+fn a_file_without_a_name_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |words: &[&str], setting: &str| {
+        let output = command(&folder, words).env("COSCHED_HISTORY", setting).output().unwrap();
+        assert!(output.status.code() == Some(2) && err(&output).contains("say off"), "{words:?} {}", err(&output));
+    };
+    refused(&["run", "--history", "", "true"], "h");
+    refused(&["run", "true"], "");
+    refused(&["history", "list", "--history="], "h");
+    refused(&["history", "list"], "");
+}
+
+#[test]
 fn it_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     with_history(&folder, &["run", "-q", "sleep {}", ":::", "0.15", "0.16", "0.17"]);
@@ -205,7 +240,12 @@ fn killed_runs_leave_a_whole_file() {
     until("the jobs of the killed runs have ended", || {
         with_history(&folder, &["run", "-q", "sleep", "0.11"]).status.success()
     });
-    assert!(known(&folder).iter().any(|one| one["ends"].as_u64() >= Some(2)));
+    let all = known(&folder);
+    let own = all.iter().find(|one| one["command"] == "sleep 0.11").unwrap();
+    assert_eq!((own["ends"].as_u64(), own["failures"].as_u64()), (Some(2), Some(0)), "{all:?}");
+    let database = rusqlite::Connection::open(folder.path().join("h/history.sqlite")).unwrap();
+    let whole: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
 }
 
 /// Changes what is known: `runs` is the list of runs, as JSON, of the commands that hold a text.

@@ -11,11 +11,16 @@ use memory::{Memory, Work, run_specs};
 struct Told {
     starts: Vec<u32>,
     warnings: Vec<Warning>,
+    /// What was learnt of tasks, as it was told at their ends.
+    learnt: Vec<(u32, Option<Earlier>)>,
 }
 
 impl Recorder for Told {
     fn started(&mut self, _: Nanos, task: &TaskSpec) {
         self.starts.push(task.id.0);
+    }
+    fn ended(&mut self, _: Nanos, result: &TaskResult) {
+        self.learnt.push((result.spec.id.0, result.learnt.as_deref().cloned()));
     }
     fn warn(&mut self, _: Nanos, warning: &Warning) {
         self.warnings.push(warning.clone());
@@ -160,4 +165,23 @@ fn what_never_fits_is_started_when_nothing_else_runs() {
     assert!(wrong_s <= plain_s + 1.1, "{plain_s} {wrong_s}");
     let (alone_s, told) = with_memory(&[500]);
     assert_eq!((told.warnings, alone_s < 1.1), (vec![Warning::ShortOfMemory(TaskId(0))], true));
+}
+
+#[test]
+fn what_was_learnt_of_a_task_is_told_when_it_ends() {
+    // More than there are CPUs, so that this policy measures them alone.
+    let work = vec![Work::ms(9_000).reads(40), Work::ms(9_000).reads(30), Work::ms(9_000).reads(20), Work::ms(1)];
+    let mut world = Memory::new(Machine::uniform("memory", 2, 1), work);
+    let specs = world.specs();
+    let mut told = Told::default();
+    let result = run_specs(&mut world, specs, "perf-fair", &[], &jobs(4), &mut told);
+    let learnt = |id: u32| told.learnt.iter().find(|told| told.0 == id).unwrap().1.as_ref();
+    let Some(first) = learnt(0) else { panic!("{:?}", told.learnt) };
+    assert!(first.is_sound() && (first.phases[0].solo_cpi - 1.0).abs() < 0.05, "{first:?}");
+    assert!(result.tasks.iter().all(|task| task.learnt.as_deref() == learnt(task.spec.id.0)), "{:?}", told.learnt);
+    assert_eq!(learnt(3), None, "it was too short to be measured");
+    let none = Earlier::default();
+    let many = Earlier { phases: vec![first.phases[0]; 9] };
+    let odd = Earlier { phases: vec![EarlierPhase { solo_cpi: f64::NAN, ..first.phases[0] }] };
+    assert!([none, many, odd].iter().all(|earlier| !earlier.is_sound()));
 }

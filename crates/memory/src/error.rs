@@ -54,6 +54,10 @@ impl Problem {
             }
             Problem::Busy => "nothing is wrong if this is rare",
             Problem::Full(_) => "make room, or name a file elsewhere with --history FILE",
+            Problem::Other(_) => {
+                "name another file with --history FILE, or keep nothing with --no-history; if the file is damaged, `cosched \
+                 history forget --all` begins a new one"
+            }
             _ => "name another file with --history FILE, or keep nothing with --no-history",
         }
     }

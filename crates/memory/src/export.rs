@@ -1,7 +1,7 @@
 //! The content of a store as JSON.
 
 use crate::remembered::{Run, expected};
-use cosched_core::ExpectedFrom;
+use cosched_core::{Earlier, ExpectedFrom};
 use serde::{Deserialize, Serialize};
 
 /// The format's name and version.
@@ -33,19 +33,19 @@ pub struct Exported {
     pub identity: Option<String>,
     /// The time that is expected of it, in seconds; `null` if it never ended well.
     pub time_s: Option<f64>,
-    /// How often it ended.
-    pub ends: u64,
-    /// How often it ended otherwise than well.
-    pub failures: u64,
+    /// How often it ended; `null` if the file holds no such number.
+    pub ends: Option<u64>,
+    /// How often it ended otherwise than well; `null` if the file holds no such number.
+    pub failures: Option<u64>,
     /// How it ended the last time, in words.
     pub last_exit: String,
-    /// When it ended the last time, in milliseconds since 1970.
-    pub seen: u64,
+    /// When it ended the last time, in milliseconds since 1970; `null` if the file holds no such number.
+    pub seen: Option<u64>,
     /// Its last runs that ended well, the last first.
     pub runs: Vec<Run>,
-    /// What was learnt of what it asks of the machine, if anything was.
+    /// What was learnt of what it asks of caches and memory, if anything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learnt: Option<serde_json::Value>,
+    pub learnt: Option<Earlier>,
 }
 
 impl Export {

@@ -1,9 +1,9 @@
 //! What is kept of commands between runs, so that later runs know what to expect: for how long a command was placed, its
-//! CPU time, its width, its greatest memory.
+//! CPU time, its width, its greatest memory, and what was learnt of what it asks of caches and memory.
 //!
 //! - [`Key`] says which command it was: its words, its folder, the identity of its program, and the kind of machine.
 //! - [`Remembered`] is what is kept of one command: a few runs, the last first. [`expected`] makes one expectation of
-//!   several runs.
+//!   several runs, and [`Recalled`] is all that is known of a command before it runs.
 //! - [`Store`] keeps many of them in one file, an SQLite database, which several runs may use at once. It is bounded:
 //!   the commands that have not been seen for longest go first.
 //! - [`Error`] says what is wrong with a file, and what to do. Nobody's run may fail for that.
@@ -20,5 +20,5 @@ mod store;
 pub use error::{Error, Problem};
 pub use export::{EXPORT_SCHEMA, Export, Exported};
 pub use key::Key;
-pub use remembered::{MOST_RUNS, Remembered, Run, expected};
+pub use remembered::{MOST_RUNS, Recalled, Remembered, Run, expected};
 pub use store::{Ended, Forget, MOST_COMMANDS, Patience, Store};

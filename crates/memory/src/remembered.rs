@@ -13,8 +13,9 @@
 //! - where it had more CPUs at some times than at others, or shared them, its CPU time by its width;
 //! - unless it hardly used a CPU: then it waited for something else, and the time for which it was placed counts.
 
-use cosched_core::{Expected, ExpectedFrom, Nanos};
+use cosched_core::{Earlier, Expected, ExpectedFrom, Nanos};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// As many runs are kept of a command.
 pub const MOST_RUNS: usize = 5;
@@ -70,8 +71,18 @@ pub struct Remembered {
     pub last_exit: String,
     /// When it ended the last time, in milliseconds since 1970.
     pub seen: u64,
-    /// What was learnt of what it asks of the machine, if anything was; for whoever knows its form.
-    pub learnt: Option<serde_json::Value>,
+    /// What was learnt of what it asks of caches and memory in the last run that learnt anything.
+    pub learnt: Option<Arc<Earlier>>,
+}
+
+/// What is known of a command before it runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recalled {
+    /// What is expected of it.
+    pub expected: Option<Expected>,
+    /// What was learnt of what it asks of caches and memory. Only its own runs tell: the same command, in the same folder,
+    /// with the same program files.
+    pub learnt: Option<Arc<Earlier>>,
 }
 
 impl Remembered {

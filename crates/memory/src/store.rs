@@ -7,8 +7,9 @@
 use crate::error::{Error, Problem};
 use crate::export::Exported;
 use crate::key::{Key, Numbers};
-use crate::remembered::{Remembered, Run, expected};
-use cosched_core::{Expected, ExpectedFrom};
+use crate::remembered::{MOST_RUNS, Recalled, Remembered, Run, expected};
+use cosched_core::{Earlier, Expected, ExpectedFrom};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, TransactionBehavior, params};
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// As many commands are kept. When there are more, a tenth of them goes, those first that have not been seen for longest.
@@ -27,6 +29,12 @@ const LONGEST: usize = 1_000;
 
 /// As many commands of a program are looked at to know what to expect of another one.
 const MOST_ALIKE: i64 = 64;
+
+/// What was learnt of a command takes no more than this as text.
+const LONGEST_LEARNT: usize = 4_096;
+
+/// No count and no time is as great: whoever reads the export can take it for a double.
+const MOST_NUMBER: u64 = 1 << 53;
 
 /// `cosc`, where SQLite keeps a number that tells whose file it is.
 const APPLICATION: i64 = 0x636f_7363;
@@ -76,6 +84,8 @@ pub struct Ended {
     pub exit: String,
     /// What its run was like; `None` if it did not end well, so that its figures say nothing.
     pub run: Option<Run>,
+    /// What was learnt of what it asks of caches and memory; `None` if nothing was, so that what was known of it stays.
+    pub learnt: Option<Arc<Earlier>>,
 }
 
 /// What is to be forgotten.
@@ -214,44 +224,45 @@ impl Store {
         problem.into().at(&self.path)
     }
 
-    /// What is expected of each of these commands: after its own runs; else after those of the same command with another
-    /// program file or in another folder; else after those of other commands with its program.
+    /// What is known of each of these commands. The time is expected after its own runs; else after those of the same
+    /// command with another program file or in another folder; else after those of other commands with its program.
     ///
     /// # Errors
     /// The store can't be read.
-    pub fn recall(&self, keys: &[Option<Key>]) -> Result<Vec<Option<Expected>>, Error> {
+    pub fn recall(&self, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
         self.recalled(keys).map_err(|problem| self.at(problem))
     }
 
-    fn recalled(&self, keys: &[Option<Key>]) -> Result<Vec<Option<Expected>>, Problem> {
+    fn recalled(&self, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Problem> {
         // All commands are seen as they are at one moment, and the file is locked once.
         let _moment = self.database.unchecked_transaction()?;
-        let mut by_exact = self.database.prepare("SELECT runs FROM command WHERE exact = ?1")?;
+        let mut by_exact = self.database.prepare("SELECT runs, learnt FROM command WHERE exact = ?1")?;
         let mut by_line = self
             .database
             .prepare("SELECT runs FROM command WHERE line = ?1 AND runs <> '[]' ORDER BY seen DESC LIMIT 1")?;
-        let mut by_program =
-            self.database.prepare("SELECT runs FROM command WHERE program = ?1 ORDER BY seen DESC LIMIT ?2")?;
-        let runs = |row: &Row<'_>| row.get(0).map(|text: String| runs_of(&text));
+        let mut by_program = self
+            .database
+            .prepare("SELECT runs FROM command WHERE program = ?1 AND runs <> '[]' ORDER BY seen DESC LIMIT ?2")?;
         let mut programs: BTreeMap<i64, Option<Expected>> = BTreeMap::new();
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
             let Some(key) = key else {
-                found.push(None);
+                found.push(Recalled::default());
                 continue;
             };
             let Numbers { exact, line, program } = key.numbers();
-            let mut one =
-                by_exact.query_row([exact], runs).optional()?.and_then(|runs| expected(&runs, ExpectedFrom::Same));
+            let own = by_exact.query_row([exact], |row| Ok((runs(row, 0), learnt(row, 1)))).optional()?;
+            let (own, learnt) = own.unwrap_or_default();
+            let mut one = expected(&own, ExpectedFrom::Same);
             if one.is_none() {
-                let other = by_line.query_row([line], runs).optional()?;
+                let other = by_line.query_row([line], |row| Ok(runs(row, 0))).optional()?;
                 one = other.and_then(|runs| expected(&runs, ExpectedFrom::Changed));
             }
             if one.is_none() {
                 one = match programs.get(&program) {
                     Some(known) => *known,
                     None => {
-                        let alike = by_program.query_map(params![program, MOST_ALIKE], runs)?;
+                        let alike = by_program.query_map(params![program, MOST_ALIKE], |row| Ok(runs(row, 0)))?;
                         let mut last = Vec::new();
                         for runs in alike {
                             // One each, so that no command counts for more than another.
@@ -263,7 +274,7 @@ impl Store {
                     }
                 };
             }
-            found.push(one);
+            found.push(Recalled { expected: one, learnt: learnt.map(Arc::new) });
         }
         Ok(found)
     }
@@ -279,14 +290,13 @@ impl Store {
     fn noted(&mut self, ends: &[Ended]) -> Result<(), Problem> {
         let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
-            let mut known =
-                change.prepare("SELECT runs, ends, failures, seen, learnt FROM command WHERE exact = ?1")?;
+            let mut known = change.prepare("SELECT runs, ends, failures, learnt FROM command WHERE exact = ?1")?;
             let mut keep = change.prepare(
                 "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?;
             // A batch can be one short command many thousand times.
             let mut changed: BTreeMap<i64, (&Key, Remembered)> = BTreeMap::new();
-            for Ended { key, at, exit, run } in ends {
+            for Ended { key, at, exit, run, learnt } in ends {
                 let exact = key.numbers().exact;
                 let (_, one) = match changed.entry(exact) {
                     Entry::Occupied(found) => found.into_mut(),
@@ -297,16 +307,20 @@ impl Store {
                 };
                 one.ends += 1;
                 one.failures += u64::from(run.is_none());
-                one.seen = one.seen.max(*at);
+                // As it is: a clock that was ahead once would else be believed until it is overtaken.
+                one.seen = *at;
                 one.last_exit.clone_from(exit);
                 if let Some(run) = run {
                     one.add(*run);
+                }
+                if let Some(learnt) = learnt.as_ref().filter(|learnt| learnt.is_sound()) {
+                    one.learnt = Some(learnt.clone());
                 }
             }
             for (exact, (key, one)) in changed {
                 let Numbers { line, program, .. } = key.numbers();
                 let runs = serde_json::to_string(&one.runs).unwrap_or_default();
-                let learnt = one.learnt.as_ref().map(ToString::to_string);
+                let learnt = one.learnt.as_deref().and_then(|learnt| serde_json::to_string(learnt).ok());
                 let Key { machine, program: program_text, command, folder, identity, .. } = key;
                 keep.execute(params![
                     exact,
@@ -317,7 +331,7 @@ impl Store {
                     cut(command),
                     cut(folder),
                     cut(identity),
-                    one.seen,
+                    one.seen.min(MOST_NUMBER),
                     one.ends,
                     one.failures,
                     cut(&one.last_exit),
@@ -351,23 +365,22 @@ impl Store {
              FROM command WHERE ?1 IS NULL OR {MATCHES} ORDER BY seen DESC, command, exact"
         ))?;
         let rows = all.query_map([pattern], |row| {
-            let command: String = row.get(0)?;
-            let is_any = command.is_empty();
-            let own = |text: String| (!is_any).then_some(text);
-            let runs = runs_of(&row.get::<_, String>(9)?);
+            let command = text(row, 0).filter(|command| !command.is_empty());
+            let own = |column| command.as_ref().and_then(|_| text(row, column));
+            let runs = runs(row, 9);
             Ok(Exported {
-                program: row.get(1)?,
-                folder: own(row.get(2)?),
-                machine: row.get(3)?,
-                identity: own(row.get(4)?),
+                program: text(row, 1).unwrap_or_default(),
+                folder: own(2),
+                machine: text(row, 3).unwrap_or_default(),
+                identity: own(4),
                 time_s: Exported::time_of(&runs),
-                ends: row.get(5)?,
-                failures: row.get(6)?,
-                last_exit: row.get(7)?,
-                seen: row.get(8)?,
+                ends: number(row, 5),
+                failures: number(row, 6),
+                last_exit: text(row, 7).unwrap_or_default(),
+                seen: number(row, 8),
                 runs,
-                learnt: row.get::<_, Option<String>>(10)?.and_then(|text| serde_json::from_str(&text).ok()),
-                command: own(command),
+                learnt: learnt(row, 10),
+                command,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -454,21 +467,47 @@ fn read_up_to(file: &mut std::fs::File, buffer: &mut [u8]) -> std::io::Result<us
 
 const MATCHES: &str = "(instr(command, ?1) > 0 OR instr(program_text, ?1) > 0 OR instr(folder, ?1) > 0)";
 
-/// What a row of `runs, ends, failures, seen, learnt` holds.
+/// What a row of `runs, ends, failures, learnt` holds. What can't be read is counted anew.
 fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
     Ok(Remembered {
-        runs: runs_of(&row.get::<_, String>(0)?),
-        ends: row.get(1)?,
-        failures: row.get(2)?,
-        seen: row.get(3)?,
-        learnt: row.get::<_, Option<String>>(4)?.and_then(|text| serde_json::from_str(&text).ok()),
-        last_exit: String::new(),
+        runs: runs(row, 0),
+        ends: number(row, 1).unwrap_or(0),
+        failures: number(row, 2).unwrap_or(0),
+        learnt: learnt(row, 3).map(Arc::new),
+        ..Remembered::default()
     })
 }
 
-/// The runs of a row. What can't be read is nothing that is known.
-fn runs_of(text: &str) -> Vec<Run> {
-    serde_json::from_str(text).unwrap_or_default()
+// A file may hold anything, and SQLite keeps any value in any column. What can't be read in one row is unknown, so that it
+// does not keep the others from being read.
+
+fn text(row: &Row<'_>, column: usize) -> Option<String> {
+    read(row, column, |value| value.as_str().ok().map(str::to_owned))
+}
+
+/// A count, or a time in milliseconds.
+fn number(row: &Row<'_>, column: usize) -> Option<u64> {
+    let number = read(row, column, |value| value.as_i64().ok())?;
+    u64::try_from(number).ok().filter(|&number| number <= MOST_NUMBER)
+}
+
+fn runs(row: &Row<'_>, column: usize) -> Vec<Run> {
+    let parsed = read(row, column, |value| serde_json::from_str::<Vec<Run>>(value.as_str().ok()?).ok());
+    let mut runs = parsed.unwrap_or_default();
+    runs.truncate(MOST_RUNS);
+    runs
+}
+
+fn learnt(row: &Row<'_>, column: usize) -> Option<Earlier> {
+    let parsed = read(row, column, |value| {
+        let text = value.as_str().ok().filter(|text| text.len() <= LONGEST_LEARNT)?;
+        serde_json::from_str(text).ok()
+    });
+    parsed.filter(Earlier::is_sound)
+}
+
+fn read<T>(row: &Row<'_>, column: usize, parse: impl Fn(ValueRef<'_>) -> Option<T>) -> Option<T> {
+    row.get_ref(column).ok().and_then(parse)
 }
 
 /// The beginning of a text.

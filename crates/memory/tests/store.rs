@@ -1,10 +1,12 @@
 //! Stores on a real file system: what is kept, what goes, and what is wrong with files.
 
-use cosched_core::{ExpectedFrom, Nanos};
+use cosched_core::model::contention::Asks;
+use cosched_core::{Earlier, EarlierPhase, ExpectedFrom, Nanos};
 use cosched_memory::{Ended, Forget, Key, MOST_RUNS, Patience, Problem, Run, Store};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 fn key(program: &str, command: &str, identity: &str) -> Key {
     let text = |text: &str| -> Rc<str> { text.into() };
@@ -28,11 +30,22 @@ fn ended(key: &Key, at: u64, time_s: f64) -> Ended {
         max_rss: Some(1 << 20),
         shared: false,
     };
-    Ended { key: key.clone(), at, exit: "exit 0".to_owned(), run: Some(run) }
+    Ended { key: key.clone(), at, exit: "exit 0".to_owned(), run: Some(run), learnt: None }
 }
 
 fn failed(key: &Key, at: u64) -> Ended {
-    Ended { key: key.clone(), at, exit: "exit 1".to_owned(), run: None }
+    Ended { key: key.clone(), at, exit: "exit 1".to_owned(), run: None, learnt: None }
+}
+
+/// What a learner might tell of a command that spends so many cycles on an instruction.
+fn learnt(own: f64) -> Arc<Earlier> {
+    let asks = Asks { own, penalty: 120.0, l1: 0.25, llc: 0.03, reads: 0.0125, steepness: 0.5, ghz: 2.5 };
+    let phase = |core_type| EarlierPhase { core_type, asks, solo_cpi: own + 1.5 };
+    Arc::new(Earlier { phases: vec![phase(0), phase(1)] })
+}
+
+fn recall_learnt(store: &Store, key: &Key) -> Option<Arc<Earlier>> {
+    store.recall(&[Some(key.clone())]).unwrap()[0].learnt.clone()
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -48,8 +61,8 @@ fn open(path: &Path) -> Store {
 /// What is expected of one command: its time in seconds and whose runs it is from.
 fn recall(store: &Store, key: &Key) -> Option<(f64, ExpectedFrom)> {
     let found = store.recall(&[None, Some(key.clone())]).unwrap();
-    assert_eq!((found.len(), found[0]), (2, None));
-    found[1].map(|expected| (expected.time.as_s(), expected.from))
+    assert_eq!((found.len(), found[0].expected), (2, None));
+    found[1].expected.map(|expected| (expected.time.as_s(), expected.from))
 }
 
 #[test]
@@ -81,6 +94,88 @@ fn the_nearest_runs_are_expected() {
 }
 
 #[test]
+fn what_was_learnt_is_of_this_command_alone() {
+    let (_dir, path) = folder();
+    let mut store = open(&path);
+    let solve = key("/bin/solve", "solve a", "v1");
+    store.note(&[ended(&solve, 10, 4.0)]).unwrap();
+    assert_eq!(recall_learnt(&store, &solve), None);
+    store.note(&[Ended { learnt: Some(learnt(0.5)), ..ended(&solve, 11, 4.0) }]).unwrap();
+    assert_eq!(recall_learnt(&store, &solve), Some(learnt(0.5)));
+    // Others are expected to take as long, and nothing more is known of them.
+    for other in [
+        Key { folder: "/other".into(), ..solve.clone() },
+        Key { identity: "v2".into(), ..solve.clone() },
+        Key { given: "x".into(), ..solve.clone() },
+        Key { command: "solve b".to_owned(), ..solve.clone() },
+    ] {
+        assert!(recall(&store, &other).is_some() && recall_learnt(&store, &other).is_none(), "{other:?}");
+    }
+    assert_eq!(recall_learnt(&store, &Key { machine: "another".into(), ..solve.clone() }), None);
+    // A run that learnt nothing, or nothing that can be, leaves it as it was.
+    let odd = Arc::new(Earlier { phases: vec![EarlierPhase { solo_cpi: f64::NAN, ..learnt(0.5).phases[0] }] });
+    store
+        .note(&[ended(&solve, 12, 4.0), failed(&solve, 13), Ended { learnt: Some(odd), ..ended(&solve, 14, 4.0) }])
+        .unwrap();
+    assert_eq!(recall_learnt(&store, &solve), Some(learnt(0.5)));
+    store.note(&[Ended { learnt: Some(learnt(0.75)), ..ended(&solve, 15, 4.0) }, ended(&solve, 16, 4.0)]).unwrap();
+    assert_eq!(recall_learnt(&store, &solve), Some(learnt(0.75)));
+    let all = store.list(None).unwrap();
+    assert_eq!((all.len(), all[0].learnt.as_ref()), (1, Some(&*learnt(0.75))));
+}
+
+#[test]
+fn what_was_learnt_and_can_not_be_is_unknown() {
+    let (_dir, path) = folder();
+    let known = key("/bin/p", "p", "v1");
+    open(&path).note(&[Ended { learnt: Some(learnt(0.5)), ..ended(&known, 1, 1.0) }]).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let good = serde_json::to_string(&*learnt(0.5)).unwrap();
+    let phase = serde_json::to_string(&learnt(0.5).phases[0]).unwrap();
+    let bad = [
+        String::new(),
+        "{}".to_owned(),
+        "{\"phases\":[]}".to_owned(),
+        "[".repeat(100_000),
+        format!("{good}{}", " ".repeat(100_000)),
+        format!("{{\"phases\":[{}]}}", vec![phase; 9].join(",")),
+        good.replace("0.0125", "-1.0"),
+        good.replace("0.0125", "1e999"),
+        good.replace("0.0125", "null"),
+    ];
+    for text in bad {
+        other.execute("UPDATE command SET learnt = ?1", [&text]).unwrap();
+        let store = open(&path);
+        assert_eq!(recall_learnt(&store, &known), None, "{:.80}", text);
+        assert_eq!(recall(&store, &known), Some((1.0, ExpectedFrom::Same)));
+        assert!(store.list(None).unwrap()[0].learnt.is_none());
+    }
+    other.execute("UPDATE command SET learnt = ?1", [good]).unwrap();
+    assert_eq!(recall_learnt(&open(&path), &known), Some(learnt(0.5)));
+}
+
+#[test]
+fn commands_that_only_failed_hide_no_others_with_their_program() {
+    let (_dir, path) = folder();
+    let mut store = open(&path);
+    store.note(&[ended(&key("/bin/p", "p good", "v1"), 1, 4.0)]).unwrap();
+    let failures: Vec<Ended> = (0..100).map(|n| failed(&key("/bin/p", &format!("p bad {n}"), "v1"), 2)).collect();
+    store.note(&failures).unwrap();
+    assert_eq!(recall(&store, &key("/bin/p", "p new", "v1")), Some((4.0, ExpectedFrom::Program)));
+}
+
+#[test]
+fn a_clock_that_was_ahead_is_forgotten() {
+    let (_dir, path) = folder();
+    let mut store = open(&path);
+    let known = key("/bin/p", "p", "v1");
+    for at in [u64::MAX, 1 << 50, 7] {
+        store.note(&[ended(&known, at, 1.0)]).unwrap();
+    }
+    assert_eq!(store.list(None).unwrap()[0].seen, Some(7));
+}
+
+#[test]
 fn failures_count_and_tell_no_time() {
     let (_dir, path) = folder();
     let mut store = open(&path);
@@ -93,7 +188,7 @@ fn failures_count_and_tell_no_time() {
         store.note(&[ended(&flaky, at, 3.0)]).unwrap();
     }
     let all = store.list(None).unwrap();
-    assert_eq!((all.len(), all[0].ends, all[0].failures, all[0].seen), (1, 15, 2, 19));
+    assert_eq!((all.len(), all[0].ends, all[0].failures, all[0].seen), (1, Some(15), Some(2), Some(19)));
     assert_eq!((all[0].runs.len(), all[0].last_exit.as_str()), (MOST_RUNS, "exit 0"));
 }
 
@@ -254,9 +349,9 @@ fn two_stores_on_one_file_lose_nothing() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let all = open(&path).list(None).unwrap();
-    let ends: Vec<(Option<&str>, u64)> = all.iter().map(|one| (one.command.as_deref(), one.ends)).collect();
+    let ends: Vec<(Option<&str>, Option<u64>)> = all.iter().map(|one| (one.command.as_deref(), one.ends)).collect();
     assert_eq!(ends.len(), 5);
-    assert!(ends.contains(&(Some("p"), 100)) && ends.contains(&(Some("p 3"), 25)), "{ends:?}");
+    assert!(ends.contains(&(Some("p"), Some(100))) && ends.contains(&(Some("p 3"), Some(25))), "{ends:?}");
 }
 
 #[test]
@@ -287,6 +382,39 @@ fn rows_that_nobody_can_read_are_nothing_known() {
     open(&path).note(&[ended(&known, 2, 5.0)]).unwrap();
     assert!(recall(&open(&path), &known).is_some());
     other.execute("UPDATE command SET runs = '[{\"at\":1,\"wall_s\":1e300,\"placed_s\":1e300}]'", []).unwrap();
-    let expected = open(&path).recall(&[Some(known)]).unwrap()[0].unwrap();
+    let expected = open(&path).recall(&[Some(known)]).unwrap()[0].expected.unwrap();
     assert_eq!(expected.time, Nanos::MAX);
+}
+
+/// SQLite keeps any value in any column.
+#[test]
+fn odd_values_in_one_row_are_unknown_and_leave_the_others() {
+    let (_dir, path) = folder();
+    let (odd, good) = (key("/bin/p", "p odd", "v1"), key("/bin/q", "q", "v1"));
+    let other = {
+        open(&path).note(&[ended(&odd, 2, 3.0), ended(&good, 1, 4.0)]).unwrap();
+        rusqlite::Connection::open(&path).unwrap()
+    };
+    let counts = |text: &str| {
+        let all = open(&path).list(None).unwrap();
+        let one = all.iter().find(|one| one.command.as_deref() == Some(text)).unwrap();
+        (one.ends, one.failures, one.seen)
+    };
+    for value in ["-1", "9223372036854775807", "1e300", "'many'", "x'00ff'"] {
+        let change = format!("UPDATE command SET ends = {value}, failures = {value}, seen = {value} WHERE line = ?1");
+        let line: i64 =
+            other.query_row("SELECT line FROM command WHERE command = 'p odd'", [], |row| row.get(0)).unwrap();
+        assert_eq!(other.execute(&change, [line]).unwrap(), 1);
+        assert_eq!((counts("p odd"), counts("q")), ((None, None, None), (Some(1), Some(0), Some(1))), "{value}");
+        assert_eq!(recall(&open(&path), &odd), Some((3.0, ExpectedFrom::Same)), "{value}");
+        open(&path).note(&[failed(&odd, 2)]).unwrap();
+        assert_eq!(counts("p odd"), (Some(1), Some(1), Some(2)), "counted anew after {value}");
+    }
+    let change = "UPDATE command SET runs = x'00ff', learnt = x'00ff', last_exit = x'00ff', folder = x'00ff'";
+    other.execute(&format!("{change} WHERE command = 'p odd'"), []).unwrap();
+    assert_eq!(recall(&open(&path), &odd), None);
+    let all = open(&path).list(None).unwrap();
+    let folders: Vec<Option<&str>> = all.iter().map(|one| one.folder.as_deref()).collect();
+    assert_eq!(folders, [None, Some("/work")]);
+    assert_eq!(recall(&open(&path), &good), Some((4.0, ExpectedFrom::Same)));
 }

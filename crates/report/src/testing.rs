@@ -93,9 +93,9 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::NoGroup { job: job(), why: "no space left on device".to_owned() },
         RunWarning::FreezeFailed { job: job(), why: "no such process".to_owned() },
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
-        RunWarning::NoHistory {
-            why: "/h/history.sqlite: other runs use it; nothing is wrong if this is rare".to_owned(),
-        },
+        RunWarning::NoHistory { why: "/h/history.sqlite: it is full; make room".to_owned() },
+        RunWarning::HistoryBusy { lost: false, why: "/h/history.sqlite: other runs use it".to_owned() },
+        RunWarning::HistoryBusy { lost: true, why: "/h/history.sqlite: other runs use it".to_owned() },
         RunWarning::NoConsole { why: "too many processes".to_owned() },
         RunWarning::FewerAtOnce { policy: "fifo".to_owned(), asked: 6, cpus: 2 },
         RunWarning::CpusShared { cpus: "2-3".to_owned(), others: vec![(41, "0-1".to_owned())] },

@@ -173,6 +173,13 @@ pub enum RunWarning {
         /// The file, what is wrong with it, and what to do.
         why: String,
     },
+    /// Other runs used what is known of commands for so long that this one gave up.
+    HistoryBusy {
+        /// Whether it was to be written to; else it was to be read.
+        lost: bool,
+        /// The file, what is wrong with it, and what to do.
+        why: String,
+    },
     /// There is no process that shows messages and output, so they go straight to the terminal.
     NoConsole {
         /// What the system says.
@@ -321,6 +328,7 @@ impl RunWarning {
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",
             RunWarning::NoHistory { .. } => "no-history",
+            RunWarning::HistoryBusy { .. } => "history-busy",
             RunWarning::NoConsole { .. } => "no-console",
             RunWarning::FewerAtOnce { .. } => "fewer-at-once",
             RunWarning::CpusShared { .. } => "cpus-shared",
@@ -411,6 +419,15 @@ impl RunWarning {
             RunWarning::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
             RunWarning::NoHistory { why } => {
                 format!("this run keeps nothing of its jobs for later runs: {}", visible(why))
+            }
+            RunWarning::HistoryBusy { lost: false, why } => {
+                format!("this run does without what earlier runs know of its jobs: {}", visible(why))
+            }
+            RunWarning::HistoryBusy { lost: true, why } => {
+                format!(
+                    "what this run had not written down of its jobs yet is not kept for later runs: {}",
+                    visible(why)
+                )
             }
             RunWarning::NoConsole { why } => {
                 format!("no process could be started to show the jobs' output ({why}): it is only in the log folder")

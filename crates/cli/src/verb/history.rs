@@ -125,8 +125,9 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     if known.is_empty() {
         return Ok(Exit::Success.into());
     }
-    let mut rows =
-        vec![["TIME", "CPU", "MEMORY", "ENDS", "FAILED", "LAST", "SEEN", "COMMAND"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["TIME", "CPU", "MEMORY", "LEARNT", "ENDS", "FAILED", "LAST", "SEEN", "COMMAND"].map(str::to_owned).to_vec(),
+    ];
     rows.extend(known.iter().map(row));
     let columns = rows[0].len();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -149,8 +150,10 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
 fn row(one: &Exported) -> Vec<String> {
     let unknown = || "-".to_owned();
     let last = one.runs.first();
-    let seen = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(one.seen.min(1 << 50)));
+    // Later years have more than four figures.
+    let seen = one.seen.filter(|&ms| ms < 1 << 47).map(|ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
     let seen = seen.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+    let times = |number: Option<u64>| number.map_or_else(unknown, |number| number.to_string());
     let command = match &one.command {
         Some(command) => visible(command),
         None => format!("{} (any, too short to be kept one by one)", visible(&one.program)),
@@ -159,8 +162,9 @@ fn row(one: &Exported) -> Vec<String> {
         one.time_s.map_or_else(unknown, seconds),
         last.and_then(|run| run.cpu_s).map_or_else(unknown, seconds),
         one.max_rss().map_or_else(unknown, format_size),
-        one.ends.to_string(),
-        one.failures.to_string(),
+        one.learnt.as_ref().map_or_else(unknown, |learnt| count(learnt.phases.len() as u64, "phase")),
+        times(one.ends),
+        times(one.failures),
         visible(&one.last_exit),
         seen.and_then(|text| text.get(..10).map(str::to_owned)).unwrap_or_else(unknown),
         command,

@@ -245,6 +245,10 @@ impl<B: Backend> Loop<'_, B> {
             }
             self.records[id.0 as usize].resources = Some(self.backend.resources(id));
         }
+        // Whoever is told of its end is told this as well.
+        if let Some(learnt) = self.learner.keep(id) {
+            self.records[id.0 as usize].learnt = Some(Arc::new(learnt));
+        }
         let record = &mut self.records[id.0 as usize];
         if never_ran {
             record.started = None;
@@ -334,9 +338,6 @@ impl<B: Backend> Loop<'_, B> {
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
         if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
             self.snap.tasks.remove(pos);
-            if let Some(learnt) = self.learner.keep(id) {
-                self.records[id.0 as usize].learnt = Some(Arc::new(learnt));
-            }
             self.learner.end(id);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {

@@ -153,15 +153,19 @@ impl Room {
 mod tests {
     use super::*;
     use cosched_core::{Absence, Reading};
+    use std::path::Path;
+
+    /// Makes `dir` the root of a machine with 100 KB, of which so much is available.
+    fn leave(dir: &Path, kb: u64) {
+        std::fs::create_dir_all(dir.join("proc")).unwrap();
+        let text = format!("MemTotal: 100 kB\nMemAvailable: {kb} kB\n");
+        std::fs::write(dir.join("proc/meminfo"), text).unwrap();
+    }
 
     #[test]
     fn memory_that_does_not_show_yet_counts() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("proc")).unwrap();
-        let left = |kb: u64| {
-            let text = format!("MemTotal: 100 kB\nMemAvailable: {kb} kB\n");
-            std::fs::write(dir.path().join("proc/meminfo"), text).unwrap();
-        };
+        let left = |kb| leave(dir.path(), kb);
         let root = Root::new(dir.path());
         let ended = |kb: u64| Resources { max_rss: Reading::Value(kb << 10), ..Resources::absent(Absence::NotTold) };
         let s = Nanos::from_s;
@@ -183,11 +187,7 @@ mod tests {
     #[test]
     fn jobs_whose_memory_is_known_wait_for_it() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("proc")).unwrap();
-        let left = |kb: u64| {
-            let text = format!("MemTotal: 100 kB\nMemAvailable: {kb} kB\n");
-            std::fs::write(dir.path().join("proc/meminfo"), text).unwrap();
-        };
+        let left = |kb| leave(dir.path(), kb);
         let root = Root::new(dir.path());
         let mut room = Room::new(None, None);
         let nothing = Resources::absent(Absence::NotTold);

@@ -192,7 +192,7 @@ impl<P: Platform> Plan<P> {
         let (memory, known, no_history) = Memory::recall(args, keys);
         warnings.extend(no_history);
         for (spec, known) in specs.iter_mut().zip(&known) {
-            spec.expected = known.as_ref().and_then(|known| known.expected);
+            known.iter().for_each(|known| known.tell(spec));
         }
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
         let config = RunConfig {

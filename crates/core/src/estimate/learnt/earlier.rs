@@ -3,6 +3,7 @@
 //! Each phase that was measured stands for a measurement in the next run: one that counts little, so that the first
 //! measurement of that run outweighs it, and that is dropped when what the task does can't be explained by it.
 
+use super::PHASES;
 use crate::model::contention::Asks;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,13 @@ use serde::{Deserialize, Serialize};
 pub struct Earlier {
     /// Its phases; at most as many as the learner keeps.
     pub phases: Vec<EarlierPhase>,
+}
+
+impl Earlier {
+    /// Whether it is such as a learner gives, with at least one phase. Unsound phases are dropped by the learner itself.
+    pub fn is_sound(&self) -> bool {
+        (1..=PHASES).contains(&self.phases.len()) && self.phases.iter().all(EarlierPhase::is_sound)
+    }
 }
 
 /// What was learnt of a task in a phase.

@@ -366,8 +366,8 @@ impl Learner {
     pub(crate) fn keep(&self, task: TaskId) -> Option<Earlier> {
         let of =
             |phase: &Phase| EarlierPhase { core_type: phase.core_type, asks: phase.asks, solo_cpi: phase.solo_cpi };
-        let measured = self.jobs.get(&task)?.phases.iter().filter(|phase| phase.is_measured() && phase.solo_cpi > 0.0);
-        let phases: Vec<EarlierPhase> = measured.map(of).collect();
+        let measured = self.jobs.get(&task)?.phases.iter().filter(|phase| phase.is_measured());
+        let phases: Vec<EarlierPhase> = measured.map(of).filter(EarlierPhase::is_sound).collect();
         (!phases.is_empty()).then_some(Earlier { phases })
     }
 
