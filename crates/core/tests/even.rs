@@ -1,8 +1,8 @@
-//! Measurements of `even`, from decision to decision.
+//! `even` from decision to decision: its measurements, and what it leaves idle to save energy.
 
 mod random;
 
-use cosched_core::model::contention::Asks;
+use cosched_core::model::contention::{Asks, Latency};
 use cosched_core::*;
 use random::*;
 use std::sync::Arc;
@@ -44,8 +44,35 @@ impl Play {
             contention: Default::default(),
             tasks: (0..8).map(view).collect(),
         };
-        let entry = POLICIES.iter().find(|entry| entry.name == "even").unwrap();
-        Play { policy: policy(entry, &[]), snap, decision: Decision::default() }
+        Play { policy: even(&[]), snap, decision: Decision::default() }
+    }
+
+    /// Four known jobs on four cores, each of which asks for two thirds of what the memory delivers.
+    fn at_a_scarce_memory(objective: &str) -> Play {
+        let mut play = Play::new();
+        play.policy = even(&[("objective", objective)]);
+        play.snap.machine = Arc::new(Machine::uniform("four cores", 4, 1));
+        play.snap.contention.memory = Latency { most: Some(0.1), rise: 0.2 };
+        (4..8).for_each(|id| play.end(id));
+        let shared = play.snap.contention;
+        play.all_learnt(|learnt| {
+            learnt.asks = Asks { own: 0.4, penalty: 10.0, llc: 0.04, reads: 0.02, ..learnt.asks };
+            learnt.solo_cpi = learnt.asks.solo_cpi(&shared);
+            (learnt.error, learnt.measured) = (0.005, true);
+        });
+        play
+    }
+
+    fn running(&self) -> usize {
+        self.snap.tasks.iter().filter(|task| task.running.is_some()).count()
+    }
+
+    /// What those that ran in a quantum have done, if they had all of the memory.
+    fn pass(&mut self) {
+        let share = 1.0 / self.running().max(1) as f64;
+        let ran: Vec<u32> =
+            self.snap.tasks.iter().filter(|task| task.running.is_some()).map(|task| task.id.0).collect();
+        ran.into_iter().for_each(|id| self.learnt(id, |learnt| learnt.progress += share));
     }
 
     fn learnt(&mut self, id: u32, change: impl Fn(&mut Learnt)) {
@@ -97,6 +124,49 @@ impl Play {
     fn wake_in(&self) -> Nanos {
         self.decision.next_wake.unwrap() - self.snap.now
     }
+}
+
+fn even(settings: &[(&str, &str)]) -> Box<dyn Policy> {
+    policy(POLICIES.iter().find(|entry| entry.name == "even").unwrap(), settings)
+}
+
+#[test]
+fn to_save_energy_cores_stay_idle_though_all_jobs_fit() {
+    // At the default power a second core costs 12 W of some 60 and gains hardly anything here.
+    for (objective, most) in [("time", 4), ("energy", 2), ("edp", 3)] {
+        let mut play = Play::at_a_scarce_memory(objective);
+        for _ in 0..40 {
+            play.decide(200, None);
+            play.pass();
+        }
+        let runs = play.running();
+        assert!((1..=most).contains(&runs) && (objective == "time") == (runs == 4), "{objective}: {runs}");
+        let progress = |task: &TaskView| task.estimates.learnt.value().unwrap().progress;
+        let least = play.snap.tasks.iter().map(progress).fold(f64::INFINITY, f64::min);
+        let greatest = play.snap.tasks.iter().map(progress).fold(0.0, f64::max);
+        assert!(greatest - least < 2.0, "{objective}: {least} to {greatest}");
+        if objective != "time" {
+            assert!(
+                play.decision
+                    .waits
+                    .iter()
+                    .all(|wait| { matches!(wait.reason, WaitReason::Outweighed { .. } | WaitReason::Lead { .. }) })
+            );
+        }
+    }
+}
+
+#[test]
+fn a_core_that_is_idle_to_save_energy_is_not_filled_between_quanta() {
+    let mut play = Play::at_a_scarce_memory("energy");
+    for _ in 0..20 {
+        play.pass();
+        play.decide(200, None);
+    }
+    let runs = play.running();
+    let waits = play.snap.tasks.iter().find(|task| task.running.is_none()).unwrap().id;
+    play.decide(50, Some(Trigger::Woke(waits)));
+    assert_eq!(play.running(), runs);
 }
 
 const STEP: Nanos = Nanos::from_ms(15);

@@ -32,13 +32,23 @@ fn is_simple(task: &TaskView) -> bool {
     task.cpus == 1 && task.allowed.is_none() && task.control.place && !task.asleep
 }
 
+/// Settings of a policy.
+type Settings = &'static [(&'static str, &'static str)];
+
+/// All policies as they are, and those that decide otherwise with another objective.
+fn variants() -> impl Iterator<Item = (&'static PolicyEntry, Settings)> {
+    let energy: Settings = &[("objective", "energy")];
+    let even = POLICIES.iter().find(|entry| entry.name == "even").map(|entry| (entry, energy));
+    POLICIES.iter().map(|entry| (entry, &[] as Settings)).chain(even)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
     fn a_decision_can_be_carried_out_and_says_why_each_waits(snap in moment(), seed in any::<u64>()) {
-        for entry in POLICIES {
-            let decision = policy(entry, &[]).decide(&snap, &mut Rng::new(seed));
+        for (entry, settings) in variants() {
+            let decision = policy(entry, settings).decide(&snap, &mut Rng::new(seed));
             prop_assert_eq!(check(&snap, &decision), Ok(()), "{}", entry.name);
             let after = after(&snap, &decision);
             for (task, place) in snap.tasks.iter().zip(&after) {
@@ -57,8 +67,8 @@ proptest! {
     #[test]
     fn a_fill_round_neither_stops_nor_moves(snap in moment()) {
         prop_assume!(!is_full(&snap));
-        for entry in POLICIES {
-            let decision = policy(entry, &[]).decide(&snap, &mut Rng::new(1));
+        for (entry, settings) in variants() {
+            let decision = policy(entry, settings).decide(&snap, &mut Rng::new(1));
             for change in &decision.changes {
                 let task = snap.task(change.task()).unwrap();
                 prop_assert!(matches!(change, Change::Place { .. }) && task.running.is_none(), "{}", entry.name);
@@ -68,10 +78,10 @@ proptest! {
 
     #[test]
     fn no_cpu_idles_while_a_single_task_waits(snap in moment()) {
-        for entry in POLICIES.iter().filter(|entry| !KERNEL_SHARES.contains(&entry.name)) {
+        for (entry, settings) in variants().filter(|(entry, _)| !KERNEL_SHARES.contains(&entry.name)) {
             // A CPU may idle to save energy. For throughput it may only where one more task would lower it, and the bus is
             // then what each task waits for.
-            let settings: &[(&str, &str)] = if entry.name == "efs" { &[("objective", "throughput")] } else { &[] };
+            let settings = if entry.name == "efs" { &[("objective", "throughput")] } else { settings };
             let decision = policy(entry, settings).decide(&snap, &mut Rng::new(1));
             if decision.basis.measures.is_some() {
                 continue;
@@ -125,14 +135,14 @@ proptest! {
 
     #[test]
     fn the_same_moments_give_the_same_decisions_also_from_a_saved_state(snaps in moments(), cut in 0usize..8) {
-        for entry in POLICIES {
-            let (mut first, mut second) = (policy(entry, &[]), policy(entry, &[]));
+        for (entry, settings) in variants() {
+            let (mut first, mut second) = (policy(entry, settings), policy(entry, settings));
             let (mut rng, mut other_rng) = (Rng::new(3), Rng::new(3));
             for (n, snap) in snaps.iter().enumerate() {
                 if n == cut {
                     // Everything through text, as in a replay.
                     let text = serde_json::to_string(&second.save()).unwrap();
-                    second = policy(entry, &[]);
+                    second = policy(entry, settings);
                     second.load(&serde_json::from_str(&text).unwrap()).unwrap();
                     other_rng = Rng::restore(other_rng.state());
                 }
@@ -151,18 +161,23 @@ proptest! {
         let new = |id: TaskId| TaskId(id.0 * step + first);
         let mut renamed = snap.clone();
         renamed.tasks.iter_mut().for_each(|task| task.id = new(task.id));
-        for entry in POLICIES {
-            let mut decision = policy(entry, &[]).decide(&snap, &mut Rng::new(1));
+        for (entry, settings) in variants() {
+            let mut decision = policy(entry, settings).decide(&snap, &mut Rng::new(1));
             for change in &mut decision.changes {
                 let (Change::Place { task, .. } | Change::Stop { task }) = change;
                 *task = new(*task);
             }
-            decision.waits.iter_mut().for_each(|wait| wait.task = new(wait.task));
+            for wait in &mut decision.waits {
+                wait.task = new(wait.task);
+                if let WaitReason::Measuring { task } = &mut wait.reason {
+                    *task = new(*task);
+                }
+            }
             decision.basis.measures = decision.basis.measures.map(new);
             for demand in decision.admission.iter_mut().flat_map(|admission| &mut admission.demands) {
                 demand.task = new(demand.task);
             }
-            prop_assert_eq!(policy(entry, &[]).decide(&renamed, &mut Rng::new(1)), decision, "{}", entry.name);
+            prop_assert_eq!(policy(entry, settings).decide(&renamed, &mut Rng::new(1)), decision, "{}", entry.name);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Named parameters of policies. Their defaults are the papers' constants; a machine profile or the user can change
 //! them.
 
+use crate::model::power::PowerModel;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -211,15 +212,52 @@ impl ParamSpec {
     }
 }
 
-/// The length of an ordinary quantum.
+/// Whose estimate of progress counts.
 pub(super) const ESTIMATES: ParamSpec = ParamSpec {
     name: "estimates",
     kind: ParamKind::Choice(&["paper", "learnt"]),
     about: "whose progress counts: by the paper's own estimator, or by the learnt model",
     at_most: None,
 };
+/// The length of an ordinary quantum.
 pub(super) const QUANTUM_S: ParamSpec =
     number("quantum_s", 0.2, 0.001, 3600.0, "length of a quantum in seconds; 0.2 as in Perf&Fair and the lucky paper");
+
+pub(super) const P0: ParamSpec = number(
+    "p0_w",
+    26.6,
+    0.0,
+    1e6,
+    "power of the system with no core active, in watts; 26.6 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
+);
+pub(super) const P1: ParamSpec = number(
+    "p1_w",
+    22.6,
+    0.001,
+    1e6,
+    "what the first active core of a memory domain adds, in watts; 22.6 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
+);
+pub(super) const P2: ParamSpec = number(
+    "p2_w",
+    12.0,
+    0.0,
+    1e6,
+    "what the second active core adds, in watts; 12 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
+);
+pub(super) const P_MORE: ParamSpec = number(
+    "p_more_w",
+    12.3,
+    0.0,
+    1e6,
+    "what each further active core adds, in watts; 12.3 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
+);
+
+/// The power of the machine by its active cores, from `p0_w` to `p_more_w`.
+pub(super) fn power_model(params: &Params) -> PowerModel {
+    let steps = ["p0_w", "p1_w", "p2_w", "p_more_w"].map(|name| params.number(name));
+    // The limits of the parameters are within those of the model.
+    PowerModel::new(&steps).expect("power steps within their limits make a power model")
+}
 
 #[cfg(test)]
 mod tests {

@@ -164,9 +164,15 @@ impl<'a> Round<'a> {
 
     /// Lets sleeping tasks compete like the others, after them in order, those first that have waited longest.
     pub(super) fn consider_sleepers(&mut self) {
-        let snap = self.snap;
-        self.sleepers.sort_by_key(|&ix| (snap.tasks[ix as usize].waiting_since, ix));
-        self.order.append(&mut self.sleepers);
+        let mut sleepers = self.take_sleepers();
+        self.order.append(&mut sleepers);
+    }
+
+    /// The sleepers that are left, those first that have waited longest.
+    fn take_sleepers(&mut self) -> Vec<u32> {
+        let mut sleepers = std::mem::take(&mut self.sleepers);
+        sleepers.sort_by_key(|&ix| (self.snap.tasks[ix as usize].waiting_since, ix));
+        sleepers
     }
 
     /// Chooses a task for as many CPUs as it needs, or says why it can't be chosen now.
@@ -281,7 +287,7 @@ impl<'a> Round<'a> {
     ) -> Decision {
         let snap = self.snap;
         let mut decision = Decision { next_wake: Some(next_wake), basis, ..Decision::default() };
-        for ix in std::mem::take(&mut self.sleepers) {
+        for ix in self.take_sleepers() {
             // If it is refused, it gets its reason below, like all others.
             let _ = self.choose(ix, Purpose::Run);
             self.order.push(ix);

@@ -5,7 +5,7 @@ use crate::model::starvation::Starvation;
 use crate::model::threshold::Objective;
 use crate::model::window::Window;
 use crate::policy::Params;
-use crate::policy::params::{ParamKind, ParamSpec, number};
+use crate::policy::params::{P_MORE, P0, P1, P2, ParamKind, ParamSpec, number, power_model};
 use crate::units::Nanos;
 use std::num::NonZeroU64;
 
@@ -31,34 +31,6 @@ const MU: ParamSpec = number(
     1e6,
     "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine, \
      assumed unless a profile or a machine file gives it",
-);
-const P0: ParamSpec = number(
-    "p0_w",
-    26.6,
-    0.0,
-    1e6,
-    "power of the system with no core active, in watts; 26.6 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
-);
-const P1: ParamSpec = number(
-    "p1_w",
-    22.6,
-    0.001,
-    1e6,
-    "what the first active core of a memory domain adds, in watts; 22.6 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
-);
-const P2: ParamSpec = number(
-    "p2_w",
-    12.0,
-    0.0,
-    1e6,
-    "what the second active core adds, in watts; 12 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
-);
-const P_MORE: ParamSpec = number(
-    "p_more_w",
-    12.3,
-    0.0,
-    1e6,
-    "what each further active core adds, in watts; 12.3 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
 );
 const WINDOW: ParamSpec = number(
     "window_quanta",
@@ -105,7 +77,6 @@ impl Settings {
             "throughput" => Objective::Throughput,
             _ => Objective::Energy,
         };
-        let steps = ["p0_w", "p1_w", "p2_w", "p_more_w"].map(|name| params.number(name));
         let window = (quantum.0 as f64 * params.number("window_quanta")) as u64;
         let rule = Starvation {
             local_factor: params.number("c_local") as u64,
@@ -116,8 +87,7 @@ impl Settings {
             quantum,
             objective,
             mu_per_ms: params.number("mu_trans_per_us") * 1e3,
-            // The limits of the parameters are within those of the model.
-            power: PowerModel::new(&steps).expect("power steps within their limits make a power model"),
+            power: power_model(params),
             window: Window::new(NonZeroU64::new(window).unwrap_or(NonZeroU64::MIN)),
             rule,
             weights: weights(),

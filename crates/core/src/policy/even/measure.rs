@@ -96,12 +96,13 @@ impl Measuring {
         }
     }
 
-    /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first. `lead` is
-    /// how far a task is ahead, in tau.
+    /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first. `is_choice` says
+    /// whether anything depends on it, and `lead` how far a task is ahead, in tau.
     pub(super) fn plan(
         &self,
         state: &mut MeasuringState,
         round: &mut Round<'_>,
+        is_choice: bool,
         lead: &dyn Fn(u32) -> f64,
     ) -> Option<(Nanos, TaskId)> {
         let now = round.snap.now;
@@ -117,7 +118,7 @@ impl Measuring {
         // What can't be stopped would go on beside a measurement.
         let fixed = |task: &TaskView| task.is_fixed();
         if self.share_max == 0.0
-            || round.all_fit()
+            || !is_choice
             || round.overdue() > 0
             || round.order.iter().any(|&ix| round.task(ix).estimates.executed == 0)
             || round.snap.tasks.iter().any(fixed)

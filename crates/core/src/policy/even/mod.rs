@@ -16,19 +16,20 @@ mod measure;
 
 use super::estimation::progress_by;
 use super::fair::progress_needs;
-use super::params::{ParamSpec, QUANTUM_S, number};
+use super::params::{P_MORE, P0, P1, P2, ParamKind, ParamSpec, QUANTUM_S, number, power_model};
 use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
 use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::{Basis, Decision, WaitReason};
+use crate::model::power::PowerModel;
 use crate::placement::{Placement, Purpose};
 use crate::rng::Rng;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::task::TaskId;
 use crate::topology::{CpuId, CpuSet};
 use crate::units::Nanos;
-use choose::{Candidate, Place, Search};
+use choose::{Candidate, Place, Power, Search};
 use measure::{Measuring, MeasuringState};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,13 @@ const TAU: ParamSpec = number(
     1e6,
     "lead in quanta for which a job counts e times less; less is fairer and slower",
 );
+const OBJECTIVE: ParamSpec = ParamSpec {
+    name: "objective",
+    kind: ParamKind::Choice(&["time", "energy", "edp"]),
+    about: "what equal progress is to cost least of: time, energy, or energy x time; but for time cores stay idle where they \
+            would cost more than they give, by the power of the machine",
+    at_most: None,
+};
 const TAU_SHARE: ParamSpec =
     number("tau_share", 0.01, 0.0, 1.0, "the same as a share of the mean progress; the greater of the two counts");
 
@@ -53,17 +61,36 @@ const FARTHEST: f64 = 1.5;
 const INTEGRAL_SHARE: f64 = 0.1;
 const MOST_LEAD: f64 = 3.0;
 const MOST_INTEGRAL: f64 = 4.0;
+/// What is remembered of work and power fades by this factor with each quantum.
+const FADES: f64 = 0.95;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "even",
     gist: "equal progress for all at the greatest predicted speed",
     source: "ours",
     time_shares: true,
-    params: &[QUANTUM_S, TAU, TAU_SHARE, measure::SHARE_MAX, measure::REFINEMENT_SHARE_MAX],
+    params: &[
+        QUANTUM_S,
+        OBJECTIVE,
+        TAU,
+        TAU_SHARE,
+        measure::SHARE_MAX,
+        measure::REFINEMENT_SHARE_MAX,
+        P0,
+        P1,
+        P2,
+        P_MORE,
+    ],
     needs,
     build: |params| {
         Box::new(Even {
             quantum: Nanos::from_s(params.number("quantum_s")),
+            energy_share: match params.word("objective") {
+                "energy" => 1.0,
+                "edp" => 0.5,
+                _ => 0.0,
+            },
+            power: power_model(params),
             tau: params.number("tau_quanta"),
             tau_share: params.number("tau_share"),
             measuring: Measuring::new(params),
@@ -84,6 +111,9 @@ fn needs(_: &Params) -> Vec<Need> {
 
 struct Even {
     quantum: Nanos,
+    /// How much energy counts beside time: 0 not at all, 1 alone, and 1/2 for their product.
+    energy_share: f64,
+    power: PowerModel,
     tau: f64,
     tau_share: f64,
     measuring: Measuring,
@@ -96,6 +126,9 @@ struct State {
     measuring: MeasuringState,
     /// The integral part of the logarithm of each job's weight.
     integrals: BTreeMap<TaskId, f64>,
+    /// Weighted speeds and power in W of the last quanta, the older the less. Weights are taken relative to their mean.
+    work: f64,
+    watts: f64,
 }
 
 /// What the jobs' progress means for their weights.
@@ -121,20 +154,23 @@ impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let mut round = Round::new(snap);
         let leads = self.leads(snap);
-        if let Some((until, first)) = self.measuring.plan(&mut self.state.measuring, &mut round, &|ix| leads.of(ix)) {
+        let is_choice = self.energy_share > 0.0 || !round.all_fit();
+        if let Some((until, first)) =
+            self.measuring.plan(&mut self.state.measuring, &mut round, is_choice, &|ix| leads.of(ix))
+        {
             let basis = Basis { measures: Some(first), ..Basis::default() };
             self.state.quantum.end = until;
             return round.finish(until, basis, |_, _| WaitReason::Measuring { task: first });
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
-        let full = round.full && !round.all_fit();
-        if full {
+        if round.full && is_choice {
             self.integrate(snap, &leads);
         }
         // Those behind come first; the sort is stable, so overdue tasks stay first, and the longest waiting among equals.
         let overdue = round.overdue();
         round.order[overdue..].sort_by(|&a, &b| leads.progress[a as usize].total_cmp(&leads.progress[b as usize]));
-        if !full {
+        // Between quanta there is nothing to choose, unless CPUs are idle on purpose.
+        if !is_choice || (!round.full && self.energy_share == 0.0) {
             round.choose_in_order(Purpose::Run, false);
             return round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead });
         }
@@ -168,6 +204,12 @@ impl Even {
         Leads { progress, least: least.max(mean - DEEPEST * tau), tau }
     }
 
+    /// Weighted speed for each watt in the last quanta. A set that gives more for a watt than this makes work cheaper
+    /// (Dinkelbach, "On Nonlinear Fractional Programming", Management Science 13, 1967).
+    fn work_per_joule(&self) -> f64 {
+        if self.state.watts > 0.0 { self.state.work / self.state.watts } else { 0.0 }
+    }
+
     /// Lets the weights of those that stay ahead fall, and of those that stay behind rise.
     fn integrate(&mut self, snap: &Snapshot, leads: &Leads) {
         let live: BTreeSet<TaskId> = snap.tasks.iter().map(|task| task.id).collect();
@@ -186,7 +228,7 @@ impl Even {
     }
 
     /// Chooses for all free CPUs. Returns what those that were considered and not chosen would be worth, and cost others.
-    fn choose(&self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, (f64, f64)> {
+    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, (f64, f64)> {
         let snap = round.snap;
         // Overdue tasks must run; a task of which nothing is known runs to become known; what needs several CPUs, or certain
         // ones, takes its turn among the others by its progress.
@@ -201,15 +243,23 @@ impl Even {
                 round.wait(ix, reason);
             }
         }
-        let (cpus, places) = places(round);
+        let (cpus, places, elsewhere) = places(round);
         let candidates = self.candidates(round, leads, &cpus);
-        let (who, left_out) = Search::new(&snap.contention, &candidates, &places).run();
-        for (&cpu, who) in cpus.iter().zip(&who) {
+        let mean = candidates.iter().map(|one| one.weight).sum::<f64>() / candidates.len().max(1) as f64;
+        let price = self.energy_share * mean * self.work_per_joule();
+        let power = Power { model: &self.power, price, elsewhere: &elsewhere };
+        let chosen = Search::new(&snap.contention, &candidates, &places, power).run();
+        if round.full && mean > 0.0 && chosen.watts > 0.0 {
+            let state = &mut self.state;
+            state.work = FADES * state.work + chosen.work / mean;
+            state.watts = FADES * state.watts + chosen.watts;
+        }
+        for (&cpu, who) in cpus.iter().zip(&chosen.who) {
             if let Some(candidate) = who.map(|at| &candidates[at]).filter(|candidate| candidate.fixed.is_none()) {
                 round.choose_on(candidate.ix, CpuSet::from_iter([cpu]), Purpose::Run);
             }
         }
-        left_out.into_iter().map(|left| (candidates[left.candidate].ix, (left.worth, left.loss))).collect()
+        chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, (left.worth, left.loss))).collect()
     }
 
     fn candidates(&self, round: &Round<'_>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate> {
@@ -221,7 +271,7 @@ impl Even {
             let integral = self.state.integrals.get(&task.id).copied().unwrap_or(0.0);
             let weight = libm::exp(integral - leads.of(ix));
             let place_of = |set: &CpuSet| set.first().and_then(|cpu| cpus.binary_search(&cpu).ok());
-            let stays = task.running.as_ref().filter(|_| task.stays(true));
+            let stays = task.running.as_ref().filter(|_| task.stays(round.full));
             let fixed = stays.and_then(|running| match &running.placement {
                 Placement::Exclusive { cpus, .. } => place_of(cpus),
                 Placement::Shared { .. } => None,
@@ -236,19 +286,29 @@ impl Even {
     }
 }
 
-/// The CPUs that are to be filled, and those of tasks that stay on one CPU and are known; in ascending order.
-fn places(round: &Round<'_>) -> (Vec<CpuId>, Vec<Place>) {
+/// The CPUs that are to be filled, and those of tasks that stay on one CPU and are known; in ascending order. And of each
+/// memory domain how many cores are busy with others.
+fn places(round: &Round<'_>) -> (Vec<CpuId>, Vec<Place>, Vec<usize>) {
     let machine = &*round.snap.machine;
     let mut set: CpuSet =
         machine.cpus.iter().map(|cpu| cpu.id).filter(|&cpu| round.is_free(cpu)).take(round.left() as usize).collect();
-    for task in round.snap.tasks.iter().filter(|task| task.stays(true) && is_predictable(task)) {
+    for task in round.snap.tasks.iter().filter(|task| task.stays(round.full) && is_predictable(task)) {
         if let Some(Placement::Exclusive { cpus, .. }) = task.running.as_ref().map(|running| &running.placement) {
             set.extend(cpus.iter());
         }
     }
+    let mut awake = vec![false; machine.cores.len()];
+    let mut elsewhere = vec![0; machine.memory_domains.len()];
+    for cpu in machine.cpus.iter().filter(|cpu| !set.contains(cpu.id) && !round.is_free(cpu.id)) {
+        if !std::mem::replace(&mut awake[cpu.core], true) {
+            elsewhere[cpu.memory_domain] += 1;
+        }
+    }
     let of = |cpu: CpuId| {
         let cpu = &machine.cpus[machine.index_of(cpu)?];
-        Some((cpu.id, Place { core: cpu.core, llc: cpu.llc, domain: cpu.memory_domain }))
+        let place = Place { core: cpu.core, llc: cpu.llc, domain: cpu.memory_domain, awake: awake[cpu.core] };
+        Some((cpu.id, place))
     };
-    set.iter().filter_map(of).unzip()
+    let (cpus, places) = set.iter().filter_map(of).unzip();
+    (cpus, places, elsewhere)
 }

@@ -1,7 +1,7 @@
 //! Better sets: exchanges that prices propose, on a small machine each held against the prediction of the whole set.
 
 use super::jobs::{Done, Load};
-use super::{IDLE_GAIN, LEAST_GAIN, Search};
+use super::{LEAST_GAIN, Search};
 
 /// A rise of the latency by less than this part changes no other core's figures.
 const LEAST_RISE: f64 = 0.002;
@@ -19,10 +19,11 @@ impl Search<'_> {
     /// What a move gains that changes a place's core from `before` to `after`, and what it adds to the latency.
     fn gain_of(&self, place: usize, before: Done, after: Done) -> (f64, f64) {
         let more = after.reads - before.reads;
+        let power = self.cost(place, before.is_busy, after.is_busy);
         let place = &self.places[place];
         let market = &self.markets[place.domain];
         let rise = market.rise(self.shared, more);
-        (after.sum - before.sum - market.loss(rise) - self.caches[place.llc].1 * more, rise)
+        (after.sum - before.sum - market.loss(rise) - self.caches[place.llc].1 * more - power, rise)
     }
 
     /// Tries the moves that prices propose against the prediction of the whole set.
@@ -52,20 +53,21 @@ impl Search<'_> {
             }
             moves.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             let mut moved = false;
+            let slack = self.part(SLACK);
             for &(gain, newcomer, place) in moves.iter().take(TRIES) {
-                if gain < -SLACK * sum {
+                if gain < -slack {
                     break;
                 }
                 let kept = std::mem::replace(&mut self.who[place], newcomer);
-                let now = self.settle();
                 let least = if newcomer.is_none() {
-                    IDLE_GAIN
+                    self.idle_gain()
                 } else if kept.is_none() {
-                    -IDLE_GAIN
+                    -self.idle_gain()
                 } else {
-                    LEAST_GAIN
+                    self.part(LEAST_GAIN)
                 };
-                if now > sum * (1.0 + least) {
+                let now = self.settle();
+                if now > sum + least {
                     sum = now;
                     moved = true;
                     break;
@@ -81,10 +83,10 @@ impl Search<'_> {
     }
 
     /// Exchanges jobs of different cores as long as the sum at present prices rises.
-    pub(super) fn swap_siblings(&mut self, sum: f64) {
+    pub(super) fn swap_siblings(&mut self) {
         let loads = self.loads();
         let mut done = self.all_done(&loads);
-        let least = LEAST_GAIN * sum;
+        let least = self.part(LEAST_GAIN);
         for _ in 0..PASSES {
             let mut again = false;
             for place in 0..self.places.len() {
@@ -98,6 +100,8 @@ impl Search<'_> {
                     let (here, away) = (self.done(core, &loads), self.done(there, &loads));
                     let gain = self.gain_of(place, done[core], here).0 + self.gain_of(other, done[there], away).0;
                     if gain > least {
+                        self.turn(place, done[core].is_busy, here.is_busy);
+                        self.turn(other, done[there].is_busy, away.is_busy);
                         (done[core], done[there]) = (here, away);
                         again = true;
                     } else {
@@ -112,7 +116,7 @@ impl Search<'_> {
     }
 
     /// One pass of moves that raise the sum at present prices; says whether there were any.
-    pub(super) fn exchange(&mut self, sum: f64, loads: &[Load]) -> bool {
+    pub(super) fn exchange(&mut self, loads: &[Load]) -> bool {
         let mut done = self.all_done(loads);
         let worth = |at: usize| {
             let (worth, loss) = self.worth_and_loss(at, loads);
@@ -121,34 +125,48 @@ impl Search<'_> {
         let mut waiting: Vec<(f64, usize)> = self.waiting().into_iter().map(|at| (worth(at), at)).collect();
         waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut waiting: Vec<usize> = waiting.into_iter().take(WAITING).map(|(_, at)| at).collect();
-        let mut moved = false;
+        let mut moved = self.power.price > 0.0 && self.clear_dear_cores(&mut done, loads);
         for place in 0..self.places.len() {
             if !self.is_fixed(place) {
-                moved |= self.take_waiting(place, sum, &mut waiting, &mut done, loads);
-                moved |= self.swap_near(place, sum, &mut done, loads);
+                moved |= self.take_waiting(place, &mut waiting, &mut done, loads);
+                moved |= self.swap_near(place, &mut done, loads);
+            }
+        }
+        moved
+    }
+
+    /// Clears cores whose jobs are worth less than what they cost, the last ones first.
+    fn clear_dear_cores(&mut self, done: &mut [Done], loads: &[Load]) -> bool {
+        let mut moved = false;
+        for core in (0..self.cores.len()).rev() {
+            let place = self.cores[core][0];
+            let before = done[core];
+            if !before.is_busy || self.cores[core].iter().any(|&place| self.is_fixed(place)) {
+                continue;
+            }
+            let (gain, rise) = self.gain_of(place, before, Done::default());
+            if gain > self.idle_gain() {
+                for at in 0..self.cores[core].len() {
+                    self.who[self.cores[core][at]] = None;
+                }
+                self.settle_after(place, before, Done::default(), rise, done, loads);
+                moved = true;
             }
         }
         moved
     }
 
     /// Gives a place to the best of the waiting, or to nobody, if the sum rises by that.
-    fn take_waiting(
-        &mut self,
-        place: usize,
-        sum: f64,
-        waiting: &mut Vec<usize>,
-        done: &mut [Done],
-        loads: &[Load],
-    ) -> bool {
+    fn take_waiting(&mut self, place: usize, waiting: &mut Vec<usize>, done: &mut [Done], loads: &[Load]) -> bool {
         let (kept, core) = (self.who[place], self.core_of[place]);
         let before = done[core];
         let mut best = None;
-        let mut most = LEAST_GAIN * sum;
+        let mut most = self.part(LEAST_GAIN);
         for pos in (0..waiting.len()).map(Some).chain([None]) {
             self.who[place] = pos.map(|pos| waiting[pos]);
             let after = self.done(core, loads);
             let (gain, rise) = self.gain_of(place, before, after);
-            let least = if pos.is_none() { IDLE_GAIN * sum } else { 0.0 };
+            let least = if pos.is_none() { self.idle_gain() } else { 0.0 };
             if gain > most.max(least) {
                 most = gain;
                 best = Some((pos, after, rise));
@@ -163,7 +181,7 @@ impl Search<'_> {
     }
 
     /// Exchanges the job of a place with those of places further on, if the sum rises by that.
-    fn swap_near(&mut self, place: usize, sum: f64, done: &mut [Done], loads: &[Load]) -> bool {
+    fn swap_near(&mut self, place: usize, done: &mut [Done], loads: &[Load]) -> bool {
         let core = self.core_of[place];
         let mut moved = false;
         for step in 1..=PARTNERS.min(self.places.len().saturating_sub(1)) {
@@ -176,7 +194,7 @@ impl Search<'_> {
             let (here, away) = (self.done(core, loads), self.done(there, loads));
             let (of_here, rise_here) = self.gain_of(place, done[core], here);
             let (of_away, rise_away) = self.gain_of(other, done[there], away);
-            if of_here + of_away > LEAST_GAIN * sum {
+            if of_here + of_away > self.part(LEAST_GAIN) {
                 let (was_here, was_away) = (done[core], done[there]);
                 self.settle_after(place, was_here, here, rise_here, done, loads);
                 self.settle_after(other, was_away, away, rise_away, done, loads);
@@ -193,6 +211,7 @@ impl Search<'_> {
         let domain = self.places[place].domain;
         let latency = self.markets[domain].latency;
         self.markets[domain].move_by(after.reads - before.reads, rise);
+        self.turn(place, before.is_busy, after.is_busy);
         done[self.core_of[place]] = after;
         if rise.abs() > LEAST_RISE * latency {
             for (core, done) in done.iter_mut().enumerate() {

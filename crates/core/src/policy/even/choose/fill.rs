@@ -1,7 +1,7 @@
 //! The first set, and who shares a core in it.
 
 use super::market::{Ask, Market};
-use super::{IDLE_GAIN, LEAST_GAIN, SMALL, Search};
+use super::{LEAST_GAIN, SMALL, Search};
 use crate::model::contention::activity;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -88,12 +88,13 @@ impl Search<'_> {
     fn add_heavy(&mut self, mut sum: f64, heavy: &[usize], left_out: &[usize]) -> f64 {
         let mut heavy: Vec<usize> = heavy.iter().copied().filter(|at| !left_out.contains(at)).collect();
         // The places in the order in which they are given up: free ones, then those of the least jobs.
-        let mut order: Vec<usize> = (0..self.places.len()).filter(|&place| !self.is_fixed(place)).collect();
+        let mut order: Vec<usize> = (0..self.places.len()).filter(|&place| self.is_open(place)).collect();
         let gain = |who: Option<usize>| who.map_or(-1.0, |at| self.candidates[at].weight);
         order.sort_by(|&a, &b| gain(self.who[a]).total_cmp(&gain(self.who[b])).then(a.cmp(&b)));
         for place in order {
             let kept = self.who[place];
-            let mut best = (if kept.is_some() { sum * (1.0 + LEAST_GAIN) } else { sum * (1.0 - IDLE_GAIN) }, None);
+            let least = if kept.is_some() { self.part(LEAST_GAIN) } else { -self.idle_gain() };
+            let mut best = (sum + least, None);
             for (pos, &at) in heavy.iter().enumerate().take(READERS) {
                 self.who[place] = Some(at);
                 let now = self.settle();
@@ -145,7 +146,7 @@ impl Search<'_> {
         }
         let mut heap: BinaryHeap<Entry> =
             from.iter().map(|&at| Entry { gain: f64::INFINITY, at, stamp: usize::MAX }).collect();
-        let open = self.who.len() - self.candidates.iter().filter(|one| one.fixed.is_some()).count();
+        let open = (0..self.places.len()).filter(|&place| self.is_open(place)).count();
         let mut chosen = Vec::with_capacity(open);
         while chosen.len() < open {
             let Some(top) = heap.pop() else { break };
@@ -223,7 +224,12 @@ impl Search<'_> {
         }
     }
 
+    /// Whether a place may be filled anew.
+    fn is_open(&self, place: usize) -> bool {
+        !self.closed[self.core_of[place]] && !self.is_fixed(place)
+    }
+
     fn free_place(&self, core: usize) -> Option<usize> {
-        self.cores[core].iter().copied().find(|&place| self.who[place].is_none())
+        self.cores[core].iter().copied().find(|&place| self.who[place].is_none() && !self.closed[core])
     }
 }

@@ -22,12 +22,14 @@ pub(super) struct Load {
 pub(super) struct Done {
     pub(super) sum: f64,
     pub(super) reads: f64,
+    /// There are any.
+    pub(super) is_busy: bool,
 }
 
 /// What a job does with a core of its own.
 pub(super) fn alone(job: &Load, latency: f64) -> Done {
     let cpi = job.own + job.hits + job.waits * latency;
-    Done { sum: job.worth / cpi, reads: job.lines / cpi }
+    Done { sum: job.worth / cpi, reads: job.lines / cpi, is_busy: true }
 }
 
 /// What two jobs of one core do.
@@ -42,7 +44,7 @@ pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Don
             b.own * (1.0 + shared.alpha * activity(stalls[0], cpis[0])) + ports / cpis[0] + stalls[1],
         ];
     }
-    Done { sum: a.worth / cpis[0] + b.worth / cpis[1], reads: a.lines / cpis[0] + b.lines / cpis[1] }
+    Done { sum: a.worth / cpis[0] + b.worth / cpis[1], reads: a.lines / cpis[0] + b.lines / cpis[1], is_busy: true }
 }
 
 /// What the jobs of a core of more threads do.
@@ -62,7 +64,7 @@ pub(super) fn several(shared: &Contention, jobs: &[&Load], latency: f64) -> Done
             })
             .collect();
     }
-    let mut done = Done::default();
+    let mut done = Done { is_busy: !jobs.is_empty(), ..Done::default() };
     for (job, cpi) in jobs.iter().zip(cpis) {
         done.sum += job.worth / cpi;
         done.reads += job.lines / cpi;

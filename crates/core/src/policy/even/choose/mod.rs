@@ -6,6 +6,8 @@
 //! line that a job reads has a price, the loss of all others by it. At a price each core counts for itself, and a change of
 //! one or two cores is judged in nanoseconds.
 //!
+//! Where energy counts, the power of the active cores is taken off the sum, at what a watt is worth at present ([`power`]).
+//!
 //! 1. At the price of an idle machine take the job that gains most, raise the price by what it reads, and so on.
 //! 2. Pair busy jobs with those that wait for memory.
 //! 3. Exchange jobs as long as the sum rises: one that runs for one that waits, two of different cores, one for nobody.
@@ -15,12 +17,14 @@ mod exchange;
 mod fill;
 mod jobs;
 mod market;
+mod power;
 #[cfg(test)]
 mod tests;
 
 use crate::model::contention::{Asks, Contention, Prediction, Seat};
 use jobs::{Done, Load, alone, both, several};
 use market::Market;
+pub(super) use power::Power;
 
 /// A job that may run.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +47,19 @@ pub(super) struct Place {
     pub(super) core: usize,
     pub(super) llc: usize,
     pub(super) domain: usize,
+    /// Something that is no candidate runs on its core.
+    pub(super) awake: bool,
+}
+
+/// Who runs in the next quantum.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chosen {
+    /// The job for each place.
+    pub(super) who: Vec<Option<usize>>,
+    pub(super) left_out: Vec<LeftOut>,
+    /// Sum of weight x predicted speed, and the power of the machine in watts.
+    pub(super) work: f64,
+    pub(super) watts: f64,
 }
 
 /// A candidate that does not run.
@@ -56,7 +73,7 @@ pub(super) struct LeftOut {
 
 /// Changes of less than this part of the sum are not worth a move.
 const LEAST_GAIN: f64 = 1e-4;
-/// A CPU stays idle only if the sum grows by this part.
+/// A CPU stays idle only if the sum grows by this part, unless power counts.
 const IDLE_GAIN: f64 = 0.01;
 /// Up to so many places a machine is small: sets are compared by what is predicted for them, not by prices alone.
 const SMALL: usize = 64;
@@ -69,6 +86,7 @@ pub(super) struct Search<'a> {
     shared: &'a Contention,
     candidates: &'a [Candidate],
     places: &'a [Place],
+    power: Power<'a>,
     /// Who has each place.
     who: Vec<Option<usize>>,
     /// The places of each core.
@@ -82,10 +100,22 @@ pub(super) struct Search<'a> {
     /// The present set as the model sees it, and what it predicts.
     seats: Vec<Seat>,
     prediction: Prediction,
+    /// Of each memory domain: active cores.
+    active: Vec<usize>,
+    /// Of each core: it is to stay idle in the first set.
+    closed: Vec<bool>,
+    /// Weighted speeds of the present set, and its power in watts.
+    work: f64,
+    watts: f64,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(shared: &'a Contention, candidates: &'a [Candidate], places: &'a [Place]) -> Search<'a> {
+    pub(super) fn new(
+        shared: &'a Contention,
+        candidates: &'a [Candidate],
+        places: &'a [Place],
+        power: Power<'a>,
+    ) -> Search<'a> {
         let mut numbers: Vec<usize> = places.iter().map(|place| place.core).collect();
         numbers.sort_unstable();
         numbers.dedup();
@@ -107,6 +137,7 @@ impl<'a> Search<'a> {
             shared,
             candidates,
             places,
+            power,
             who,
             cores,
             core_of,
@@ -114,29 +145,43 @@ impl<'a> Search<'a> {
             caches: vec![(0.0, 0.0); llcs],
             seats: Vec::new(),
             prediction: Prediction::default(),
+            active: Vec::new(),
+            closed: Vec::new(),
+            work: 0.0,
+            watts: 0.0,
         }
     }
 
-    /// The job for each place.
-    pub(super) fn run(mut self) -> (Vec<Option<usize>>, Vec<LeftOut>) {
+    /// Finds out who is to run.
+    pub(super) fn run(mut self) -> Chosen {
         if self.places.is_empty() || self.candidates.is_empty() {
-            return (self.who, Vec::new());
+            return Chosen { who: self.who, ..Chosen::default() };
         }
+        self.closed.resize(self.cores.len(), false);
         self.start();
+        if self.power.price > 0.0 {
+            self.start_on_fewer_cores();
+        }
         let mut best = self.who.clone();
         if self.places.len() <= SMALL {
             let mut sum = self.settle();
+            if self.power.price > 0.0 {
+                // Jobs that are not worth their place would be exchanged for others that are not either.
+                sum = self.replace(sum);
+                best.clone_from(&self.who);
+            }
             for _ in 0..ROUNDS {
                 let before = sum;
-                self.swap_siblings(sum);
+                self.swap_siblings();
                 sum = self.settle();
                 if sum < before {
                     self.who.clone_from(&best);
                     sum = self.settle();
                 }
                 sum = self.replace(sum);
+                sum = self.clear_cores(sum);
                 best.clone_from(&self.who);
-                if sum <= before * (1.0 + ROUND_GAIN) {
+                if sum <= before + self.part(ROUND_GAIN) {
                     break;
                 }
             }
@@ -146,14 +191,14 @@ impl<'a> Search<'a> {
         let sum = self.settle();
         best.clone_from(&self.who);
         let loads = self.loads();
-        if self.exchange(sum, &loads) && self.settle() > sum {
+        if self.exchange(&loads) && self.settle() > sum {
             best.clone_from(&self.who);
         }
         self.finish(best, Some(loads))
     }
 
     /// The best set, and of those that were left out what each would be worth and cost the others.
-    fn finish(mut self, best: Vec<Option<usize>>, loads: Option<Vec<Load>>) -> (Vec<Option<usize>>, Vec<LeftOut>) {
+    fn finish(mut self, best: Vec<Option<usize>>, loads: Option<Vec<Load>>) -> Chosen {
         self.who = best;
         self.settle();
         let loads = loads.unwrap_or_else(|| self.loads());
@@ -162,7 +207,17 @@ impl<'a> Search<'a> {
             LeftOut { candidate, worth, loss }
         });
         let left_out = left_out.collect();
-        (self.who, left_out)
+        Chosen { who: self.who, left_out, work: self.work, watts: self.watts }
+    }
+
+    /// This part of the weighted speeds of the present set.
+    fn part(&self, part: f64) -> f64 {
+        part * self.work
+    }
+
+    /// What the sum must gain for a CPU to stay idle.
+    fn idle_gain(&self) -> f64 {
+        self.part(if self.power.price > 0.0 { LEAST_GAIN } else { IDLE_GAIN })
     }
 
     /// What a job that waits would add to the sum with a core of its own, and what the others would lose by it.
@@ -171,7 +226,9 @@ impl<'a> Search<'a> {
         let market = &self.markets[place.domain];
         let job = alone(&loads[candidate], market.latency);
         let loss = market.loss(market.rise(self.shared, job.reads)) + self.caches[place.llc].1 * job.reads;
-        (job.sum, loss)
+        let has_core = self.cores.iter().any(|core| core.iter().all(|&place| self.who[place].is_none()));
+        let power = self.cost(self.candidates[candidate].last.unwrap_or(0), !has_core, true);
+        (job.sum, loss + power)
     }
 
     /// The candidates that have no place.
@@ -181,7 +238,7 @@ impl<'a> Search<'a> {
         (0..self.candidates.len()).filter(|&at| !runs[at]).collect()
     }
 
-    /// The sum that is predicted for the present set, which also sets the prices.
+    /// The sum that is predicted for the present set, less the cost of its power. It also sets the prices.
     fn settle(&mut self) -> f64 {
         self.seats.clear();
         for (place, who) in self.places.iter().zip(&self.who) {
@@ -215,7 +272,9 @@ impl<'a> Search<'a> {
                 cache.1 += slope * (market.latency - self.shared.hit) * power / cache.0;
             }
         }
-        sum
+        self.work = sum;
+        self.watts = self.count_active();
+        sum - self.power.price * self.watts
     }
 
     /// What each candidate does to others, with the share of its last-level cache that it would have now.

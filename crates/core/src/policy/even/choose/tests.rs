@@ -2,11 +2,24 @@
 
 use super::*;
 use crate::model::contention::Latency;
+use crate::model::power::PowerModel;
 use crate::rng::Rng;
+use std::sync::LazyLock;
+
+static MODEL: LazyLock<PowerModel> = LazyLock::new(|| PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap());
+
+fn priced<'a>(price: f64, shared: &'a Contention, candidates: &'a [Candidate], places: &'a [Place]) -> Search<'a> {
+    Search::new(shared, candidates, places, Power { model: &MODEL, price, elsewhere: &[0] })
+}
+
+/// Power costs nothing.
+fn free_power<'a>(shared: &'a Contention, candidates: &'a [Candidate], places: &'a [Place]) -> Search<'a> {
+    priced(0.0, shared, candidates, places)
+}
 
 /// Exchanges as long as the prediction of the whole set rises: slow, and obvious.
 fn slowly(shared: &Contention, candidates: &[Candidate], places: &[Place]) -> f64 {
-    let mut search = Search::new(shared, candidates, places);
+    let mut search = free_power(shared, candidates, places);
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|&a, &b| candidates[b].weight.total_cmp(&candidates[a].weight));
     let mut who: Vec<Option<usize>> = (0..places.len()).map(|place| order.get(place).copied()).collect();
@@ -56,7 +69,7 @@ fn candidates(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Candidate
 }
 
 fn places(cores: usize, threads: usize) -> Vec<Place> {
-    (0..cores * threads).map(|cpu| Place { core: cpu % cores, llc: 0, domain: 0 }).collect()
+    (0..cores * threads).map(|cpu| Place { core: cpu % cores, llc: 0, domain: 0, awake: false }).collect()
 }
 
 #[test]
@@ -68,8 +81,8 @@ fn it_is_about_as_good_as_trying_everything() {
         let shared = Contention { memory: Latency { most: Some(most), rise: 0.2 }, ..Contention::default() };
         let candidates = candidates(&mut rng, 24, &shared);
         let places = places(6, 2);
-        let (who, left_out) = Search::new(&shared, &candidates, &places).run();
-        let mut found = Search::new(&shared, &candidates, &places);
+        let Chosen { who, left_out, .. } = free_power(&shared, &candidates, &places).run();
+        let mut found = free_power(&shared, &candidates, &places);
         found.who.clone_from(&who);
         let ratio = found.settle() / slowly(&shared, &candidates, &places);
         (worst, sum, count) = (f64::min(worst, ratio), sum + ratio, count + 1.0);
@@ -88,7 +101,7 @@ fn those_that_stay_stay_and_nobody_runs_twice() {
         candidates[4].fixed = Some(3);
         candidates[7].last = Some(5);
         let places = places(3, 2);
-        let (who, _) = Search::new(&shared, &candidates, &places).run();
+        let Chosen { who, .. } = free_power(&shared, &candidates, &places).run();
         assert_eq!(who[3], Some(4));
         let mut runs: Vec<usize> = who.iter().flatten().copied().collect();
         runs.sort_unstable();
@@ -104,18 +117,103 @@ fn a_cpu_is_left_idle_where_one_more_job_would_cost_more_than_it_gains() {
     let asks = Asks { own: 0.5, l1: 0.3, ghz: 2.0, ..Asks::default() };
     let job = |ix, weight| Candidate { ix, weight, asks, solo_cpi: 0.5, last: None, fixed: None };
     let candidates = [job(0, 1.0), job(1, 1.0), job(2, 0.01)];
-    let (who, left_out) = Search::new(&shared, &candidates, &places(2, 2)).run();
+    let Chosen { who, left_out, .. } = free_power(&shared, &candidates, &places(2, 2)).run();
     assert_eq!(who.iter().flatten().count(), 2);
     assert_eq!(left_out.iter().map(|left| left.candidate).collect::<Vec<_>>(), [2]);
     // The same with equal weights: all run.
     let candidates = [job(0, 1.0), job(1, 1.0), job(2, 1.0)];
-    let (who, _) = Search::new(&shared, &candidates, &places(2, 2)).run();
+    let Chosen { who, .. } = free_power(&shared, &candidates, &places(2, 2)).run();
     assert_eq!(who.iter().flatten().count(), 3);
 }
 
 #[test]
 fn nothing_to_fill_and_nobody_to_run() {
     let shared = Contention::default();
-    assert_eq!(Search::new(&shared, &[], &places(2, 1)).run().0, [None, None]);
-    assert!(Search::new(&shared, &[], &[]).run().0.is_empty());
+    assert_eq!(free_power(&shared, &[], &places(2, 1)).run().who, [None, None]);
+    assert!(free_power(&shared, &[], &[]).run().who.is_empty());
+}
+
+/// The greatest sum of any set, with its work.
+fn by_trying_all(price: f64, shared: &Contention, candidates: &[Candidate], places: &[Place]) -> (f64, f64) {
+    let mut search = priced(price, shared, candidates, places);
+    let mut best = (f64::NEG_INFINITY, 0.0);
+    let choices = candidates.len() + 1;
+    for number in 0..choices.pow(places.len() as u32) {
+        let mut rest = number;
+        for place in 0..places.len() {
+            search.who[place] = (rest % choices).checked_sub(1);
+            rest /= choices;
+        }
+        let mut runs: Vec<usize> = search.who.iter().flatten().copied().collect();
+        let count = runs.len();
+        runs.sort_unstable();
+        runs.dedup();
+        if runs.len() == count {
+            let sum = search.settle();
+            best = if sum > best.0 { (sum, search.work) } else { best };
+        }
+    }
+    best
+}
+
+#[test]
+fn where_power_has_a_price_it_is_nearly_as_good_as_trying_all_sets() {
+    let (mut worst, mut idle) = (0.0f64, 0);
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let most = [0.05, 0.1, 0.3][seed as usize % 3];
+        let shared = Contention { memory: Latency { most: Some(most), rise: 0.2 }, ..Contention::default() };
+        let candidates = candidates(&mut rng, 5, &shared);
+        let places = if seed % 2 == 0 { places(2, 2) } else { places(4, 1) };
+        let price = [0.002, 0.01, 0.02][seed as usize / 3 % 3];
+        let chosen = priced(price, &shared, &candidates, &places).run();
+        let (sum, work) = by_trying_all(price, &shared, &candidates, &places);
+        worst = worst.max((sum - (chosen.work - price * chosen.watts)) / work.max(0.1));
+        let active = chosen.who.iter().zip(&places).filter(|(who, _)| who.is_some()).map(|(_, place)| place.core);
+        idle += usize::from(
+            active.collect::<std::collections::BTreeSet<_>>().len() < places.len() / if seed % 2 == 0 { 2 } else { 1 },
+        );
+    }
+    assert!(worst < 0.05, "{worst}");
+    assert!(idle > 10 && idle < 55, "{idle}");
+}
+
+#[test]
+fn a_core_that_is_awake_anyway_costs_no_power() {
+    let shared = Contention::default();
+    let asks = Asks { own: 0.5, l1: 0.1, ghz: 2.0, ..Asks::default() };
+    let candidates = [Candidate { ix: 0, weight: 1.0, asks, solo_cpi: 0.5, last: None, fixed: None }];
+    let runs = |awake: bool| {
+        let place = Place { core: 0, llc: 0, domain: 0, awake };
+        let chosen = priced(0.1, &shared, &candidates, &[place]).run();
+        (chosen.who[0].is_some(), chosen.watts)
+    };
+    // A speed of 1, and 22.6 W at a tenth each.
+    assert_eq!(runs(false), (false, 26.6));
+    assert_eq!(runs(true), (true, 26.6));
+}
+
+#[test]
+fn a_large_machine_leaves_cores_idle_too() {
+    let shared = Contention::default();
+    let asks = Asks { own: 0.5, l1: 0.1, ghz: 2.0, ..Asks::default() };
+    let job = |ix: u32| Candidate {
+        ix,
+        weight: if ix < 60 { 1.0 } else { 0.1 },
+        asks,
+        solo_cpi: 0.5,
+        last: None,
+        fixed: None,
+    };
+    let candidates: Vec<Candidate> = (0..200).map(job).collect();
+    let places = places(50, 2);
+    // Two jobs of a core are worth some 1.3 together, and a core costs 12.3 W.
+    let active = |price: f64| {
+        let chosen = priced(price, &shared, &candidates, &places).run();
+        let cores = chosen.who.iter().zip(&places).filter(|(who, _)| who.is_some()).map(|(_, place)| place.core);
+        cores.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!(active(0.0), 50);
+    assert!((25..=40).contains(&active(0.05)), "{}", active(0.05));
+    assert!(active(0.2) <= 1, "{}", active(0.2));
 }

@@ -1,0 +1,136 @@
+//! What active cores cost: power is part of the sum, at a price.
+
+use super::{Place, Search};
+use crate::model::power::PowerModel;
+
+/// Numbers of cores that are tried for the first set.
+const PARTS: usize = 8;
+
+/// The power of the machine, and its price.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Power<'a> {
+    pub(in super::super) model: &'a PowerModel,
+    /// What a watt costs, in units of the sum; 0 where power does not count.
+    pub(in super::super) price: f64,
+    /// Of each memory domain: cores on which something runs that is no candidate.
+    pub(in super::super) elsewhere: &'a [usize],
+}
+
+impl Power<'_> {
+    /// Power of the machine in watts with so many active cores in each memory domain: that of the idle machine once, and
+    /// what the cores of each domain add, as `efs` has it.
+    fn watts(&self, active: &[usize]) -> f64 {
+        let idle = self.model.watts(0);
+        idle + active.iter().map(|&active| self.model.watts(active) - idle).sum::<f64>()
+    }
+
+    /// What one more core costs where so many are active.
+    fn of_one_more(&self, active: usize) -> f64 {
+        self.price * (self.model.watts(active + 1) - self.model.watts(active))
+    }
+}
+
+impl Search<'_> {
+    /// Counts the active cores anew. Returns the power in watts.
+    pub(super) fn count_active(&mut self) -> f64 {
+        self.active.clear();
+        self.active.extend(self.power.elsewhere);
+        for core in &self.cores {
+            let Place { domain, awake, .. } = self.places[core[0]];
+            if !awake && core.iter().any(|&place| self.who[place].is_some()) {
+                self.active[domain] += 1;
+            }
+        }
+        self.power.watts(&self.active)
+    }
+
+    /// What a core with the place of this number costs more if it falls idle or wakes.
+    pub(super) fn cost(&self, place: usize, was_busy: bool, is_busy: bool) -> f64 {
+        let Place { domain, awake, .. } = self.places[place];
+        match (was_busy, is_busy) {
+            _ if awake => 0.0,
+            (false, true) => self.power.of_one_more(self.active[domain]),
+            (true, false) => -self.power.of_one_more(self.active[domain].saturating_sub(1)),
+            _ => 0.0,
+        }
+    }
+
+    /// Notes that a core fell idle or woke.
+    pub(super) fn turn(&mut self, place: usize, was_busy: bool, is_busy: bool) {
+        let Place { domain, awake, .. } = self.places[place];
+        let active = &mut self.active[domain];
+        match (was_busy, is_busy) {
+            _ if awake => {}
+            (false, true) => *active += 1,
+            (true, false) => *active = active.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// Makes the first set again on fewer cores, and keeps the best: from a set on all cores single moves do not lead to one
+    /// on a few that are full.
+    pub(super) fn start_on_fewer_cores(&mut self) {
+        let is_needed = |core: &usize| {
+            let places = &self.cores[*core];
+            self.places[places[0]].awake || places.iter().any(|&place| self.is_fixed(place))
+        };
+        let (needed, spare): (Vec<usize>, Vec<usize>) = (0..self.cores.len()).partition(is_needed);
+        let mut best = (self.settle(), self.who.clone());
+        for part in (0..PARTS).rev() {
+            let open = needed.len() + spare.len() * part / PARTS;
+            // The first core that wakes costs most, so one alone may pay where several do not.
+            let open = open.max(1);
+            let last = needed.iter().chain(&spare).enumerate();
+            for (nth, &core) in last {
+                self.closed[core] = nth >= open;
+            }
+            for who in &mut self.who {
+                if who.is_some_and(|at| self.candidates[at].fixed.is_none()) {
+                    *who = None;
+                }
+            }
+            self.start();
+            let sum = self.settle();
+            if sum > best.0 {
+                best = (sum, self.who.clone());
+            }
+        }
+        self.closed.fill(false);
+        self.who = best.1;
+        self.settle();
+    }
+
+    /// Clears whole cores, each time the one by which the predicted sum rises most, as long as it rises. Taking off one of
+    /// several jobs of a core saves no power, so that single moves do not find this.
+    pub(super) fn clear_cores(&mut self, mut sum: f64) -> f64 {
+        if self.power.price == 0.0 {
+            return sum;
+        }
+        loop {
+            let kept = self.who.clone();
+            let mut best: Option<(f64, usize)> = None;
+            for core in 0..self.cores.len() {
+                let is_busy = |&place: &usize| kept[place].is_some();
+                if self.places[self.cores[core][0]].awake
+                    || !self.cores[core].iter().any(is_busy)
+                    || self.cores[core]
+                        .iter()
+                        .any(|&place| kept[place].is_some_and(|at| self.candidates[at].fixed.is_some()))
+                {
+                    continue;
+                }
+                self.cores[core].iter().for_each(|&place| self.who[place] = None);
+                let now = self.settle();
+                if now > best.map_or(sum, |best| best.0) {
+                    best = Some((now, core));
+                }
+                self.who.clone_from(&kept);
+            }
+            let Some((now, core)) = best else { break };
+            self.cores[core].iter().for_each(|&place| self.who[place] = None);
+            sum = now;
+        }
+        self.settle();
+        sum
+    }
+}
