@@ -85,7 +85,12 @@ pub(crate) fn program(name: &str) -> Arc<ProgramSpec> {
 
 /// The programs of SPEC CPU2006, by name.
 pub(crate) fn spec_programs() -> Vec<Arc<ProgramSpec>> {
-    PROGRAMS.iter().filter(|file| file.file.contains("/spec-cpu2006/")).map(|file| program(file.name)).collect()
+    spec_names().map(program).collect()
+}
+
+/// Their names.
+pub(crate) fn spec_names() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().filter(|file| file.file.contains("/spec-cpu2006/")).map(|file| file.name)
 }
 
 /// Copies of a program, each with the same work.

@@ -1,8 +1,9 @@
 //! Our own policy `even` beside the papers' policies. It is of no paper, so it is held against goals of its own.
 //!
-//! `measured` has the tables and pictures of the usual worlds, `worlds` those of worlds that its equations do not fit, and
-//! `lengths` jobs of unequal lengths.
+//! `measured` has the tables and pictures of the usual worlds, `energy` those with energy as the objective, `worlds` those of
+//! worlds that its equations do not fit, and `lengths` jobs of unequal lengths.
 
+mod energy;
 mod lengths;
 mod measured;
 mod worlds;
@@ -10,7 +11,7 @@ mod worlds;
 use crate::error::ReproduceError;
 use crate::findings::{Cell, Chapter, OWN, Part, Table};
 use crate::lab::{Lab, in_words};
-use crate::mixes::{Mix, copies, of_folder, program};
+use crate::mixes::{Mix, copies, of_folder, program, spec_names};
 use cosched_core::{Nanos, Restart};
 use cosched_sim::Work;
 
@@ -24,6 +25,10 @@ pub(crate) enum Mixes {
     /// More programs than the four cores of EFS's machine: those of EFS's mixes of high demand, each twice, and four that do
     /// nothing but miss beside four loops.
     Crowded,
+    /// EFS's mixes of high demand.
+    Efs,
+    /// Four copies of each program of SPEC CPU2006.
+    FourCopies,
 }
 
 /// A machine and the mixes that run on it.
@@ -67,6 +72,15 @@ impl Mixes {
         match self {
             Mixes::PerfFair => of_folder("perf-fair", work(seconds)),
             Mixes::Walkers => vec![four_and_loops("walkers", "workload-chase")],
+            Mixes::Efs => of_folder("efs", work(seconds)),
+            Mixes::FourCopies => {
+                let of = |name: &'static str| Mix {
+                    name,
+                    jobs: copies(&program(name), 4, work(seconds)),
+                    restart: Restart::Never,
+                };
+                spec_names().map(of).collect()
+            }
             Mixes::Crowded => {
                 let mut all = of_folder("efs", work(seconds));
                 all.iter_mut().for_each(|mix| mix.jobs.extend(mix.jobs.clone()));
@@ -90,6 +104,7 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         in_words(lab.few_seeds()),
     ))];
     parts.extend(measured::parts(lab)?);
+    parts.extend(energy::parts(lab)?);
     parts.extend(worlds::parts(lab)?);
     parts.extend(lengths::parts(lab)?);
     let title = "Our own policy `even` beside the others".to_owned();

@@ -63,6 +63,9 @@ const MOST_LEAD: f64 = 3.0;
 const MOST_INTEGRAL: f64 = 4.0;
 /// What is remembered of work and power fades by this factor with each quantum.
 const FADES: f64 = 0.95;
+/// Where energy counts, the logarithms of the weights are so much smaller. A job that is a little ahead would otherwise not
+/// be worth the power of its core, though it will be in a moment: equals would pause in turn.
+const FLAT: f64 = 8.0;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "even",
@@ -265,11 +268,12 @@ impl Even {
     fn candidates(&self, round: &Round<'_>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate> {
         let snap = round.snap;
         let open = round.open();
+        let flat = if self.energy_share > 0.0 { FLAT } else { 1.0 };
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&snap.tasks) {
             let Some(learnt) = task.estimates.learnt.value().filter(|_| is_predictable(task)) else { continue };
             let integral = self.state.integrals.get(&task.id).copied().unwrap_or(0.0);
-            let weight = libm::exp(integral - leads.of(ix));
+            let weight = libm::exp((integral - leads.of(ix)) / flat);
             let place_of = |set: &CpuSet| set.first().and_then(|cpu| cpus.binary_search(&cpu).ok());
             let stays = task.running.as_ref().filter(|_| task.stays(round.full));
             let fixed = stays.and_then(|running| match &running.placement {
