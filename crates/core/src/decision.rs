@@ -41,6 +41,10 @@ impl Change {
     }
 }
 
+fn is_nothing(milli: &u64) -> bool {
+    *milli == 0
+}
+
 /// Why a task waits, with the numbers behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
@@ -95,6 +99,9 @@ pub enum WaitReason {
         worth_milli: u64,
         /// What the others would lose in caches and memory, in thousandths of the same.
         loss_milli: u64,
+        /// What the power of its core would cost, in thousandths of the same; 0 where power does not count.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        power_milli: u64,
     },
     /// It needs more CPUs at once than are free.
     Gang {
@@ -156,7 +163,7 @@ one_of_each! {
         Unmeasured,
         Measuring { task: TaskId(3) },
         Lead { progress_milli: 12_345, limit_milli: 11_900 },
-        Outweighed { worth_milli: 480, loss_milli: 1_200 },
+        Outweighed { worth_milli: 480, loss_milli: 120, power_milli: 400 },
         Gang { needs: 4, free: 1 },
         Affinity,
         BusFull { demand_milli: 600, assumed: false, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },

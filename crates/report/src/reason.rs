@@ -71,11 +71,18 @@ pub fn wait_text(reason: &WaitReason) -> String {
             progress_milli as f64 / 1e3,
             limit_milli as f64 / 1e3
         ),
-        WaitReason::Outweighed { worth_milli, loss_milli } => format!(
-            "Others are worth more now: weight x speed of this job would be {:.2}, and those that run would lose {:.2} by it.",
-            worth_milli as f64 / 1e3,
-            loss_milli as f64 / 1e3
-        ),
+        WaitReason::Outweighed { worth_milli, loss_milli, power_milli } => {
+            let power = match power_milli {
+                0 => String::new(),
+                _ => format!("; the power of its core is worth {:.2}", power_milli as f64 / 1e3),
+            };
+            format!(
+                "Others are worth more now: weight x speed of this job would be {:.2}, and those that run would lose {:.2} by \
+                 it{power}.",
+                worth_milli as f64 / 1e3,
+                loss_milli as f64 / 1e3
+            )
+        }
         WaitReason::BusFull { demand_milli, assumed, threshold_milli, energy_with_mj, energy_without_mj } => format!(
             "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
              {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",

@@ -21,7 +21,7 @@ pub(crate) struct Candidate {
     pub(crate) knows_progress: bool,
     /// Whether solo traces are of other runs.
     pub(crate) others_traces: bool,
-    /// Whether it begins with what another run of the same jobs learnt.
+    /// Whether it knows what another run of the same jobs took and learnt.
     pub(crate) remembers: bool,
 }
 
@@ -51,7 +51,7 @@ impl Candidate {
         self
     }
 
-    /// It begins with what another run of the same jobs learnt.
+    /// It knows what another run of the same jobs took and learnt.
     pub(crate) fn remembering(mut self) -> Candidate {
         self.remembers = true;
         self

@@ -4,9 +4,9 @@ use crate::error::ReproduceError;
 use crate::knowing::Knowing;
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::{
-    Capability, Change, Counter, CpuSet, DecisionRecord, Earlier, Importance, Nanos, POLICIES, Params, Placement,
-    PolicyEntry, ProgressBasis, Purpose, Recorder, Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId,
-    TaskSpec, find_policy, run,
+    Capability, Change, Counter, CpuSet, DecisionRecord, Earlier, Expected, ExpectedFrom, Importance, Nanos, POLICIES,
+    Params, Placement, PolicyEntry, ProgressBasis, Purpose, Recorder, Restart, RunConfig, RunError, SoloProfile,
+    SoloTrace, TaskId, TaskSpec, find_policy, run,
 };
 use cosched_sim::{
     FIT_LENGTH, MACHINES, MachineFit, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine, fit,
@@ -51,7 +51,7 @@ pub(crate) struct Trial {
     pub(crate) knows_progress: bool,
     /// Whether solo traces are of other runs, as a real scheduler's are, and so not exactly those of the jobs.
     pub(crate) others_traces: bool,
-    /// Whether the policy begins with what another run of the same jobs learnt.
+    /// Whether what another run of the same jobs took and learnt is known.
     pub(crate) remembers: bool,
     /// How long who runs where is noted from the start.
     pub(crate) noted: Nanos,
@@ -145,7 +145,7 @@ impl Trial {
 
     fn beside(&self, alone: &Alone) -> Result<Measured, ReproduceError> {
         let earlier = if self.remembers {
-            Trial { remembers: false, truth: false, seed: self.seed ^ OTHER_RUN, ..self.clone() }.beside(alone)?.learnt
+            Trial { remembers: false, truth: false, seed: self.seed ^ OTHER_RUN, ..self.clone() }.beside(alone)?.kept
         } else {
             Vec::new()
         };
@@ -163,7 +163,10 @@ impl Trial {
             let traces = if self.others_traces { &alone.others } else { &alone.traces };
             let trace = traces.get(id).cloned().flatten().filter(|_| traced);
             spec.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace };
-            spec.earlier = earlier.get(id).cloned().flatten();
+            if let Some(kept) = earlier.get(id) {
+                spec.earlier.clone_from(&kept.learnt);
+                spec.expected = Some(Expected::of(kept.ran, ExpectedFrom::Same));
+            }
             specs.push(spec);
         }
         let config = RunConfig {
@@ -210,7 +213,7 @@ impl Trial {
             slowdowns: outcomes.tasks.iter().filter_map(slowdown).collect(),
             progress_errors: watch.progress.values().map(|(estimate, truth)| estimate / truth - 1.0).collect(),
             ends_s,
-            learnt: result.tasks.iter().map(|task| task.learnt.clone()).collect(),
+            kept: result.tasks.iter().map(|task| Kept { ran: task.ran, learnt: task.learnt.clone() }).collect(),
             watch,
         })
     }
@@ -280,6 +283,14 @@ pub(crate) fn refitted(mut spec: MachineSpec) -> Result<Arc<MachineSpec>, Reprod
     Ok(Arc::new(spec))
 }
 
+/// What is remembered of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// How long it had CPUs.
+    ran: Nanos,
+    learnt: Option<Arc<Earlier>>,
+}
+
 /// What was measured in a trial.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
@@ -305,8 +316,8 @@ pub(crate) struct Measured {
     pub(crate) ends_s: Vec<f64>,
     /// Estimated progress / true progress - 1 of each job before its end, where progress was estimated and truth is known.
     pub(crate) progress_errors: Vec<f64>,
-    /// What was learnt of each job that a later run can use.
-    pub(crate) learnt: Vec<Option<Arc<Earlier>>>,
+    /// What a later run can know of each job.
+    pub(crate) kept: Vec<Kept>,
     pub(crate) watch: Watch,
 }
 

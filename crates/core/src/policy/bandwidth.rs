@@ -61,8 +61,8 @@ impl Policy for Bandwidth {
         let mut round = Round::new(snap);
         let end = self.state.of_round(&round, self.quantum);
         let mut fit = Fit::new(&round, self.target);
-        // The task that has waited longest, and all overdue tasks.
-        let first = round.overdue().max(1).min(round.order.len());
+        // The task that has waited longest, and all overdue and critical tasks.
+        let first = round.head().max(1).min(round.order.len());
         for pos in 0..first {
             if round.left() > 0 {
                 let ix = round.order[pos];

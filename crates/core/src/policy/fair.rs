@@ -71,9 +71,9 @@ impl Policy for Fair {
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
         // Overdue tasks come before all others, the longest waiting first; otherwise the bound on pauses would not
-        // hold. The sort is stable, so among tasks of equal progress the longest waiting comes first too.
-        let overdue = round.overdue();
-        round.order[overdue..].sort_by(|&a, &b| {
+        // hold. So do critical ones. The sort is stable, so among tasks of equal progress the longest waiting comes first too.
+        let head = round.head();
+        round.order[head..].sort_by(|&a, &b| {
             let of = |ix: u32| progress_by(self.learnt, &snap.tasks[ix as usize]);
             of(a).total_cmp(&of(b))
         });

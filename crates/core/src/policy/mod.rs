@@ -49,6 +49,7 @@ mod params;
 mod perf_fair;
 mod round;
 mod round_robin;
+mod tail;
 mod target;
 
 pub use fitness::{Candidate, FitnessQueue};
@@ -165,21 +166,21 @@ impl PolicyEntry {
     }
 }
 
-/// The best policy that a machine supports: `perf-fair` where progress and bandwidth can be measured, else `fifo`,
+/// The best policy that a machine supports: `even` where what jobs cost each other can be learnt, else `fifo`,
 /// which keeps what it starts on one CPU and pays nothing for switching. With `crowd`, more jobs are to run at once than
 /// there are CPUs, which `fifo` does not do: then it is `linux`.
 pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyEntry {
     match auto_shortfall(capabilities) {
-        None => &perf_fair::ENTRY,
+        None => &even::ENTRY,
         Some(_) if crowd => &linux::ENTRY,
         Some(_) => &fifo::ENTRY,
     }
 }
 
-/// Why [`auto_policy`] does not take `perf-fair`: the first thing that the policy wants and the machine lacks.
+/// Why [`auto_policy`] does not take `even`: the first thing that the policy wants and the machine lacks.
 pub fn auto_shortfall(capabilities: &Capabilities) -> Option<Shortfall> {
-    let params = Params::resolve(perf_fair::ENTRY.name, perf_fair::ENTRY.params, &[]).unwrap_or_default();
-    perf_fair::ENTRY.shortfalls(&params, capabilities).into_iter().next()
+    let params = Params::resolve(even::ENTRY.name, even::ENTRY.params, &[]).unwrap_or_default();
+    even::ENTRY.shortfalls(&params, capabilities).into_iter().next()
 }
 
 /// The decision that stands in when a policy's own can't be carried out: round-robin over all tasks, from the snapshot

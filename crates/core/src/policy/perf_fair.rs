@@ -109,13 +109,13 @@ pub(super) fn select(
     let mut fit = Fit::new(&round, target);
     let max = snap.tasks.iter().map(&progress).fold(0.0, f64::max);
     let selectable = |ix: u32| progress(&snap.tasks[ix as usize]) + margin < max;
-    // First the tasks that must run: the overdue ones, and those that have never run, because nothing was measured of
-    // them.
+    // First the tasks that must run: the overdue and critical ones, and those that have never run, because nothing was
+    // measured of them.
     let must_run = |task: &TaskView| task.overdue || task.estimates.executed == 0;
     for pos in 0..round.order.len() {
         let ix = round.order[pos];
         let task = round.task(ix);
-        if round.left() > 0 && must_run(task) {
+        if round.left() > 0 && (must_run(task) || round.is_critical(ix)) {
             fit.choose(&mut round, ix);
         }
     }

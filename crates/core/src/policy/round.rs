@@ -5,6 +5,7 @@
 //! runs stays.
 
 use super::allocate::{Chosen, allocate};
+use super::tail::critical;
 use crate::decision::{Basis, Change, Decision, Wait, WaitReason};
 use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Running, Snapshot, TaskView};
@@ -17,9 +18,11 @@ pub(super) struct Round<'a> {
     pub(super) snap: &'a Snapshot,
     /// Whether all CPUs are given out anew.
     pub(super) full: bool,
-    /// Indices into `snap.tasks` of the tasks that may be chosen: overdue tasks first, then the longest waiting first. Those
+    /// Indices into `snap.tasks` of the tasks that may be chosen: overdue tasks first, then critical ones, then the longest waiting. Those
     /// that run have not waited at all; of them the one that has run longest without a break comes last, as in a queue.
     pub(super) order: Vec<u32>,
+    /// In a full round, of each task of the snapshot whether it is [critical](super::tail); empty if none is.
+    critical: Vec<bool>,
     /// In a full round, the tasks that hold CPUs and sleep. They keep CPUs that no other task wants.
     sleepers: Vec<u32>,
     /// Free CPUs, except those that are reserved for a chosen task.
@@ -111,10 +114,17 @@ impl<'a> Round<'a> {
         };
         keys.chunk_by_mut(|a, b| a >> 32 == b >> 32).for_each(|together| together.sort_by_key(ran));
         let left = free.len() as u32;
+        let mut order: Vec<u32> =
+            keys.into_iter().map(|key| key as u32).chain(run.into_iter().map(|(.., ix)| ix)).collect();
+        let critical = if full { critical(snap) } else { Vec::new() };
+        if !critical.is_empty() {
+            order.sort_by_key(|&ix| (!snap.tasks[ix as usize].overdue, !critical[ix as usize]));
+        }
         Round {
             snap,
             full,
-            order: keys.into_iter().map(|key| key as u32).chain(run.into_iter().map(|(.., ix)| ix)).collect(),
+            order,
+            critical,
             sleepers,
             free,
             first_whole: 0,
@@ -149,6 +159,16 @@ impl<'a> Round<'a> {
     /// How many tasks at the head of the order are overdue.
     pub(super) fn overdue(&self) -> usize {
         self.order.partition_point(|&ix| self.task(ix).overdue)
+    }
+
+    /// Whether the batch would end later if the task paused now.
+    pub(super) fn is_critical(&self, ix: u32) -> bool {
+        self.critical.get(ix as usize).is_some_and(|&critical| critical)
+    }
+
+    /// How many tasks at the head of the order come before all others: those that are overdue, and those that are critical.
+    pub(super) fn head(&self) -> usize {
+        self.order.partition_point(|&ix| self.task(ix).overdue || self.is_critical(ix))
     }
 
     /// Whether all tasks fit at once, so that there is nothing to choose.

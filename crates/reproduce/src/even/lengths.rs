@@ -11,8 +11,18 @@ use crate::trial::{Measured, Trial, machine};
 use cosched_core::{Nanos, Rng};
 use cosched_sim::{SimJob, Work};
 
-/// The policies; the first is the base.
-const POLICIES: [&str; 5] = ["linux", "round-robin", "fifo", "bandwidth", "even"];
+/// The policies, and whether they remember an earlier run; the first is the base.
+const POLICIES: [(&str, bool); 9] = [
+    ("linux", false),
+    ("round-robin", false),
+    ("fifo", false),
+    ("bandwidth", false),
+    ("even", false),
+    ("round-robin", true),
+    ("fifo", true),
+    ("bandwidth", true),
+    ("even", true),
+];
 
 /// Random bits of a length.
 const BITS: u32 = 16;
@@ -45,8 +55,10 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
         Part::Heading("Jobs of unequal lengths".to_owned()),
         Part::Text(format!(
             "The 13 mixes with jobs of {shortest_s} to {} s alone, equally many in each ratio of lengths, drawn anew for each mix \
-             and seed, with {}. No policy here knows beforehand how long a job is, so what is left at the end are long jobs, \
-             beside idle CPUs. Equal progress lets no job end early: mean turnaround is not what `even` is good for.",
+             and seed, with {}. Unless it is known how long jobs are, what is left at the end are long ones, beside idle CPUs. \
+             Those that run *again* know how long each job had CPUs in another run: `fifo` begins with the longest, and the others \
+             never stop a job that would end last. Equal progress lets no job end early: mean turnaround is not what `even` is good \
+             for.",
             10 * shortest_s,
             in_words(seeds)
         )),
@@ -55,19 +67,20 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
         let spec = machine(name)?;
         let variants = |mix: usize, seed: u64| {
             let drawn = jobs(&mixes[mix], Nanos::from_ms(1_000 * shortest_s), seed.wrapping_mul(64) ^ mix as u64);
-            POLICIES.map(|policy| Trial::new(&spec, &drawn, policy, seed)).to_vec()
+            let of = |(policy, remembers)| Trial { remembers, ..Trial::new(&spec, &drawn, policy, seed) };
+            POLICIES.map(of).to_vec()
         };
         let what = format!("even: unequal lengths on {name}");
         let grid = Grid::of_results(simulate(&lab.pool, &what, mixes.len(), seeds, variants)?, seeds.len());
         let cpus = spec.machine().cpus.len() as f64;
-        let rows = POLICIES.iter().enumerate().map(|(at, policy)| {
+        let rows = POLICIES.iter().enumerate().map(|(at, &(policy, remembers))| {
             let mean_end = |run: &Measured| mean(&run.ends_s);
             let idle = |run: &Measured| Some(100.0 * run.watch.idle_s / (cpus * run.turnaround_s));
             let sooner = grid
                 .geometric(|mix, seed| Some(mean_end(&grid.of(mix, 0)[seed])? / mean_end(&grid.of(mix, at)[seed])?));
             let sooner: Vec<f64> = sooner.iter().map(|ratio| 100.0 * (ratio - 1.0)).collect();
             vec![
-                Cell::text(format!("`{policy}`")),
+                Cell::text(if remembers { format!("`{policy}`, again") } else { format!("`{policy}`") }),
                 Cell::mean(&grid.means(at, mean_end), 1),
                 Cell::signed(&sooner, 1),
                 Cell::mean(&grid.means(at, |run| Some(run.turnaround_s)), 1),

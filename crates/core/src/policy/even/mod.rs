@@ -29,7 +29,7 @@ use crate::snapshot::{Snapshot, TaskView};
 use crate::task::TaskId;
 use crate::topology::{CpuId, CpuSet};
 use crate::units::Nanos;
-use choose::{Candidate, Place, Power, Search};
+use choose::{Candidate, LeftOut, Place, Power, Search};
 use measure::{Measuring, MeasuringState};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,8 +170,8 @@ impl Policy for Even {
             self.integrate(snap, &leads);
         }
         // Those behind come first; the sort is stable, so overdue tasks stay first, and the longest waiting among equals.
-        let overdue = round.overdue();
-        round.order[overdue..].sort_by(|&a, &b| leads.progress[a as usize].total_cmp(&leads.progress[b as usize]));
+        let head = round.head();
+        round.order[head..].sort_by(|&a, &b| leads.progress[a as usize].total_cmp(&leads.progress[b as usize]));
         // Between quanta there is nothing to choose, unless CPUs are idle on purpose.
         if !is_choice || (!round.full && self.energy_share == 0.0) {
             round.choose_in_order(Purpose::Run, false);
@@ -179,8 +179,10 @@ impl Policy for Even {
         }
         let left_out = self.choose(&mut round, &leads);
         round.finish(end, Basis::default(), |ix, ahead| match left_out.get(&ix) {
-            Some(&(worth, loss)) => {
-                WaitReason::Outweighed { worth_milli: (worth * 1e3) as u64, loss_milli: (loss * 1e3) as u64 }
+            Some(left) => {
+                let milli = |value: f64| (value * 1e3) as u64;
+                let [worth_milli, loss_milli, power_milli] = [left.worth, left.loss, left.power].map(milli);
+                WaitReason::Outweighed { worth_milli, loss_milli, power_milli }
             }
             None if leads.of(ix) > FARTHEST => WaitReason::Lead {
                 progress_milli: (leads.progress[ix as usize] * 1e3) as u64,
@@ -231,7 +233,7 @@ impl Even {
     }
 
     /// Chooses for all free CPUs. Returns what those that were considered and not chosen would be worth, and cost others.
-    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, (f64, f64)> {
+    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, LeftOut> {
         let snap = round.snap;
         // Overdue tasks must run; a task of which nothing is known runs to become known; what needs several CPUs, or certain
         // ones, takes its turn among the others by its progress.
@@ -247,7 +249,8 @@ impl Even {
             }
         }
         let (cpus, places, elsewhere) = places(round);
-        let candidates = self.candidates(round, leads, &cpus);
+        let mut candidates = self.candidates(round, leads, &cpus);
+        settle_critical(round, &mut candidates, &places);
         let mean = candidates.iter().map(|one| one.weight).sum::<f64>() / candidates.len().max(1) as f64;
         let price = self.energy_share * mean * self.work_per_joule();
         let power = Power { model: &self.power, price, elsewhere: &elsewhere };
@@ -257,12 +260,13 @@ impl Even {
             state.work = FADES * state.work + chosen.work / mean;
             state.watts = FADES * state.watts + chosen.watts;
         }
+        let open = round.open();
         for (&cpu, who) in cpus.iter().zip(&chosen.who) {
-            if let Some(candidate) = who.map(|at| &candidates[at]).filter(|candidate| candidate.fixed.is_none()) {
+            if let Some(candidate) = who.map(|at| &candidates[at]).filter(|candidate| open[candidate.ix as usize]) {
                 round.choose_on(candidate.ix, CpuSet::from_iter([cpu]), Purpose::Run);
             }
         }
-        chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, (left.worth, left.loss))).collect()
+        chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, left)).collect()
     }
 
     fn candidates(&self, round: &Round<'_>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate> {
@@ -273,20 +277,38 @@ impl Even {
         for (ix, task) in (0..).zip(&snap.tasks) {
             let Some(learnt) = task.estimates.learnt.value().filter(|_| is_predictable(task)) else { continue };
             let integral = self.state.integrals.get(&task.id).copied().unwrap_or(0.0);
-            let weight = libm::exp((integral - leads.of(ix)) / flat);
+            let is_critical = round.is_critical(ix);
+            // It runs whatever it weighs. As one that is behind it would weigh more than its company is worth.
+            let behind = integral - leads.of(ix);
+            let weight = libm::exp(if is_critical { behind.max(0.0) } else { behind } / flat);
             let place_of = |set: &CpuSet| set.first().and_then(|cpu| cpus.binary_search(&cpu).ok());
             let stays = task.running.as_ref().filter(|_| task.stays(round.full));
             let fixed = stays.and_then(|running| match &running.placement {
                 Placement::Exclusive { cpus, .. } => place_of(cpus),
                 Placement::Shared { .. } => None,
             });
-            let is_open = open[ix as usize] && leads.of(ix) <= FARTHEST;
+            let is_open = open[ix as usize] && (is_critical || leads.of(ix) <= FARTHEST);
             if fixed.is_some() || is_open {
                 let last = place_of(&task.last_cpus);
                 candidates.push(Candidate { ix, weight, asks: learnt.asks, solo_cpi: learnt.solo_cpi, last, fixed });
             }
         }
         candidates
+    }
+}
+
+/// Gives critical jobs a place each, if they can on cores of their own and where they ran last. The others are chosen to go
+/// with them.
+fn settle_critical(round: &Round<'_>, candidates: &mut [Candidate], places: &[Place]) {
+    let mut taken: BTreeSet<usize> = candidates.iter().filter_map(|one| one.fixed).collect();
+    for one in candidates.iter_mut().filter(|one| one.fixed.is_none() && round.is_critical(one.ix)) {
+        let cores: BTreeSet<usize> = taken.iter().map(|&place| places[place].core).collect();
+        let free = |place: &usize| !taken.contains(place);
+        let alone = |place: &usize| free(place) && !cores.contains(&places[*place].core);
+        let any = || 0..places.len();
+        let place = one.last.filter(alone).or_else(|| any().find(alone)).or_else(|| any().find(free));
+        taken.extend(place);
+        one.fixed = place;
     }
 }
 

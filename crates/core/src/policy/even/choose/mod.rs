@@ -66,9 +66,10 @@ pub(super) struct Chosen {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LeftOut {
     pub(super) candidate: usize,
-    /// Its weight x speed beside those that run, and what these would lose.
+    /// Its weight x speed beside those that run, what these would lose, and what the power of its core would cost.
     pub(super) worth: f64,
     pub(super) loss: f64,
+    pub(super) power: f64,
 }
 
 /// Changes of less than this part of the sum are not worth a move.
@@ -204,7 +205,10 @@ impl<'a> Search<'a> {
         let loads = loads.unwrap_or_else(|| self.loads());
         let left_out = self.waiting().into_iter().map(|candidate| {
             let (worth, loss) = self.worth_and_loss(candidate, &loads);
-            LeftOut { candidate, worth, loss }
+            let is_free = |core: &Vec<usize>| core.iter().all(|&place| self.who[place].is_none());
+            let place = self.candidates[candidate].last.unwrap_or(0);
+            let power = self.cost(place, !self.cores.iter().any(is_free), true);
+            LeftOut { candidate, worth, loss, power }
         });
         let left_out = left_out.collect();
         Chosen { who: self.who, left_out, work: self.work, watts: self.watts }
@@ -226,9 +230,7 @@ impl<'a> Search<'a> {
         let market = &self.markets[place.domain];
         let job = alone(&loads[candidate], market.latency);
         let loss = market.loss(market.rise(self.shared, job.reads)) + self.caches[place.llc].1 * job.reads;
-        let has_core = self.cores.iter().any(|core| core.iter().all(|&place| self.who[place].is_none()));
-        let power = self.cost(self.candidates[candidate].last.unwrap_or(0), !has_core, true);
-        (job.sum, loss + power)
+        (job.sum, loss)
     }
 
     /// The candidates that have no place.

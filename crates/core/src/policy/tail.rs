@@ -1,0 +1,93 @@
+//! The tail of a batch: a task that has as much left to do as there is left for each CPU must not pause, or the other
+//! CPUs stand idle when it ends last.
+//!
+//! What is left is what earlier runs of a task took, less what it has had, so this needs a memory of earlier runs. The bound
+//! is the one below which lists of preemptible tasks can be packed without idle CPUs (McNaughton, "Scheduling with Deadlines
+//! and Loss Functions", Management Science 6, 1959). Ours.
+
+use crate::expected::ExpectedFrom;
+use crate::snapshot::{Snapshot, TaskView};
+
+/// What a task is expected to have left, in ns.
+fn left(task: &TaskView) -> Option<f64> {
+    Some(task.expected?.time.0.saturating_sub(task.estimates.ran.0) as f64)
+}
+
+/// Whether that is from runs of this very command.
+fn is_sure(task: &TaskView) -> bool {
+    task.expected.is_some_and(|expected| expected.from != ExpectedFrom::Program)
+}
+
+/// Of each task of the snapshot, whether it is critical; empty if none is.
+pub(super) fn critical(snap: &Snapshot) -> Vec<bool> {
+    let (mut known, mut sum, mut cpus) = (0u32, 0.0, 0.0);
+    for task in &snap.tasks {
+        if let Some(left) = left(task) {
+            known += 1;
+            sum += left * f64::from(task.cpus);
+        } else {
+            cpus += f64::from(task.cpus);
+        }
+    }
+    if known == 0 {
+        return Vec::new();
+    }
+    // What nothing is known of is taken to be like the others.
+    let all = sum + cpus * sum / f64::from(known);
+    let bound = all / snap.machine.cpus.len().max(1) as f64;
+    let is_critical = |task: &TaskView| is_sure(task) && left(task).is_some_and(|left| left > 0.0 && left >= bound);
+    let critical: Vec<bool> = snap.tasks.iter().map(is_critical).collect();
+    if critical.contains(&true) { critical } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expected::Expected;
+    use crate::snapshot::{Estimates, Trigger};
+    use crate::task::TaskSpec;
+    use crate::topology::Machine;
+    use crate::units::Nanos;
+    use std::sync::Arc;
+
+    /// Tasks with so many seconds expected and had.
+    fn snapshot(tasks: &[(Option<u64>, u64)]) -> Snapshot {
+        let view = |(id, &(expected, ran)): (u32, &(Option<u64>, u64))| {
+            let mut spec = TaskSpec::new(id, &format!("t{id}"));
+            spec.expected = expected.map(|s| Expected::of(Nanos::from_ms(1_000 * s), ExpectedFrom::Same));
+            let estimates = Estimates { ran: Nanos::from_ms(1_000 * ran), ..Estimates::default() };
+            TaskView::arriving(&spec, Nanos::ZERO, estimates)
+        };
+        Snapshot {
+            machine: Arc::new(Machine::uniform("two", 2, 1)),
+            now: Nanos::from_ms(100_000),
+            triggers: vec![Trigger::QuantumEnd],
+            contention: Default::default(),
+            tasks: (0..).zip(tasks).map(view).collect(),
+        }
+    }
+
+    #[test]
+    fn a_task_is_critical_when_the_others_would_be_done_before_it() {
+        let of = |tasks: &[(Option<u64>, u64)]| critical(&snapshot(tasks));
+        // 40 s on two CPUs: the one of 20 s must run all the time.
+        assert_eq!(of(&[(Some(20), 0), (Some(10), 0), (Some(10), 0)]), [true, false, false]);
+        // It has had its part.
+        assert_eq!(of(&[(Some(20), 12), (Some(10), 0), (Some(10), 0)]), [] as [bool; 0]);
+        // Two that are left alone.
+        assert_eq!(of(&[(Some(20), 5), (Some(20), 5)]), [true, true]);
+        // What is unknown counts like the others, and is never critical itself; so is what took longer than expected.
+        assert_eq!(of(&[(Some(20), 0), (None, 0), (None, 0)]), [] as [bool; 0]);
+        assert_eq!(of(&[(Some(20), 0), (Some(4), 0), (None, 0)]), [true, false, false]);
+        assert_eq!(of(&[(None, 0), (Some(3), 9)]), [] as [bool; 0]);
+        assert_eq!(of(&[]), [] as [bool; 0]);
+    }
+
+    #[test]
+    fn what_other_commands_of_a_program_took_makes_none_critical() {
+        let mut snap = snapshot(&[(Some(20), 0), (Some(1), 0)]);
+        assert_eq!(critical(&snap), [true, false]);
+        snap.tasks[0].expected = Some(Expected::of(Nanos::from_ms(20_000), ExpectedFrom::Program));
+        assert_eq!(critical(&snap), [] as [bool; 0]);
+    }
+}
