@@ -157,6 +157,28 @@ fn to_save_energy_cores_stay_idle_though_all_jobs_fit() {
 }
 
 #[test]
+fn what_is_left_runs_though_it_brings_less_for_a_watt_than_what_has_ended() {
+    // Four that only compute share the power of the first core; the last one has to pay for it alone.
+    let mut play = Play::at_a_scarce_memory("energy");
+    play.policy = even(&[("objective", "energy"), ("p1_w", "100"), ("p2_w", "1"), ("p_more_w", "1")]);
+    play.all_learnt(|learnt| {
+        learnt.asks = Asks { llc: 0.0, reads: 0.0, ..learnt.asks };
+        learnt.solo_cpi = learnt.asks.own;
+    });
+    for _ in 0..40 {
+        play.decide(200, None);
+        assert_eq!(play.running(), 4);
+        play.pass();
+    }
+    (1..4).for_each(|id| play.end(id));
+    for _ in 0..40 {
+        play.decide(200, None);
+        assert_eq!(play.running(), 1);
+        play.pass();
+    }
+}
+
+#[test]
 fn a_core_that_is_idle_to_save_energy_is_not_filled_between_quanta() {
     let mut play = Play::at_a_scarce_memory("energy");
     for _ in 0..20 {

@@ -124,7 +124,7 @@ fn picture(id: &str, title: &str, seconds: u64, grid: &Grid) -> Part {
         Curve::points(candidate.label, (0..grid.mixes).map(point).collect())
     });
     curves(
-        format!("even-energy-{id}"),
+        format!("even-energy-picture-{id}"),
         format!("Energy and time saved against `linux` on `i5-2500`: {title}, each a point, jobs of {seconds} s."),
         Axes { x: "turnaround saved, %", y: "energy saved, %", decimals: 1 },
         drawn.collect(),
@@ -194,6 +194,9 @@ mod tests {
         // For the product of both time counts more.
         let time = |at: usize| saved(&grid, at, |run| Some(run.turnaround_s))[0];
         assert!(time(EVEN_EDP) > time(EVEN_ENERGY), "{} {}", time(EVEN_EDP), time(EVEN_ENERGY));
+        // Tables and figures are files in one folder.
+        let Part::Figure(drawn) = picture("high", "two mixes", 4, &grid) else { panic!("a figure") };
+        assert_eq!((drawn.table.id.as_str(), drawn.table.rows.is_empty()), ("even-energy-picture-high", false));
         let rows = rows(&grid);
         assert!(rows.iter().all(|row| row.len() == 8) && rows.len() == candidates().len());
         assert!(matches!(rows[LINUX][1], Cell::Absent(_)) && goals(&grid).len() == 4);

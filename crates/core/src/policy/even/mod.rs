@@ -253,8 +253,16 @@ impl Even {
         settle_critical(round, &mut candidates, &places);
         let mean = candidates.iter().map(|one| one.weight).sum::<f64>() / candidates.len().max(1) as f64;
         let price = self.energy_share * mean * self.work_per_joule();
-        let power = Power { model: &self.power, price, elsewhere: &elsewhere };
-        let chosen = Search::new(&snap.contention, &candidates, &places, power).run();
+        let search = |price: f64| {
+            let power = Power { model: &self.power, price, elsewhere: &elsewhere };
+            Search::new(&snap.contention, &candidates, &places, power).run()
+        };
+        let mut chosen = search(price);
+        if price > 0.0 && chosen.work == 0.0 && elsewhere.iter().all(|&busy| busy == 0) {
+            // Those that are left can't bring as much for a watt as those before them. Work gets no cheaper by waiting.
+            chosen = search(0.0);
+            (self.state.work, self.state.watts) = (0.0, 0.0);
+        }
         if round.full && mean > 0.0 && chosen.watts > 0.0 {
             let state = &mut self.state;
             state.work = FADES * state.work + chosen.work / mean;
