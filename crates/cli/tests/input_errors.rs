@@ -137,7 +137,7 @@ fn files_that_options_name() {
             "[params]\nbig_busy_w = 1\n",
             &["--profile f: ", "`big_idle_w`", " is 3, above `big_busy_w`, which is 1;", "--param big_idle_w=1\n"],
         ),
-        (&["--profile", "f"], "[params]\np0_w = 1e308\n", &["f:2", "parameter `p0_w` of policy `efs` is `1e308`;"]),
+        (&["--profile", "f"], "[params]\np0_w = 1e308\n", &["f:2", "parameter `p0_w` of policy `even` is `1e308`;"]),
         (&["--profile", "f"], "[params]\nquantm_s = 1\n", &["f:2", "`quantm_s`", "[params]"]),
         (&["--joblog", "f", "--resume"], "Seq\tHost\n", &["f:1", "9 columns", "GNU parallel"]),
         (&["--solo", "f"], "{\"a\": 1}\n", &["--solo f", "cosched.run/1", "cosched.solo/1", "found no `schema`"]),
