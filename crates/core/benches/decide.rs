@@ -80,6 +80,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                         phase: 0,
                         measured: true,
                         settling: None,
+                        slower: Vec::new(),
                         stay: 9,
                     }),
                     executed: 150,

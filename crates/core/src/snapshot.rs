@@ -113,12 +113,15 @@ pub struct Estimates {
 }
 
 /// What was learnt of a task from the intervals that it ran: see [`model::contention`](crate::model::contention).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learnt {
-    /// What it asks for in its present phase.
+    /// What it asks for in its present phase, on a core of the fastest type.
     pub asks: Asks,
-    /// Cycles per instruction alone, in the present phase.
+    /// Cycles per instruction alone on such a core, in the present phase.
     pub solo_cpi: f64,
+    /// What it asks for on cores of the other types, in their order; what it would ask for where it was not seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slower: Vec<Asks>,
     /// Relative standard error of that.
     pub error: f64,
     /// Quanta' worth of solo execution done so far.
@@ -133,6 +136,18 @@ pub struct Learnt {
     /// filled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<f64>,
+}
+
+impl Learnt {
+    /// What it asks for on a core of this type.
+    pub fn asks_on(&self, core_type: usize) -> &Asks {
+        core_type.checked_sub(1).and_then(|slower| self.slower.get(slower)).unwrap_or(&self.asks)
+    }
+
+    /// Time in ns for an instruction when alone on a core of the fastest type.
+    pub fn solo_ns(&self) -> f64 {
+        self.solo_cpi / self.asks.ghz
+    }
 }
 
 /// The value of a field that an older recorded event lacks.

@@ -329,6 +329,21 @@ impl Machine {
         Ok(())
     }
 
+    /// The clock of these CPUs as a share of that of the fastest type of core, by the highest frequencies, as a mean over
+    /// them; 1 where all cores are alike or a frequency is not known.
+    pub fn clock_share(&self, cpus: &CpuSet) -> f64 {
+        if self.core_types.len() < 2 {
+            return 1.0;
+        }
+        let khz = |kind: usize| self.core_types.get(kind).and_then(|kind| kind.max_khz).filter(|&khz| khz > 0);
+        let share = |cpu: CpuId| {
+            let here = khz(self.cpus[self.index_of(cpu)?].core_type)?;
+            Some(here as f64 / khz(0)? as f64)
+        };
+        let shares = cpus.iter().map(|cpu| share(cpu).unwrap_or(1.0));
+        shares.sum::<f64>() / cpus.iter().count().max(1) as f64
+    }
+
     /// All usable CPUs.
     pub fn all_cpus(&self) -> CpuSet {
         self.cpus.iter().map(|cpu| cpu.id).collect()

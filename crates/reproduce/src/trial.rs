@@ -41,6 +41,8 @@ pub(crate) struct Trial {
     /// Parameters of the policy, over those of the machine.
     pub(crate) params: Vec<(&'static str, String)>,
     pub(crate) seed: u64,
+    /// When jobs arrive; those that it does not name arrive at the start.
+    pub(crate) arrivals: Vec<Nanos>,
     /// The CPUs that may be used; `None` for all.
     pub(crate) usable: Option<CpuSet>,
     /// Jobs that may be live at once.
@@ -67,6 +69,7 @@ impl Trial {
             policy,
             params: Vec::new(),
             seed,
+            arrivals: Vec::new(),
             usable: None,
             at_once: usize::MAX,
             truth: false,
@@ -160,6 +163,7 @@ impl Trial {
         for (id, solo) in alone.runs.iter().enumerate() {
             let mut spec = TaskSpec::new(id as u32, &self.jobs[id].program.name);
             spec.cpus = self.jobs[id].cpus;
+            spec.arrives = self.arrivals.get(id).copied().unwrap_or_default();
             let traces = if self.others_traces { &alone.others } else { &alone.traces };
             let trace = traces.get(id).cloned().flatten().filter(|_| traced);
             spec.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace };
@@ -198,6 +202,8 @@ impl Trial {
         let slowdown = |outcome: &cosched_core::metric::Outcome| outcome.slowdown().value();
         let mut ends_s: Vec<f64> = result.tasks.iter().filter_map(|task| task.finished).map(Nanos::as_s).collect();
         ends_s.sort_by(f64::total_cmp);
+        let stay = |task: &cosched_core::TaskResult| Some((task.finished? - task.spec.arrives).as_s());
+        let stays_s: Vec<f64> = result.tasks.iter().filter_map(stay).collect();
         watch.over(result.turnaround);
         let chip = |(name, _): &(&str, f64)| ["uncore", "active cores", "instructions"].contains(name);
         let busy_s = result.tasks.iter().filter_map(|task| task.cpu_time.value()).map(Nanos::as_s).sum();
@@ -213,6 +219,7 @@ impl Trial {
             slowdowns: outcomes.tasks.iter().filter_map(slowdown).collect(),
             progress_errors: watch.progress.values().map(|(estimate, truth)| estimate / truth - 1.0).collect(),
             ends_s,
+            stays_s,
             kept: result.tasks.iter().map(|task| Kept { ran: task.ran, learnt: task.learnt.clone() }).collect(),
             watch,
         })
@@ -314,6 +321,8 @@ pub(crate) struct Measured {
     pub(crate) slowdowns: Vec<f64>,
     /// When jobs ended, in s, ascending.
     pub(crate) ends_s: Vec<f64>,
+    /// Time from each job's arrival to its end, in s.
+    pub(crate) stays_s: Vec<f64>,
     /// Estimated progress / true progress - 1 of each job before its end, where progress was estimated and truth is known.
     pub(crate) progress_errors: Vec<f64>,
     /// What a later run can know of each job.
@@ -443,7 +452,7 @@ impl Recorder for Watch {
             {
                 self.solo_errors.push(estimate / truth - 1.0);
             }
-            if let (Some(learnt), Some(truth)) = (known.learnt.value(), known.trace_progress.value())
+            if let (Some(learnt), Some(truth)) = (known.learnt.as_ref().value(), known.trace_progress.value())
                 && truth > 0.0
             {
                 self.learnt.insert(sample.task, (learnt.progress, truth));

@@ -68,8 +68,8 @@ impl TaskEstimator {
         }
     }
 
-    /// Takes in one sample.
-    pub fn update(&mut self, sample: &Sample, estimates: &mut Estimates) {
+    /// Takes in one sample from CPUs with this clock, as a share of that of the fastest type of core.
+    pub fn update(&mut self, sample: &Sample, clock: f64, estimates: &mut Estimates) {
         if sample.interval == Nanos::ZERO {
             return;
         }
@@ -94,7 +94,7 @@ impl TaskEstimator {
         estimates.progress = Reading::Value(self.progress.total());
         estimates.progress_basis = self.progress.basis();
         if let Some(trace) = &mut self.trace {
-            estimates.trace_ipc = trace.add(sample, self.quantum);
+            estimates.trace_ipc = trace.add(sample, clock, self.quantum);
             estimates.trace_progress = self.trace_progress();
         }
     }

@@ -1,5 +1,6 @@
 //! Progress against a trace of a solo run: Eq. 1 of Perf&Fair with the IPC that the task would have had alone over the
-//! very instructions that it executed, as its Oracle has it. Intervals count by their CPU time.
+//! very instructions that it executed, as its Oracle has it. Intervals count by their CPU time; on slower types of core,
+//! which the paper does not have, they count for less, as the clock there is slower than that of the fastest.
 
 use super::progress::used_quanta;
 use crate::counter::Counter;
@@ -27,14 +28,15 @@ impl TraceProgress {
     }
 
     /// Takes in one interval; the IPC that the task would have had in it alone.
-    pub(super) fn add(&mut self, sample: &Sample, quantum: Nanos) -> Reading<f64> {
+    pub(super) fn add(&mut self, sample: &Sample, clock: f64, quantum: Nanos) -> Reading<f64> {
+        let used = clock * used_quanta(sample, quantum, self.width);
         let counts = (sample.counts[Counter::Instructions], sample.counts.ipc());
         if let (Reading::Value(instructions), None) = (counts.0, self.lost) {
             let end = self.position.saturating_add(instructions);
             let alone = self.trace.ipc_over(self.position, end);
             self.position = end;
             if let Reading::Value(ipc) = counts.1 {
-                self.done += ipc / alone * used_quanta(sample, quantum, self.width);
+                self.done += ipc / alone * used;
                 return Reading::Value(alone);
             }
             if counts.1.absence() == Some(Absence::NotYetMeasured) {
@@ -45,7 +47,7 @@ impl TraceProgress {
         // From a gap on nobody knows where in its trace the task is: as if nothing slowed it.
         let why = counts.0.absence().or(counts.1.absence()).unwrap_or(Absence::CountersLost);
         let why = *self.lost.get_or_insert(why);
-        self.done += used_quanta(sample, quantum, self.width);
+        self.done += used;
         Reading::Absent(why)
     }
 
@@ -100,13 +102,16 @@ mod tests {
         // Alone 100 cycles for each 100 instructions, then 400.
         let trace = Arc::new(SoloTrace::new(vec![(100, 1.0), (200, 0.25)]).unwrap());
         let mut progress = TraceProgress::new(trace, 5.0, 1);
-        assert_eq!(progress.add(&sample(200, 100), Q), Reading::Value(1.0));
+        assert_eq!(progress.add(&sample(200, 100), 1.0, Q), Reading::Value(1.0));
         assert_eq!((progress.earned(), progress.total()), (0.375, 5.375), "half as fast, for 150 of 200 ms");
         // Half as many instructions in as many cycles, and yet undisturbed.
-        assert_eq!(progress.add(&sample(200, 50), Q), Reading::Value(0.25));
+        assert_eq!(progress.add(&sample(200, 50), 1.0, Q), Reading::Value(0.25));
         assert_eq!(progress.earned(), 1.125);
-        assert_eq!(progress.add(&sample(0, 0), Q), Reading::Value(0.25));
+        assert_eq!(progress.add(&sample(0, 0), 1.0, Q), Reading::Value(0.25));
         assert_eq!((progress.earned(), progress.is_whole()), (1.125, true));
+        // With half of the clock.
+        progress.add(&sample(200, 50), 0.5, Q);
+        assert_eq!(progress.earned(), 1.5);
     }
 
     #[test]
@@ -115,9 +120,9 @@ mod tests {
         let mut progress = TraceProgress::new(trace, 0.0, 1);
         let mut gap = sample(0, 0);
         gap.counts = Counts::absent(Absence::CountersLost);
-        assert_eq!(progress.add(&gap, Q), Reading::Absent(Absence::CountersLost));
+        assert_eq!(progress.add(&gap, 1.0, Q), Reading::Absent(Absence::CountersLost));
         assert_eq!(progress.earned(), 0.75);
-        assert_eq!(progress.add(&sample(100, 100), Q), Reading::Absent(Absence::CountersLost));
+        assert_eq!(progress.add(&sample(100, 100), 1.0, Q), Reading::Absent(Absence::CountersLost));
         assert_eq!((progress.earned(), progress.is_whole()), (1.5, false));
     }
 }

@@ -207,6 +207,19 @@ impl CoreType {
         self.capacity_mips
     }
 
+    /// `I` (W).
+    #[must_use]
+    pub fn idle_w(&self) -> f64 {
+        self.idle_w
+    }
+
+    /// `(B - I) / C`, what an instruction costs beyond the idle power (nJ).
+    #[must_use]
+    pub fn nj_per_instruction(&self) -> f64 {
+        // W for each million instructions/s are 1,000 nJ for each instruction.
+        1e3 * (self.busy_w - self.idle_w) / self.capacity_mips
+    }
+
     /// `P = (B - I) MIPS / C + I` (W), the power of a core on which a thread runs at `mips` (lucky, section 3).
     ///
     /// A performance above the capacity, which is only the highest that was seen, extends the line.

@@ -206,6 +206,6 @@ pub(super) fn progress(task: &TaskView) -> f64 {
 
 /// The same by the paper's estimator, or by what was learnt.
 pub(super) fn progress_by(learnt: bool, task: &TaskView) -> f64 {
-    let known = task.estimates.learnt.value().filter(|_| learnt);
+    let known = task.estimates.learnt.as_ref().value().filter(|_| learnt);
     known.map_or_else(|| progress(task), |learnt| learnt.progress)
 }

@@ -30,7 +30,9 @@
 //! the big core is not in the paper: 3 W is assumed, as in the machine `big1-small3`.
 
 use super::core_types::{Side, Split, measuring_needs};
-use super::params::{ParamSpec, QUANTUM_S, number};
+use super::params::{
+    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, ParamSpec, QUANTUM_S, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE, core_power, number,
+};
 use super::{Params, Policy, PolicyEntry, QuantumEnd, state_is_a_field};
 use crate::decision::Decision;
 use crate::model::cross_core::{CoreSample, CoreType, Regression, benefit, tickets};
@@ -41,38 +43,12 @@ use crate::units::Nanos;
 
 const PARAMS: &[ParamSpec] = &[
     QUANTUM_S,
-    number(
-        "big_capacity_mips",
-        6_400.0,
-        1.0,
-        1e9,
-        "performance of a big core at its best, in million instructions/s; 2 per cycle at the lucky paper's 3.2 GHz",
-    ),
-    number("big_busy_w", 18.9, 0.001, 1e6, "power of a busy big core in watts; 18.9 follows from the lucky paper"),
-    number(
-        "big_idle_w",
-        3.0,
-        0.0,
-        1e6,
-        "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not state it",
-    )
-    .at_most("big_busy_w"),
-    number(
-        "small_capacity_mips",
-        1_600.0,
-        1.0,
-        1e9,
-        "performance of a small core at its best, in million instructions/s; 2 per cycle at the lucky paper's 0.8 GHz",
-    ),
-    number("small_busy_w", 2.15, 0.001, 1e6, "power of a busy small core in watts; 2.15 in the lucky paper"),
-    number(
-        "small_idle_w",
-        0.7,
-        0.0,
-        1e6,
-        "power of an idle small core in watts, at most the busy one; 0.7 in the lucky paper",
-    )
-    .at_most("small_busy_w"),
+    BIG_CAPACITY,
+    BIG_BUSY,
+    BIG_IDLE,
+    SMALL_CAPACITY,
+    SMALL_BUSY,
+    SMALL_IDLE,
     number(
         "to_big_alpha",
         3.48,
@@ -143,17 +119,13 @@ struct Pair {
 
 impl Pair {
     fn new(params: &Params) -> Pair {
-        let core = |name: &str| {
-            let number = |what: &str| params.number(&format!("{name}_{what}"));
-            CoreType::new(number("capacity_mips"), number("busy_w"), number("idle_w"))
-                .expect("the ranges of the parameters are within those of the model")
-        };
         let regression = |name: &str| Regression {
             alpha: params.number(&format!("{name}_alpha")),
             beta: params.number(&format!("{name}_beta")),
             gamma: params.number(&format!("{name}_gamma_mips")),
         };
-        Pair { big: core("big"), small: core("small"), to_big: regression("to_big"), to_small: regression("to_small") }
+        let [big, small] = core_power(params);
+        Pair { big, small, to_big: regression("to_big"), to_small: regression("to_small") }
     }
 
     /// The tickets of a task that was measured on the side where it is; `None` before it was measured.

@@ -1,6 +1,7 @@
 //! Named parameters of policies. Their defaults are the papers' constants; a machine profile or the user can change
 //! them.
 
+use crate::model::cross_core::CoreType;
 use crate::model::power::PowerModel;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -252,11 +253,55 @@ pub(super) const P_MORE: ParamSpec = number(
     "what each further active core adds, in watts; 12.3 on the EFS paper's machine, assumed unless a profile or a machine file gives it",
 );
 
+pub(super) const BIG_CAPACITY: ParamSpec = number(
+    "big_capacity_mips",
+    6_400.0,
+    1.0,
+    1e9,
+    "performance of a big core at its best, in million instructions/s; 2 per cycle at the lucky paper's 3.2 GHz",
+);
+pub(super) const SMALL_CAPACITY: ParamSpec = number(
+    "small_capacity_mips",
+    1_600.0,
+    1.0,
+    1e9,
+    "performance of a small core at its best, in million instructions/s; 2 per cycle at the lucky paper's 0.8 GHz",
+);
+pub(super) const BIG_BUSY: ParamSpec =
+    number("big_busy_w", 18.9, 0.001, 1e6, "power of a busy big core in watts; 18.9 follows from the lucky paper");
+pub(super) const BIG_IDLE: ParamSpec = number(
+    "big_idle_w",
+    3.0,
+    0.0,
+    1e6,
+    "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not state it",
+)
+.at_most("big_busy_w");
+pub(super) const SMALL_BUSY: ParamSpec =
+    number("small_busy_w", 2.15, 0.001, 1e6, "power of a busy small core in watts; 2.15 in the lucky paper");
+pub(super) const SMALL_IDLE: ParamSpec = number(
+    "small_idle_w",
+    0.7,
+    0.0,
+    1e6,
+    "power of an idle small core in watts, at most the busy one; 0.7 in the lucky paper",
+)
+.at_most("small_busy_w");
+
 /// The power of the machine by its active cores, from `p0_w` to `p_more_w`.
 pub(super) fn power_model(params: &Params) -> PowerModel {
     let steps = ["p0_w", "p1_w", "p2_w", "p_more_w"].map(|name| params.number(name));
     // The limits of the parameters are within those of the model.
     PowerModel::new(&steps).expect("power steps within their limits make a power model")
+}
+
+/// Capacity and power of a core of each of two types, the fast one first, from `big_capacity_mips` to `small_idle_w`.
+pub(super) fn core_power(params: &Params) -> [CoreType; 2] {
+    ["big", "small"].map(|kind| {
+        let number = |what: &str| params.number(&format!("{kind}_{what}"));
+        CoreType::new(number("capacity_mips"), number("busy_w"), number("idle_w"))
+            .expect("the ranges of the parameters are within those of the model")
+    })
 }
 
 #[cfg(test)]

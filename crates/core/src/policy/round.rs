@@ -231,18 +231,41 @@ impl<'a> Round<'a> {
 
     /// Chooses a task for whole cores, whose other CPUs stay idle, or says why it can't be chosen now.
     pub(super) fn choose_whole_core(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
+        let cores = &self.snap.machine.cores;
+        while self.first_whole < cores.len() && !cores[self.first_whole].is_subset(&self.free) {
+            self.first_whole += 1;
+        }
+        self.take_whole_cores(ix, |_| true, self.first_whole..cores.len(), purpose)
+    }
+
+    /// The same with some of the cores, by their numbers in ascending order.
+    pub(super) fn choose_whole_core_of(
+        &mut self,
+        ix: u32,
+        cores: &[usize],
+        purpose: Purpose,
+    ) -> Result<(), WaitReason> {
+        if cores.len() == self.snap.machine.cores.len() {
+            return self.choose_whole_core(ix, purpose);
+        }
+        self.take_whole_cores(ix, |core| cores.binary_search(&core).is_ok(), cores.iter().copied(), purpose)
+    }
+
+    fn take_whole_cores(
+        &mut self,
+        ix: u32,
+        may_be: impl Fn(usize) -> bool,
+        cores: impl Iterator<Item = usize>,
+        purpose: Purpose,
+    ) -> Result<(), WaitReason> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
         let may_use = |cpu: CpuId| task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
-        let cores = &machine.cores;
         let is_free = |core: &CpuSet| core.is_subset(&self.free);
-        while self.first_whole < cores.len() && !is_free(&cores[self.first_whole]) {
-            self.first_whole += 1;
-        }
         // Where it ran last comes first.
         let last = task.last_cpus.iter().filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core);
         let (mut cpus, mut idle) = (CpuSet::new(), CpuSet::new());
-        for core in last.chain(self.first_whole..cores.len()).map(|core| &cores[core]) {
+        for core in last.filter(|&core| may_be(core)).chain(cores).map(|core| &machine.cores[core]) {
             if cpus.len() == task.cpus as usize {
                 break;
             }

@@ -97,7 +97,8 @@ impl<B: Backend> Loop<'_, B> {
             record.ran += if fills_in { sample.interval } else { length };
             if let Some(view) = view {
                 let estimates = &mut view.estimates;
-                record.estimator.update(&sample, estimates);
+                let clock = self.snap.machine.clock_share(&sample.cpus);
+                record.estimator.update(&sample, clock, estimates);
                 record.progress_basis = estimates.progress_basis;
                 record.last_solo = estimates.solo_ipc;
             }

@@ -46,7 +46,7 @@ impl LeastProgress {
         };
         less(&mut self.estimated, task.estimates.progress);
         less(&mut self.by_trace, task.estimates.trace_progress);
-        less(&mut self.learnt, task.estimates.learnt.map(|learnt| learnt.progress));
+        less(&mut self.learnt, task.estimates.learnt.as_ref().map(|learnt| learnt.progress));
     }
 
     /// Where a task starts that arrives now.

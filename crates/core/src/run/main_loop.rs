@@ -63,6 +63,7 @@ pub fn run<B: Backend>(
     let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
     let classes = classes(&tasks, config);
     let records = tasks.into_iter().map(|spec| TaskRecord::new(spec, config.quantum)).collect();
+    let learner = Learner::new(&snap.machine.core_types, config.quantum);
     Loop {
         backend,
         policy,
@@ -80,7 +81,7 @@ pub fn run<B: Backend>(
         measures_widths,
         dying: BTreeMap::new(),
         samples: Vec::new(),
-        learner: Learner::new(config.quantum),
+        learner,
         next_wake: None,
         drain: None,
         counts: Tally::default(),

@@ -100,8 +100,8 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
             ghz: 2.4,
         }
     });
-    let known =
-        (asks, 0u32..4, 0u32..12, 1u32..4, any::<bool>()).prop_map(|(asks, error, progress, stay, measured)| {
+    let known = (asks, 0u32..4, 0u32..12, 1u32..4, any::<bool>(), 0usize..3).prop_map(
+        |(asks, error, progress, stay, measured, slower)| {
             Reading::Value(Learnt {
                 asks,
                 solo_cpi: asks.solo_cpi(&Default::default()),
@@ -111,8 +111,10 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                 stay,
                 measured,
                 settling: None,
+                slower: vec![model::contention::Asks { own: 1.5 * asks.own, ghz: 1.2, ..asks }; slower],
             })
-        });
+        },
+    );
     prop_oneof![1 => Just(Reading::Absent(Absence::NoCounters)), 4 => known]
 }
 

@@ -9,8 +9,8 @@ use crate::lab::{Lab, in_words};
 use crate::stats::mean;
 use crate::trial::{Measured, machine};
 
-/// Positions of candidates; the order is that of the rows.
-const LINUX: usize = 0;
+/// Positions of candidates; the order is that of the rows. The first is the base.
+pub(super) const BASE: usize = 0;
 const EFS: usize = 3;
 const EFS_EDP: usize = 4;
 const EVEN_ENERGY: usize = 6;
@@ -37,19 +37,19 @@ const SETS: [(&str, &str, Mixes); 2] = [
     ("copies", "four copies of each of 29 programs", Mixes::FourCopies),
 ];
 
-fn energy_delay(run: &Measured) -> Option<f64> {
+pub(super) fn energy_delay(run: &Measured) -> Option<f64> {
     run.energy_j.map(|energy| energy * run.turnaround_s)
 }
 
 /// Of each seed, how many per cent less of a figure there is than with the base: geometric mean over the mixes.
-fn saved(grid: &Grid, at: usize, of: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
-    let ratio = |mix: usize, seed: usize| Some(of(&grid.of(mix, at)[seed])? / of(&grid.of(mix, LINUX)[seed])?);
+pub(super) fn saved(grid: &Grid, at: usize, of: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
+    let ratio = |mix: usize, seed: usize| Some(of(&grid.of(mix, at)[seed])? / of(&grid.of(mix, BASE)[seed])?);
     grid.geometric(ratio).into_iter().map(|ratio| 100.0 * (1.0 - ratio)).collect()
 }
 
 /// The same on each mix: mean over the seeds.
 fn saved_on(grid: &Grid, at: usize, mix: usize, of: impl Fn(&Measured) -> Option<f64>) -> f64 {
-    let base = grid.of(mix, LINUX);
+    let base = grid.of(mix, BASE);
     let saved: Vec<f64> = grid
         .of(mix, at)
         .iter()
@@ -65,14 +65,18 @@ fn least_saved(grid: &Grid, at: usize, of: impl Fn(&Measured) -> Option<f64> + C
 }
 
 /// The greatest slowdown / the least: of the worst run.
-fn worst(grid: &Grid, at: usize) -> f64 {
+pub(super) fn worst(grid: &Grid, at: usize) -> f64 {
     1.0 + super::measured::worst(grid, at) / 100.0
 }
 
-fn rows(grid: &Grid) -> Vec<Vec<Cell>> {
+/// Of each candidate a row under these columns.
+pub(super) const COLUMNS: [&str; 8] =
+    ["policy", "energy saved", "least", "energy x time saved", "turnaround saved", "least", "unfairness", "worst"];
+
+pub(super) fn rows(grid: &Grid, candidates: &[Candidate]) -> Vec<Vec<Cell>> {
     let row = |(at, candidate): (usize, &Candidate)| {
         let mut row = vec![Cell::text(format!("`{}`", candidate.label))];
-        if at == LINUX {
+        if at == BASE {
             row.extend((0..5).map(|_| Cell::Absent("the base".to_owned())));
         } else {
             row.push(Cell::signed(&saved(grid, at, |run| run.energy_j), 1));
@@ -85,7 +89,7 @@ fn rows(grid: &Grid) -> Vec<Vec<Cell>> {
         row.push(Cell::number(worst(grid, at), 2));
         row
     };
-    candidates().iter().enumerate().map(row).collect()
+    candidates.iter().enumerate().map(row).collect()
 }
 
 /// What is to be reached on a set of mixes, and whether it is.
@@ -116,16 +120,17 @@ fn goals(grid: &Grid) -> Vec<(String, bool)> {
     ]
 }
 
-fn picture(id: &str, title: &str, seconds: u64, grid: &Grid) -> Part {
-    let drawn = candidates().into_iter().enumerate().map(|(at, candidate)| {
+/// Energy and time saved: each mix a point.
+pub(super) fn picture(id: &str, caption: String, grid: &Grid, candidates: &[Candidate]) -> Part {
+    let drawn = candidates.iter().enumerate().map(|(at, candidate)| {
         let point = |mix: usize| {
             (saved_on(grid, at, mix, |run| Some(run.turnaround_s)), saved_on(grid, at, mix, |run| run.energy_j))
         };
-        Curve::points(candidate.label, (0..grid.mixes).map(point).collect())
+        Curve::points(candidate.label.clone(), (0..grid.mixes).map(point).collect())
     });
     curves(
         format!("even-energy-picture-{id}"),
-        format!("Energy and time saved against `linux` on `i5-2500`: {title}, each a point, jobs of {seconds} s."),
+        caption,
         Axes { x: "turnaround saved, %", y: "energy saved, %", decimals: 1 },
         drawn.collect(),
     )
@@ -154,22 +159,15 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
                 "{title}: energy, energy x time and turnaround saved against `linux` in per cent (geometric mean, and the mix on \
                  which least is saved), and unfairness."
             ),
-            &[
-                "policy",
-                "energy saved",
-                "least",
-                "energy x time saved",
-                "turnaround saved",
-                "least",
-                "unfairness",
-                "worst",
-            ],
-            rows(&grid),
+            &COLUMNS,
+            rows(&grid, &candidates),
         ));
         let judged: Vec<String> =
             goals(&grid).into_iter().map(|(words, is_met)| format!("{words}: {}", met(is_met))).collect();
         parts.push(Part::Text(format!("{}.", judged.join("; "))));
-        parts.push(picture(id, title, seconds, &grid));
+        let caption =
+            format!("Energy and time saved against `linux` on `i5-2500`: {title}, each a point, jobs of {seconds} s.");
+        parts.push(picture(id, caption, &grid, &candidates));
     }
     Ok(parts)
 }
@@ -195,10 +193,12 @@ mod tests {
         let time = |at: usize| saved(&grid, at, |run| Some(run.turnaround_s))[0];
         assert!(time(EVEN_EDP) > time(EVEN_ENERGY), "{} {}", time(EVEN_EDP), time(EVEN_ENERGY));
         // Tables and figures are files in one folder.
-        let Part::Figure(drawn) = picture("high", "two mixes", 4, &grid) else { panic!("a figure") };
+        let Part::Figure(drawn) = picture("high", "two mixes".to_owned(), &grid, &candidates()) else {
+            panic!("a figure")
+        };
         assert_eq!((drawn.table.id.as_str(), drawn.table.rows.is_empty()), ("even-energy-picture-high", false));
-        let rows = rows(&grid);
+        let rows = rows(&grid, &candidates());
         assert!(rows.iter().all(|row| row.len() == 8) && rows.len() == candidates().len());
-        assert!(matches!(rows[LINUX][1], Cell::Absent(_)) && goals(&grid).len() == 4);
+        assert!(matches!(rows[BASE][1], Cell::Absent(_)) && goals(&grid).len() == 4);
     }
 }

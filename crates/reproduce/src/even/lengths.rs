@@ -1,4 +1,4 @@
-//! Jobs of unequal lengths.
+//! Jobs of unequal lengths, which are all there at the start or arrive over time.
 
 use super::{ENDS, Mixes, table};
 use crate::error::ReproduceError;
@@ -46,7 +46,13 @@ fn jobs(mix: &Mix, shortest: Nanos, seed: u64) -> Vec<SimJob> {
     mix.jobs.iter().map(|job| SimJob { work: Work::SoloTime(length(&mut rng)), ..job.clone() }).collect()
 }
 
-/// A table for each machine.
+/// When jobs arrive: at any time before that of ten of the shortest alone. Then about as much work arrives as the machine can do.
+fn arrivals(count: usize, shortest: Nanos, seed: u64) -> Vec<Nanos> {
+    let mut rng = Rng::new(!seed);
+    (0..count).map(|_| Nanos(rng.below(10 * shortest.0))).collect()
+}
+
+/// A table for each machine, and for each way to arrive.
 pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
     let shortest_s: u64 = if lab.quick { 1 } else { 10 };
     let seeds = lab.few_seeds();
@@ -63,51 +69,72 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
             in_words(seeds)
         )),
     ];
-    for name in ENDS {
-        let spec = machine(name)?;
-        let variants = |mix: usize, seed: u64| {
-            let drawn = jobs(&mixes[mix], Nanos::from_ms(1_000 * shortest_s), seed.wrapping_mul(64) ^ mix as u64);
-            let of = |(policy, remembers)| Trial { remembers, ..Trial::new(&spec, &drawn, policy, seed) };
-            POLICIES.map(of).to_vec()
-        };
-        let what = format!("even: unequal lengths on {name}");
-        let grid = Grid::of_results(simulate(&lab.pool, &what, mixes.len(), seeds, variants)?, seeds.len());
-        let cpus = spec.machine().cpus.len() as f64;
-        let rows = POLICIES.iter().enumerate().map(|(at, &(policy, remembers))| {
-            let mean_end = |run: &Measured| mean(&run.ends_s);
-            let idle = |run: &Measured| Some(100.0 * run.watch.idle_s / (cpus * run.turnaround_s));
-            let sooner = grid
-                .geometric(|mix, seed| Some(mean_end(&grid.of(mix, 0)[seed])? / mean_end(&grid.of(mix, at)[seed])?));
-            let sooner: Vec<f64> = sooner.iter().map(|ratio| 100.0 * (ratio - 1.0)).collect();
-            vec![
-                Cell::text(if remembers { format!("`{policy}`, again") } else { format!("`{policy}`") }),
-                Cell::mean(&grid.means(at, mean_end), 1),
-                Cell::signed(&sooner, 1),
-                Cell::mean(&grid.means(at, |run| Some(run.turnaround_s)), 1),
-                Cell::signed(&grid.speed_up(at, (&grid, 0)), 1),
-                Cell::mean(&grid.means(at, idle), 1),
-                Cell::mean(&grid.unfairness(at), 1),
-            ]
-        });
-        parts.push(table(
-            format!("even-lengths-{name}"),
-            format!(
-                "`{name}`: mean turnaround of the jobs, the end of the last one, both also as gain over `linux` (geometric mean \
-                 over mixes), the share of all CPU time until then that nobody had, and unfairness."
-            ),
-            &[
-                "policy",
-                "mean turnaround, s",
-                "over `linux`, %",
-                "end of the last, s",
-                "last over `linux`, %",
-                "idle, %",
-                "unfairness, %",
-            ],
-            rows.collect(),
-        ));
+    for arrive in [false, true] {
+        if arrive {
+            parts.push(Part::Text(format!(
+                "The same jobs when they arrive at any time of the first {} s. Then turnaround is that from a job's arrival to its \
+                 end, and a job that arrives late begins with the progress of the one that is furthest behind.",
+                10 * shortest_s
+            )));
+        }
+        for name in ENDS {
+            parts.push(of_machine(lab, name, &mixes, Nanos::from_ms(1_000 * shortest_s), arrive)?);
+        }
     }
     Ok(parts)
+}
+
+fn of_machine(lab: &Lab<'_>, name: &str, mixes: &[Mix], shortest: Nanos, arrive: bool) -> Result<Part, ReproduceError> {
+    let (spec, seeds) = (machine(name)?, lab.few_seeds());
+    let variants = |mix: usize, seed: u64| {
+        let draw = seed.wrapping_mul(64) ^ mix as u64;
+        let drawn = jobs(&mixes[mix], shortest, draw);
+        let arrivals = if arrive { arrivals(drawn.len(), shortest, draw) } else { Vec::new() };
+        let of = |(policy, remembers)| Trial {
+            remembers,
+            arrivals: arrivals.clone(),
+            ..Trial::new(&spec, &drawn, policy, seed)
+        };
+        POLICIES.map(of).to_vec()
+    };
+    let (id, how) =
+        if arrive { ("arrivals", "jobs that arrive over time") } else { ("lengths", "all jobs at the start") };
+    let what = format!("even: unequal lengths on {name}, {how}");
+    let grid = Grid::of_results(simulate(&lab.pool, &what, mixes.len(), seeds, variants)?, seeds.len());
+    let cpus = spec.machine().cpus.len() as f64;
+    let rows = POLICIES.iter().enumerate().map(|(at, &(policy, remembers))| {
+        let mean_stay = |run: &Measured| mean(&run.stays_s);
+        let idle = |run: &Measured| Some(100.0 * run.watch.idle_s / (cpus * run.turnaround_s));
+        let sooner =
+            grid.geometric(|mix, seed| Some(mean_stay(&grid.of(mix, 0)[seed])? / mean_stay(&grid.of(mix, at)[seed])?));
+        let sooner: Vec<f64> = sooner.iter().map(|ratio| 100.0 * (ratio - 1.0)).collect();
+        vec![
+            Cell::text(if remembers { format!("`{policy}`, again") } else { format!("`{policy}`") }),
+            Cell::mean(&grid.means(at, mean_stay), 1),
+            Cell::signed(&sooner, 1),
+            Cell::mean(&grid.means(at, |run| Some(run.turnaround_s)), 1),
+            Cell::signed(&grid.speed_up(at, (&grid, 0)), 1),
+            Cell::mean(&grid.means(at, idle), 1),
+            Cell::mean(&grid.unfairness(at), 1),
+        ]
+    });
+    Ok(table(
+        format!("even-{id}-{name}"),
+        format!(
+            "`{name}`, {how}: mean turnaround of the jobs, the end of the last one, both also as gain over `linux` (geometric mean \
+             over mixes), the share of all CPU time until then that nobody had, and unfairness."
+        ),
+        &[
+            "policy",
+            "mean turnaround, s",
+            "over `linux`, %",
+            "end of the last, s",
+            "last over `linux`, %",
+            "idle, %",
+            "unfairness, %",
+        ],
+        rows.collect(),
+    ))
 }
 
 #[cfg(test)]

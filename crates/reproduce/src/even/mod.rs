@@ -3,6 +3,7 @@
 //! `measured` has the tables and pictures of the usual worlds, `energy` those with energy as the objective, `worlds` those of
 //! worlds that its equations do not fit, and `lengths` jobs of unequal lengths.
 
+mod core_types;
 mod energy;
 mod lengths;
 mod measured;
@@ -29,6 +30,8 @@ pub(crate) enum Mixes {
     Efs,
     /// Four copies of each program of SPEC CPU2006.
     FourCopies,
+    /// Those of lucky: four programs.
+    Lucky,
 }
 
 /// A machine and the mixes that run on it.
@@ -81,6 +84,14 @@ impl Mixes {
                 };
                 spec_names().map(of).collect()
             }
+            Mixes::Lucky => {
+                let mut all = of_folder("lucky", work(seconds));
+                for mix in &mut all {
+                    mix.restart = Restart::Never;
+                    mix.jobs.iter_mut().for_each(|job| job.work = work(seconds));
+                }
+                all
+            }
             Mixes::Crowded => {
                 let mut all = of_folder("efs", work(seconds));
                 all.iter_mut().for_each(|mix| mix.jobs.extend(mix.jobs.clone()));
@@ -105,6 +116,7 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     ))];
     parts.extend(measured::parts(lab)?);
     parts.extend(energy::parts(lab)?);
+    parts.extend(core_types::parts(lab)?);
     parts.extend(worlds::parts(lab)?);
     parts.extend(lengths::parts(lab)?);
     let title = "Our own policy `even` beside the others".to_owned();

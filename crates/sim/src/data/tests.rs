@@ -242,7 +242,7 @@ fn parameters_are_checked_against_those_of_the_policies() {
     let (own, contrary) = ("small_idle_w = 0.7", "small_idle_w = 2.7");
     check((own, contrary), "small_idle_w", &["[params] small_idle_w is 2.7; expected at most small_busy_w, 2.63"]);
     check((value, "mu_trans_per_us = [1]"), "mu_trans_per_us", &["is [1]; expected 0.001"]);
-    check((value, "objective = \"speed\""), "objective", &["[params] objective is speed; expected energy or edp or"]);
+    check((value, "objective = \"speed\""), "objective", &["[params] objective is speed; expected time or energy or"]);
     check(("source = \"fitted", "source = 3 # \"fitted"), "source = 3", &["[params] source is 3; expected text"]);
     check(("source = \"fitted", "# \"fitted"), "[params]", &["[params] source is missing"]);
 }

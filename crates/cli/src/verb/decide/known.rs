@@ -29,7 +29,7 @@ pub(super) struct Known {
 pub(super) fn known(snapshot: &Snapshot, decision: &Decision) -> Vec<Known> {
     let speeds = speeds(snapshot, decision);
     let of = |task: &cosched_core::TaskView| {
-        let learnt = task.estimates.learnt.value()?;
+        let learnt = task.estimates.learnt.as_ref().value()?;
         Some(Known {
             task: task.id,
             progress: learnt.progress,
@@ -58,19 +58,20 @@ fn speeds(snapshot: &Snapshot, decision: &Decision) -> BTreeMap<TaskId, f64> {
     }
     let (mut seats, mut whose) = (Vec::new(), Vec::new());
     for (task, placement) in after {
-        let learnt = snapshot.task(task).and_then(|task| task.estimates.learnt.value());
+        let learnt = snapshot.task(task).and_then(|task| task.estimates.learnt.as_ref().value());
         let (Some(learnt), Placement::Exclusive { cpus, .. }) = (learnt, placement) else { continue };
         for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)).map(|ix| &machine.cpus[ix]) {
-            seats.push(Seat { asks: learnt.asks, core: cpu.core, llc: cpu.llc, domain: cpu.memory_domain });
-            whose.push((task, learnt.solo_cpi));
+            let asks = *learnt.asks_on(cpu.core_type);
+            seats.push(Seat { asks, core: cpu.core, llc: cpu.llc, domain: cpu.memory_domain });
+            whose.push((task, learnt.solo_ns() * asks.ghz));
         }
     }
     let mut prediction = Prediction::default();
     prediction.make(&snapshot.contention, &seats);
     let mut speeds = BTreeMap::new();
-    for ((task, solo_cpi), job) in whose.into_iter().zip(&prediction.jobs) {
+    for ((task, cpi_of_equal_speed), job) in whose.into_iter().zip(&prediction.jobs) {
         let speed = speeds.entry(task).or_insert(f64::INFINITY);
-        *speed = f64::min(*speed, solo_cpi / job.cpi);
+        *speed = f64::min(*speed, cpi_of_equal_speed / job.cpi);
     }
     speeds
 }
@@ -117,6 +118,7 @@ mod tests {
         let learnt = Learnt {
             asks,
             solo_cpi: asks.solo_cpi(&Default::default()),
+            slower: Vec::new(),
             error: 0.02,
             progress: 7.25,
             phase: 1,
@@ -125,7 +127,7 @@ mod tests {
             settling: None,
         };
         let view = |id: u32| {
-            let learnt = if id < 2 { Reading::Value(learnt) } else { Estimates::default().learnt };
+            let learnt = if id < 2 { Reading::Value(learnt.clone()) } else { Estimates::default().learnt };
             let estimates = Estimates { learnt, ..Estimates::default() };
             let placement = Placement::Exclusive { cpus: format!("{}", 2 * id).parse().unwrap(), whole_core: false };
             let running = Running { placement, purpose: Purpose::Run, since: Nanos::ZERO, lease_end: None };

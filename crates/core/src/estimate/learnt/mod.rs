@@ -10,8 +10,10 @@
 //!    last intervals.
 //!
 //! Progress is the solo time of what was executed: for each phase instructions x cycles per instruction alone, and at most
-//! the CPU time that they took. It is computed anew as the model improves, also of what was executed long ago.
+//! the CPU time that they took. It is computed anew as the model improves, also of what was executed long ago. Where cores
+//! are of several types, alone means alone on the fastest ([`core_types`]).
 
+mod core_types;
 mod earlier;
 mod phase;
 mod shared;
@@ -25,8 +27,9 @@ use crate::placement::Purpose;
 use crate::sample::Sample;
 use crate::snapshot::Learnt;
 use crate::task::TaskId;
-use crate::topology::Machine;
+use crate::topology::{CoreType, Machine};
 use crate::units::{Absence, Nanos, Reading};
+use core_types::CoreTypes;
 pub use earlier::{Earlier, EarlierPhase};
 pub(crate) use phase::UNSEEN_READS;
 use phase::{Phase, Row};
@@ -37,6 +40,8 @@ use std::collections::BTreeMap;
 const PHASES: usize = 8;
 /// Samples within this relative distance belong to one phase.
 const SAME_PHASE: f64 = 0.12;
+/// The same for samples on different types of core, whose private caches may differ.
+const SAME_ON_OTHERS: f64 = 0.3;
 /// Samples of fewer instructions say nothing.
 const LEAST_INSTRUCTIONS: f64 = 1e5;
 /// Shorter intervals count for less, in ns.
@@ -62,7 +67,8 @@ struct Job {
     /// CPUs that it needs at once.
     width: u32,
     phases: Vec<Phase>,
-    /// The numbers of the phases, in the order in which they were first seen.
+    /// The numbers of the phases, in the order in which they were first seen. A phase on several types of core has the same
+    /// number on all of them.
     numbers: Vec<u32>,
     /// The present phase.
     now: usize,
@@ -73,6 +79,8 @@ struct Job {
     told: f64,
     /// Samples so far.
     samples: f64,
+    /// See [`Learnt::settling`].
+    settling: Option<f64>,
     /// Why the last sample said nothing.
     absence: Option<Absence>,
 }
@@ -270,6 +278,7 @@ pub(crate) struct Learner {
     quantum: f64,
     shared: Contention,
     fit: SharedFit,
+    types: CoreTypes,
     /// The jobs that are live.
     jobs: BTreeMap<TaskId, Job>,
     /// What ran until lately: the surroundings of what ends later.
@@ -279,12 +288,13 @@ pub(crate) struct Learner {
 }
 
 impl Learner {
-    /// With a quantum as the unit of progress.
-    pub(crate) fn new(quantum: Nanos) -> Learner {
+    /// For a machine with cores of these types, with a quantum as the unit of progress.
+    pub(crate) fn new(types: &[CoreType], quantum: Nanos) -> Learner {
         Learner {
             quantum: quantum.0.max(1) as f64,
             shared: Contention::default(),
             fit: SharedFit::default(),
+            types: CoreTypes::new(types),
             jobs: BTreeMap::new(),
             recent: Vec::new(),
             fitted: 0,
@@ -331,7 +341,8 @@ impl Learner {
             || self.recent[first..].iter().any(|seen| seen.calm)
         {
             self.fitted = now;
-            self.fit.update(&mut self.shared, self.jobs.values().flat_map(|job| &job.phases));
+            self.fit.update(&mut self.shared, &self.types, self.jobs.values().flat_map(|job| &job.phases));
+            self.types.update(&self.shared, self.jobs.values());
         }
     }
 
@@ -341,15 +352,18 @@ impl Learner {
         let Some(phase) = job.phases.get(job.now) else {
             return Reading::Absent(job.absence.unwrap_or(Absence::NotYetMeasured));
         };
+        let on = |kind: usize| job.asks_on(job.now, kind, &self.types, &self.shared);
+        let (asks, solo_cpi) = on(0);
         Reading::Value(Learnt {
-            asks: phase.asks,
-            solo_cpi: phase.solo_cpi,
+            asks,
+            solo_cpi,
+            slower: self.types.slower().map(|kind| on(kind).0).collect(),
             error: phase.error,
             progress: job.told / self.quantum,
             phase: job.numbers[job.now],
             stay: job.stay,
             measured: phase.is_measured(),
-            settling: phase.settling,
+            settling: job.settling,
         })
     }
 
@@ -357,9 +371,13 @@ impl Learner {
     pub(crate) fn begin(&mut self, task: TaskId, width: u32, progress: f64, earlier: Option<&Earlier>) {
         let told = progress * self.quantum;
         let known = earlier.iter().flat_map(|earlier| &earlier.phases).filter(|phase| phase.is_sound());
-        let phases: Vec<Phase> = known.take(PHASES).map(Phase::known_before).collect();
-        let numbers = (0..phases.len() as u32).collect();
-        self.jobs.insert(task, Job { width, settled: told, told, phases, numbers, ..Job::default() });
+        let mut job = Job { width, settled: told, told, ..Job::default() };
+        for known in known.take(PHASES) {
+            let phase = Phase::known_before(known);
+            job.numbers.push(job.number_of(phase.core_type, |other| other.apart(&phase)));
+            job.phases.push(phase);
+        }
+        self.jobs.insert(task, job);
     }
 
     /// What was learnt of a task that a later run can use: its measured phases. `None` if there is nothing.
@@ -465,10 +483,13 @@ impl Learner {
             until: seen.until,
             calm: seen.calm,
         };
-        let (shared, penalty, steepness) = (self.shared, self.fit.penalty(), self.fit.steepness());
+        self.types.saw(seen.core_type, seen.ghz);
+        let (shared, steepness) = (self.shared, self.fit.steepness());
+        let penalty = self.fit.penalty() * self.types.penalty(seen.core_type);
         let Some(job) = self.jobs.get_mut(&seen.task) else { return };
-        let now = job.phase_for(&row, seen, penalty, steepness);
-        job.stay = if job.now == now { job.stay.saturating_add(1) } else { 1 };
+        let number = job.numbers.get(job.now).copied();
+        let now = job.phase_for(&row, seen, &self.types, (penalty, steepness));
+        job.stay = if number == Some(job.numbers[now]) { job.stay.saturating_add(1) } else { 1 };
         job.now = now;
         let phase = &mut job.phases[now];
         phase.doubt(&shared, &row);
@@ -477,14 +498,15 @@ impl Learner {
         phase.instructions += seen.instructions / seen.threads();
         phase.time += seen.cycles / seen.ghz / seen.threads();
         phase.asks.ghz = seen.ghz;
-        phase.add(&row);
+        job.settling = phase.add(&row);
         let before = phase.normal;
         phase.normal = phase.normal_equations(&shared, penalty);
         self.fit.exchange(&before, &phase.normal);
         phase.fit(&shared, penalty, steepness);
+        job.rate(now, &self.types, &shared);
         let time = seen.cycles / seen.ghz / seen.threads();
-        let now = (seen.instructions * phase.solo_cpi / seen.ghz / seen.threads()).min(time);
-        job.tell(now);
+        let solo = (seen.instructions * job.phases[now].solo_ns / seen.threads()).min(time);
+        job.tell(solo);
     }
 }
 
@@ -499,18 +521,17 @@ impl Job {
     }
 
     /// The phase that a sample belongs to: a known one, or a new one.
-    fn phase_for(&mut self, row: &Row, seen: &Seen, penalty: f64, steepness: f64) -> usize {
-        let near = (0..self.phases.len())
-            .filter(|&ix| self.phases[ix].core_type == seen.core_type)
-            .map(|ix| (self.phases[ix].distance(row, seen.counts_llc), ix))
-            .min_by(|x, y| x.0.total_cmp(&y.0));
-        if let Some((_, ix)) = near.filter(|near| near.0 < SAME_PHASE) {
+    fn phase_for(&mut self, row: &Row, seen: &Seen, types: &CoreTypes, (penalty, steepness): (f64, f64)) -> usize {
+        let kind = seen.core_type;
+        let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
+        if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, far) {
             return ix;
         }
         // What a read costs is carried from phase to phase.
-        let penalty = self.phases.get(self.now).map_or(penalty, |phase| phase.asks.penalty);
-        let phase = Phase::new(seen.core_type, row, penalty, steepness, seen.ghz);
-        let number = self.numbers.iter().max().map_or(0, |most| most + 1);
+        let last = self.phases.get(self.now);
+        let penalty = last.map_or(penalty, |phase| types.convert(&phase.asks, phase.core_type, kind).penalty);
+        let phase = Phase::new(kind, row, penalty, steepness, seen.ghz);
+        let number = self.number_of(kind, far);
         if self.phases.len() < PHASES {
             self.phases.push(phase);
             self.numbers.push(number);
@@ -526,7 +547,25 @@ impl Job {
     }
 }
 
+impl Job {
+    /// The nearest of some phases, within a distance.
+    fn nearest(&self, within: f64, of: impl Fn(&Phase) -> bool, far: impl Fn(&Phase) -> f64) -> Option<usize> {
+        let some = (0..self.phases.len()).filter(|&ix| of(&self.phases[ix]));
+        let (distance, ix) = some.map(|ix| (far(&self.phases[ix]), ix)).min_by(|x, y| x.0.total_cmp(&y.0))?;
+        (distance < within).then_some(ix)
+    }
+
+    /// The number of a phase that is new on this type of core: that of the same phase on another type, if it has one there
+    /// that this type lacks, or a new one.
+    fn number_of(&self, kind: usize, far: impl Fn(&Phase) -> f64) -> u32 {
+        let elsewhere = self.nearest(SAME_ON_OTHERS, |phase| phase.core_type != kind, far).map(|ix| self.numbers[ix]);
+        let mut here = self.phases.iter().zip(&self.numbers).filter(|(phase, _)| phase.core_type == kind);
+        let same = elsewhere.filter(|number| !here.any(|(_, other)| other == number));
+        same.unwrap_or_else(|| self.numbers.iter().max().map_or(0, |most| most + 1))
+    }
+}
+
 /// Solo time of what was executed in a phase, in ns.
 fn worth(phase: &Phase) -> f64 {
-    (phase.instructions * phase.solo_cpi / phase.asks.ghz.max(1e-3)).min(phase.time)
+    (phase.instructions * phase.solo_ns).min(phase.time)
 }

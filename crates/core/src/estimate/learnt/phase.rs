@@ -124,10 +124,10 @@ pub(super) struct Phase {
     pub(super) time: f64,
     pub(super) used_at: u64,
     pub(super) solo_cpi: f64,
-    /// Relative standard error of that.
+    /// Time per instruction alone on the fastest type of core.
+    pub(super) solo_ns: f64,
+    /// Relative standard error of `solo_cpi`.
     pub(super) error: f64,
-    /// See [`Learnt::settling`](crate::Learnt::settling).
-    pub(super) settling: Option<f64>,
     /// What it says about what jobs cost each other in a core.
     pub(super) normal: [f64; 5],
     /// What an earlier run knew of it, until this run knows better.
@@ -214,13 +214,17 @@ impl Phase {
     /// How far a sample is from the phase: the greater relative difference of its accesses. Where those to the last-level
     /// cache were not counted, reads are looked at, less closely: they depend on the share of the cache.
     pub(super) fn distance(&self, row: &Row, counts_llc: bool) -> f64 {
-        let far = |x: f64, y: f64| (x - y).abs() / (x.max(y) + 1e-4);
         let beyond = if counts_llc {
             far(self.asks.llc, row.llc)
         } else {
             READS_TELL * far(self.asks.reads_at(row.share), row.reads)
         };
         far(self.asks.l1, row.l1).max(beyond)
+    }
+
+    /// How far another phase is from this one.
+    pub(super) fn apart(&self, other: &Phase) -> f64 {
+        far(self.asks.l1, other.asks.l1).max(far(self.asks.llc, other.asks.llc))
     }
 
     /// Whether it was measured in calm, in this run or in an earlier one that is believed.
@@ -232,29 +236,32 @@ impl Phase {
         self.earlier.iter().map(Known::row).chain(self.calm.iter().copied())
     }
 
-    pub(super) fn add(&mut self, row: &Row) {
+    /// Takes in a sample. Returns what it says of how far the cache has filled: see
+    /// [`Learnt::settling`](crate::Learnt::settling).
+    pub(super) fn add(&mut self, row: &Row) -> Option<f64> {
         self.seen += 1.0;
         let rate = 1.0 / self.seen.min(MEAN_OVER);
         self.asks.l1 += rate * (row.l1 - self.asks.l1);
         self.asks.llc += rate * (row.llc - self.asks.llc);
-        self.settling = None;
         if !row.is_calm() {
             self.busy.add(row.cycles(), row.trust(), MOST_BUSY);
             if let Some(misses) = row.misses() {
                 self.busy_misses.add(misses, row.weight * row.share, MOST_BUSY_MISSES);
             }
-            return;
+            return None;
         }
+        let mut settling = None;
         // What follows in the same measurement takes its place, because the cache was warmer.
         if self.goes_on(row)
             && let Some(last) = self.calm.pop()
         {
-            self.settling = Some(self.asks.penalty * (last.reads - row.reads) / row.cpi);
+            settling = Some(self.asks.penalty * (last.reads - row.reads) / row.cpi);
         }
         if self.calm.len() == CALM_KEPT {
             self.calm.remove(0);
         }
         self.calm.push(*row);
+        settling
     }
 
     fn sums(&self, shared: &Contention) -> (Sums<5>, Sums<3>) {
@@ -364,6 +371,11 @@ impl Phase {
         self.asks.reads = libm::exp(level).min(self.asks.llc);
         self.asks.steepness = bounded;
     }
+}
+
+/// The relative difference of two figures per instruction.
+fn far(x: f64, y: f64) -> f64 {
+    (x - y).abs() / (x.max(y) + 1e-4)
 }
 
 /// Of the prior of the penalty, in units of a sample without co-runners.

@@ -1,6 +1,7 @@
 //! The part of the model that all jobs have in common: what threads of a core cost each other, how the latency of memory
 //! rises, and what is assumed of a job before it is known.
 
+use super::core_types::CoreTypes;
 use super::phase::{NOISE, Phase};
 use super::sums::solve_two;
 use crate::model::contention::{Contention, Latency};
@@ -40,6 +41,7 @@ type Interval = (f64, f64, f64);
 pub(super) struct SharedFit {
     /// Sum of the normal equations of all phases.
     normal: [f64; 5],
+    /// On the fastest type of core.
     penalty: f64,
     steepness: f64,
     intervals: VecDeque<Interval>,
@@ -79,7 +81,12 @@ impl SharedFit {
         }
     }
 
-    pub(super) fn update<'a>(&mut self, shared: &mut Contention, phases: impl Iterator<Item = &'a Phase>) {
+    pub(super) fn update<'a>(
+        &mut self,
+        shared: &mut Contention,
+        types: &CoreTypes,
+        phases: impl Iterator<Item = &'a Phase>,
+    ) {
         let [aa, ab, bb, a, b] = self.normal;
         let [of_alpha, of_beta] = [ALPHA.1, BETA.1].map(|spread| (NOISE / spread) * (NOISE / spread));
         let equations = [[aa + of_alpha, ab], [ab, bb + of_beta]];
@@ -91,7 +98,7 @@ impl SharedFit {
         for phase in phases.filter(|phase| phase.is_measured()) {
             if phase.asks.reads * phase.asks.penalty > TELLING * phase.solo_cpi {
                 jobs += 1.0;
-                penalty += phase.asks.penalty;
+                penalty += phase.asks.penalty / types.penalty(phase.core_type);
                 steepness += phase.asks.steepness;
             }
         }

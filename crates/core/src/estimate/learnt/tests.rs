@@ -4,7 +4,7 @@ use super::*;
 use crate::model::contention::{Latency, Prediction, Seat};
 use crate::rng::Rng;
 use crate::sample::{Counts, Usage};
-use crate::topology::{CpuId, CpuSet};
+use crate::topology::{Cpu, CpuId, CpuSet};
 use crate::traffic::TrafficRates;
 
 const Q: u64 = 200_000_000;
@@ -31,6 +31,15 @@ fn jobs() -> Vec<Asks> {
         .collect()
 }
 
+/// What a job asks for on a type of core: on the slow one it takes half again to twice the cycles in the core, at half of
+/// the clock.
+fn on_type(asks: &Asks, core_type: usize) -> Asks {
+    if core_type == 0 {
+        return *asks;
+    }
+    Asks { own: asks.own * (1.5 + 0.5 * asks.own), penalty: 0.6 * asks.penalty, ghz: 1.2, ..*asks }
+}
+
 struct World {
     machine: Machine,
     jobs: Vec<Asks>,
@@ -46,11 +55,24 @@ struct World {
 
 impl World {
     fn new(noise: f64) -> World {
+        World::on(Machine::uniform("world", 3, 2), noise)
+    }
+
+    /// Of its cores the last is slow, which the kernel says or not.
+    fn on_two_types(noise: f64, capacity: Option<u32>) -> World {
+        let mut machine = Machine::uniform("two types", 3, 2);
+        machine.cpus.iter_mut().filter(|cpu| cpu.core == 2).for_each(|cpu| cpu.core_type = 1);
+        let kind = |name: &str, capacity| CoreType { name: name.to_owned(), capacity, max_khz: None };
+        machine.core_types = vec![kind("big", capacity.map(|_| 1024)), kind("small", capacity)];
+        World::on(machine, noise)
+    }
+
+    fn on(machine: Machine, noise: f64) -> World {
         let jobs = jobs();
-        let mut learner = Learner::new(Nanos(Q));
+        let mut learner = Learner::new(&machine.core_types, Nanos(Q));
         (0..jobs.len() as u32).for_each(|job| learner.begin(TaskId(job), 1, 0.0, None));
         World {
-            machine: Machine::uniform("world", 3, 2),
+            machine,
             progress: vec![0.0; jobs.len()],
             jobs,
             learner,
@@ -66,18 +88,18 @@ impl World {
         let seats: Vec<Seat> = placed
             .iter()
             .map(|&(job, cpu)| {
-                let core = self.machine.cpus[cpu as usize].core;
-                Seat { asks: self.jobs[job as usize], core, llc: 0, domain: 0 }
+                let Cpu { core, core_type, .. } = self.machine.cpus[cpu as usize];
+                Seat { asks: on_type(&self.jobs[job as usize], core_type), core, llc: 0, domain: 0 }
             })
             .collect();
         let mut prediction = Prediction::default();
         prediction.make(&truth(), &seats);
         self.now += ns;
         let mut samples = Vec::new();
-        for (&(job, cpu), done) in placed.iter().zip(&prediction.jobs) {
-            let asks = self.jobs[job as usize];
+        for ((&(job, cpu), seat), done) in placed.iter().zip(&seats).zip(&prediction.jobs) {
+            let (fast, asks) = (self.jobs[job as usize], seat.asks);
             let instructions = asks.ghz * ns as f64 / done.cpi;
-            self.progress[job as usize] += instructions * asks.solo_cpi(&truth()) / asks.ghz / Q as f64;
+            self.progress[job as usize] += instructions * fast.solo_cpi(&truth()) / fast.ghz / Q as f64;
             let mut noisy = |count: f64| {
                 let off = (self.rng.below(2_001) as f64 / 1_000.0 - 1.0) * self.noise;
                 Reading::Value((count * (1.0 + off)) as u64)
@@ -152,6 +174,49 @@ fn with_measurements_it_learns_what_jobs_do_alone() {
         assert!(cpi < 0.06 + noise && progress < 0.06 + noise, "noise {noise}: CPI {cpi}, progress {progress}");
         let shared = world.learner.shared();
         assert!((shared.alpha - 0.35).abs() < 0.2 && shared.memory.most.is_some(), "{shared:?}");
+    }
+}
+
+#[test]
+fn progress_is_that_alone_on_the_fastest_core_wherever_a_job_runs() {
+    for (noise, capacity) in [(0.0, None), (0.01, Some(350))] {
+        let mut world = World::on_two_types(noise, capacity);
+        world.mix(160, true);
+        let (cpi, progress) = world.errors();
+        assert!(cpi < 0.1 && progress < 0.1, "noise {noise}: CPI {cpi}, progress {progress}");
+        for (job, asks) in (0..).zip(&world.jobs) {
+            let known = world.learner.known(TaskId(job)).value().unwrap();
+            let (slow, slower) = (on_type(asks, 1), known.slower[0]);
+            let off = slower.solo_cpi(&truth()) / slow.solo_cpi(&truth()) - 1.0;
+            assert!(off.abs() < 0.15 && (slower.ghz / 1.2 - 1.0).abs() < 0.05, "{job}: {off} {slower:?}");
+            assert_eq!(known.asks_on(1), &slower);
+            assert!((known.solo_ns() - known.solo_cpi / known.asks.ghz).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn what_a_job_does_on_a_core_where_it_never_was_follows_from_the_others() {
+    let mut world = World::on_two_types(0.0, None);
+    // The last four jobs never run on the slow core, and the first four on no other.
+    for n in 0..120u32 {
+        let job = |first: u32, nth: u32| first + (n + nth) % 4;
+        world.run(&[(job(4, 0), 0), (job(8, 0), 1), (job(0, 0), 2)], Q, false);
+        world.run(&[(job(8, 2), 0), (job(4, 3), 2)], Q, false);
+        let calm = [(job(8, 0), 0), (job(4, 1), 1), (job(0, 2), 2)];
+        world.run(&calm, 20_000_000, true);
+    }
+    for job in 0..12 {
+        let known = world.learner.known(TaskId(job)).value().unwrap();
+        let fast = world.jobs[job as usize];
+        let slow = on_type(&fast, 1);
+        let off = |asks: &Asks, truth_: &Asks| {
+            asks.solo_cpi(&truth()) / asks.ghz / (truth_.solo_cpi(&truth()) / truth_.ghz) - 1.0
+        };
+        assert!(off(&known.asks, &fast).abs() < 0.2, "{job}: {}", off(&known.asks, &fast));
+        assert!(off(&known.slower[0], &slow).abs() < 0.2, "{job}: {}", off(&known.slower[0], &slow));
+        let progress = known.progress / world.progress[job as usize] - 1.0;
+        assert!(progress.abs() < 0.2, "{job}: {progress}");
     }
 }
 

@@ -11,6 +11,7 @@
 //! to jobs that disturb least, unless they are ahead of the others.
 
 use super::is_predictable;
+use crate::decision::WaitReason;
 use crate::estimate::UNSEEN_READS;
 use crate::model::contention::{Prediction, Seat};
 use crate::placement::Purpose;
@@ -19,9 +20,10 @@ use crate::policy::params::{ParamSpec, number};
 use crate::policy::round::Round;
 use crate::snapshot::TaskView;
 use crate::task::TaskId;
+use crate::topology::{CpuSet, Machine};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const SHARE_MAX: ParamSpec = number(
     "measurement_share_max",
@@ -79,7 +81,7 @@ pub(super) struct MeasuringState {
 
 /// The part of a job's cycles per instruction alone that is unknown.
 fn unknown(task: &TaskView) -> f64 {
-    match task.estimates.learnt.value() {
+    match task.estimates.learnt.as_ref().value() {
         // A phase that was seen once may be the passage from one to another.
         Some(learnt) if learnt.stay < 2 => 0.0,
         Some(learnt) if !learnt.measured => learnt.error.max(NEVER_MEASURED),
@@ -125,29 +127,31 @@ impl Measuring {
         {
             return None;
         }
-        let (measured, company) = if goes_on {
+        let (sites, measured, company) = if goes_on {
             state.steps += 1;
             let most = if state.rough { MOST_ROUGH_STEPS } else { MOST_STEPS };
             if state.steps > 1 && (state.steps > most || is_settled(round, &measured)) {
                 return None;
             }
-            (positions(round, &measured), positions(round, &company))
+            let sites = Sites::of(&round.snap.machine);
+            let [measured, company] = [measured, company].map(|ids| sites.again(round, &ids));
+            (sites, measured, company)
         } else {
             state.steps = 0;
             let chosen = self.choose(state.spent.share_of(now + STEP + STEP - started), round, lead)?;
-            let is_new = |ix: &u32| round.task(*ix).estimates.learnt.value().is_some_and(|learnt| !learnt.measured);
-            state.rough = chosen.0.iter().any(is_new);
+            let learnt = |&(ix, _): &Seated| round.task(ix).estimates.learnt.as_ref().value();
+            state.rough = chosen.1.iter().filter_map(learnt).any(|learnt| !learnt.measured);
             chosen
         };
         let purpose = if goes_on { Purpose::MeasureAlone } else { Purpose::LowContention };
-        for ix in measured {
-            if round.choose_whole_core(ix, purpose).is_ok() {
+        for (ix, site) in measured {
+            if round.choose_whole_core_of(ix, sites.cores(site), purpose).is_ok() {
                 state.measured.push(round.task(ix).id);
             }
         }
         let first = *state.measured.first()?;
-        for ix in company {
-            if round.choose(ix, Purpose::Run).is_ok() {
+        for (ix, site) in company {
+            if sites.choose(round, ix, site).is_ok() {
                 state.company.push(round.task(ix).id);
             }
         }
@@ -157,8 +161,12 @@ impl Measuring {
     }
 
     /// Whom to measure, and who runs beside them.
-    fn choose(&self, spent: f64, round: &Round<'_>, lead: &dyn Fn(u32) -> f64) -> Option<(Vec<u32>, Vec<u32>)> {
-        let machine = &*round.snap.machine;
+    fn choose(
+        &self,
+        spent: f64,
+        round: &Round<'_>,
+        lead: &dyn Fn(u32) -> f64,
+    ) -> Option<(Sites, Vec<Seated>, Vec<Seated>)> {
         let known = |ix: &u32| is_predictable(round.task(*ix));
         let mut needy: Vec<u32> = round.order.iter().copied().filter(known).collect();
         needy.retain(|&ix| unknown(round.task(ix)) > WELL_KNOWN);
@@ -171,45 +179,125 @@ impl Measuring {
         if spent > most {
             return None;
         }
-        let mut group = Group { round, seats: Vec::new(), measured: Vec::new(), prediction: Prediction::default() };
-        let cores: Vec<usize> = (0..machine.cores.len()).collect();
-        group.add(&needy, &cores, true);
+        let sites = Sites::of(&round.snap.machine);
+        let mut group = Group {
+            round,
+            sites: &sites,
+            slots: sites.all.iter().map(|site| (0..site.cores.len()).collect()).collect(),
+            taken: vec![0; sites.all.len()],
+            seats: Vec::new(),
+            measured: Vec::new(),
+            prediction: Prediction::default(),
+        };
+        let chosen = group.add(&needy, true);
         let reads = |ix: u32| {
-            let learnt = round.task(ix).estimates.learnt.value();
-            learnt.map_or(0.0, |learnt| learnt.asks.reads * learnt.asks.ghz / learnt.solo_cpi)
+            let learnt = round.task(ix).estimates.learnt.as_ref().value();
+            learnt.map_or(0.0, |learnt| learnt.asks.reads / learnt.solo_ns())
         };
         let open = round.open();
-        let chosen: BTreeSet<u32> = group.measured.iter().copied().collect();
-        let others = round.order.iter().copied().filter(|ix| open[*ix as usize] && !chosen.contains(ix)).filter(known);
+        let measured: BTreeSet<u32> = group.measured.iter().copied().collect();
+        let others =
+            round.order.iter().copied().filter(|ix| open[*ix as usize] && !measured.contains(ix)).filter(known);
         // Those who disturb least are the same few each time. They are not to get ahead of all others by that.
         let others = others.filter(|&ix| lead(ix) < MOST_LEAD);
         let mut others: Vec<(f64, u32)> = others.map(|ix| (reads(ix), ix)).collect();
         others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let others: Vec<u32> = others.into_iter().map(|(_, ix)| ix).collect();
-        // The cores that are left, with all their CPUs.
-        let rest = group.measured.len()..machine.cores.len();
-        let cores: Vec<usize> = rest.flat_map(|core| machine.cores[core].iter().map(move |_| core)).collect();
-        let company = group.add(&others, &cores, false);
-        Some((group.measured, company))
+        group.fill_up();
+        let company = group.add(&others, false);
+        Some((sites, chosen, company))
     }
 }
 
 /// Whether the cache of all that are measured has filled as far as it matters.
 fn is_settled(round: &Round<'_>, measured: &[TaskId]) -> bool {
-    let settling = |&id: &TaskId| round.snap.task(id)?.estimates.learnt.value()?.settling;
+    let settling = |&id: &TaskId| round.snap.task(id)?.estimates.learnt.as_ref().value()?.settling;
     measured.iter().filter_map(settling).all(|settling| settling < SETTLED)
 }
 
-/// Where tasks are in the snapshot, if they may be chosen.
-fn positions(round: &Round<'_>, ids: &[TaskId]) -> Vec<u32> {
-    let position = |id: &TaskId| round.snap.tasks.binary_search_by_key(id, |task| task.id).ok().map(|ix| ix as u32);
-    let open = round.open();
-    ids.iter().filter_map(position).filter(|&ix| open[ix as usize]).collect()
+/// A task, as its index in the snapshot, and the number of a site.
+type Seated = (u32, usize);
+
+/// Cores of one type at one last-level cache.
+struct Site {
+    llc: usize,
+    domain: usize,
+    core_type: usize,
+    cores: Vec<usize>,
+}
+
+/// All cores by their sites, in the order of the caches and types.
+struct Sites {
+    all: Vec<Site>,
+    /// The number of the site of each core.
+    of: Vec<usize>,
+}
+
+impl Sites {
+    fn of(machine: &Machine) -> Sites {
+        let kind = |core: &CpuSet| {
+            let cpu = &machine.cpus[machine.index_of(core.first()?)?];
+            Some((cpu.llc, cpu.core_type, cpu.memory_domain))
+        };
+        let mut sites = Sites { all: Vec::new(), of: vec![0; machine.cores.len()] };
+        let mut known = BTreeMap::new();
+        for (core, cpus) in machine.cores.iter().enumerate() {
+            let Some((llc, core_type, domain)) = kind(cpus) else { continue };
+            let site = *known.entry((llc, core_type)).or_insert_with(|| {
+                sites.all.push(Site { llc, domain, core_type, cores: Vec::new() });
+                sites.all.len() - 1
+            });
+            sites.all[site].cores.push(core);
+            sites.of[core] = site;
+        }
+        sites
+    }
+
+    /// Where a task ran last.
+    fn last(&self, round: &Round<'_>, ix: u32) -> Option<usize> {
+        let machine = &*round.snap.machine;
+        let cpu = machine.index_of(round.task(ix).last_cpus.first()?)?;
+        Some(self.of[machine.cpus[cpu].core])
+    }
+
+    fn cores(&self, site: usize) -> &[usize] {
+        &self.all[site].cores
+    }
+
+    /// Chooses a task for a CPU of a site.
+    fn choose(&self, round: &mut Round<'_>, ix: u32, site: usize) -> Result<(), WaitReason> {
+        if self.all.len() == 1 {
+            return round.choose(ix, Purpose::Run);
+        }
+        let machine = &*round.snap.machine;
+        let last = round
+            .task(ix)
+            .last_cpus
+            .iter()
+            .filter(|&cpu| machine.index_of(cpu).is_some_and(|cpu| self.of[machine.cpus[cpu].core] == site));
+        let all = self.cores(site).iter().flat_map(|&core| machine.cores[core].iter());
+        let found = last.chain(all).find(|&cpu| round.is_free(cpu));
+        let cpu = found.ok_or(WaitReason::Affinity)?;
+        round.choose_on(ix, CpuSet::from_iter([cpu]), Purpose::Run);
+        Ok(())
+    }
+
+    /// Tasks that ran in the last step, if they may be chosen, where they were.
+    fn again(&self, round: &Round<'_>, ids: &[TaskId]) -> Vec<Seated> {
+        let position = |id: &TaskId| round.snap.tasks.binary_search_by_key(id, |task| task.id).ok().map(|ix| ix as u32);
+        let open = round.open();
+        let open = ids.iter().filter_map(position).filter(|&ix| open[ix as usize]);
+        open.filter_map(|ix| Some((ix, self.last(round, ix)?))).collect()
+    }
 }
 
 /// Jobs that are measured together, and those that run beside them.
 struct Group<'a> {
     round: &'a Round<'a>,
+    sites: &'a Sites,
+    /// Of each site: cores that may be taken, as positions in its list, one for each job; and how many are.
+    slots: Vec<Vec<usize>>,
+    taken: Vec<usize>,
     /// Of those that are measured, and of the others.
     seats: Vec<Seat>,
     measured: Vec<u32>,
@@ -217,27 +305,40 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Where a job would be. All jobs of a group are predictable, and all cores have CPUs.
-    fn seat(&self, ix: u32, core: usize) -> Option<Seat> {
+    /// Those who are measured have a core each. From now on the cores that are left are given out with all their CPUs.
+    fn fill_up(&mut self) {
         let machine = &*self.round.snap.machine;
-        let learnt = self.round.task(ix).estimates.learnt.value()?;
-        let cpu = &machine.cpus[machine.index_of(machine.cores[core].first()?)?];
-        Some(Seat { asks: learnt.asks, core, llc: cpu.llc, domain: cpu.memory_domain })
+        for ((site, slots), taken) in self.sites.all.iter().zip(&mut self.slots).zip(&mut self.taken) {
+            let rest = *taken..site.cores.len();
+            *slots = rest.flat_map(|at| machine.cores[site.cores[at]].iter().map(move |_| at)).collect();
+            *taken = 0;
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.slots.iter().zip(&self.taken).map(|(slots, taken)| slots.len() - taken).sum()
+    }
+
+    /// The site for a job: where it ran last, or else where most is left. `None` if nothing is.
+    fn site_for(&self, ix: u32) -> Option<usize> {
+        let left = |site: usize| self.slots[site].len() - self.taken[site];
+        let last = self.sites.last(self.round, ix).filter(|&site| left(site) > 0);
+        last.or_else(|| (0..self.slots.len()).rev().filter(|&site| left(site) > 0).max_by_key(|&site| left(site)))
     }
 
     /// Adds jobs in this order, to be measured or to run beside, as long as there are cores, but none by whom somebody
     /// would be disturbed. Returns those that it added.
-    fn add(&mut self, jobs: &[u32], cores: &[usize], measured: bool) -> Vec<u32> {
-        let mut added: Vec<u32> = Vec::new();
+    fn add(&mut self, jobs: &[u32], measured: bool) -> Vec<Seated> {
+        let mut added: Vec<Seated> = Vec::new();
         let mut rest = jobs;
         for _ in 0..=REFUSALS {
-            let room = rest.len().min(cores.len() - added.len());
+            let room = rest.len().min(self.room());
             // A prediction looks at all of them, so whole blocks are tried: the largest that disturbs nobody is added.
             let (mut fits, mut least) = (0, room + 1);
             let mut tried = room;
             while fits + 1 < least {
-                let (seats, before) = (self.seats.len(), self.measured.len());
-                self.put(&rest[..tried], &cores[added.len()..], measured);
+                let (seats, before, taken) = (self.seats.len(), self.measured.len(), self.taken.clone());
+                self.put(&rest[..tried], measured);
                 if self.is_calm() {
                     fits = tried;
                 } else {
@@ -245,23 +346,32 @@ impl Group<'_> {
                 }
                 self.seats.truncate(seats);
                 self.measured.truncate(before);
+                self.taken = taken;
                 tried = fits + (least - fits) / 2;
             }
-            self.put(&rest[..fits], &cores[added.len()..], measured);
-            added.extend(&rest[..fits]);
+            added.extend(self.put(&rest[..fits], measured));
             // The next one disturbs somebody.
             rest = rest.get(fits + 1..).unwrap_or_default();
         }
         added
     }
 
-    fn put(&mut self, jobs: &[u32], cores: &[usize], measured: bool) {
-        for (&ix, &core) in jobs.iter().zip(cores) {
-            self.seats.extend(self.seat(ix, core));
+    /// All jobs of a group are predictable.
+    fn put(&mut self, jobs: &[u32], measured: bool) -> Vec<Seated> {
+        let mut put = Vec::with_capacity(jobs.len());
+        for &ix in jobs {
+            let learnt = self.round.task(ix).estimates.learnt.as_ref().value();
+            let (Some(learnt), Some(at)) = (learnt, self.site_for(ix)) else { continue };
+            let site = &self.sites.all[at];
+            let core = site.cores[self.slots[at][self.taken[at]]];
+            self.taken[at] += 1;
+            self.seats.push(Seat { asks: *learnt.asks_on(site.core_type), core, llc: site.llc, domain: site.domain });
             if measured {
                 self.measured.push(ix);
             }
+            put.push((ix, at));
         }
+        put
     }
 
     /// Whether none of those that are measured is disturbed by more than it may be. One alone is disturbed by nobody.

@@ -16,20 +16,24 @@ mod measure;
 
 use super::estimation::progress_by;
 use super::fair::progress_needs;
-use super::params::{P_MORE, P0, P1, P2, ParamKind, ParamSpec, QUANTUM_S, number, power_model};
+use super::params::{
+    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, P_MORE, P0, P1, P2, ParamKind, ParamSpec, QUANTUM_S, SMALL_BUSY, SMALL_CAPACITY,
+    SMALL_IDLE, core_power, number, power_model,
+};
 use super::round::Round;
 use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
 use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::{Basis, Decision, WaitReason};
+use crate::model::cross_core::CoreType;
 use crate::model::power::PowerModel;
 use crate::placement::{Placement, Purpose};
 use crate::rng::Rng;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::task::TaskId;
-use crate::topology::{CpuId, CpuSet};
+use crate::topology::{Cpu, CpuId, CpuSet, Machine};
 use crate::units::Nanos;
-use choose::{Candidate, LeftOut, Place, Power, Search};
+use choose::{Candidate, LeftOut, Model, Place, Power, Search};
 use measure::{Measuring, MeasuringState};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,6 +87,12 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         P1,
         P2,
         P_MORE,
+        BIG_CAPACITY,
+        BIG_BUSY,
+        BIG_IDLE,
+        SMALL_CAPACITY,
+        SMALL_BUSY,
+        SMALL_IDLE,
     ],
     needs,
     build: |params| {
@@ -94,6 +104,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
                 _ => 0.0,
             },
             power: power_model(params),
+            core_power: core_power(params),
             tau: params.number("tau_quanta"),
             tau_share: params.number("tau_share"),
             measuring: Measuring::new(params),
@@ -116,7 +127,9 @@ struct Even {
     quantum: Nanos,
     /// How much energy counts beside time: 0 not at all, 1 alone, and 1/2 for their product.
     energy_share: f64,
+    /// Of a machine whose cores are all alike, and of cores of two types, the fast one first.
     power: PowerModel,
+    core_power: [CoreType; 2],
     tau: f64,
     tau_share: f64,
     measuring: Measuring,
@@ -157,7 +170,8 @@ impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let mut round = Round::new(snap);
         let leads = self.leads(snap);
-        let is_choice = self.energy_share > 0.0 || !round.all_fit();
+        // Even if all fit, it matters who has the fast cores.
+        let is_choice = self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
         if let Some((until, first)) =
             self.measuring.plan(&mut self.state.measuring, &mut round, is_choice, &|ix| leads.of(ix))
         {
@@ -253,8 +267,9 @@ impl Even {
         settle_critical(round, &mut candidates, &places);
         let mean = candidates.iter().map(|one| one.weight).sum::<f64>() / candidates.len().max(1) as f64;
         let price = self.energy_share * mean * self.work_per_joule();
+        let model = self.power_of(&snap.machine);
         let search = |price: f64| {
-            let power = Power { model: &self.power, price, elsewhere: &elsewhere };
+            let power = Power { model, price, elsewhere: &elsewhere };
             Search::new(&snap.contention, &candidates, &places, power).run()
         };
         let mut chosen = search(price);
@@ -277,13 +292,27 @@ impl Even {
         chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, left)).collect()
     }
 
-    fn candidates(&self, round: &Round<'_>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate> {
+    fn power_of(&self, machine: &Machine) -> Model<'_> {
+        if machine.core_types.len() < 2 {
+            return Model::Cores(&self.power);
+        }
+        let kind = |core: &CpuSet| {
+            let cpu = core.first().and_then(|cpu| machine.index_of(cpu));
+            cpu.map_or(0, |ix| machine.cpus[ix].core_type.min(1))
+        };
+        let idle_w = machine.cores.iter().map(|core| self.core_power[kind(core)].idle_w()).sum();
+        Model::Types { idle_w, nj: self.core_power.map(|core| core.nj_per_instruction()) }
+    }
+
+    fn candidates<'a>(&self, round: &Round<'a>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate<'a>> {
         let snap = round.snap;
         let open = round.open();
         let flat = if self.energy_share > 0.0 { FLAT } else { 1.0 };
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&snap.tasks) {
-            let Some(learnt) = task.estimates.learnt.value().filter(|_| is_predictable(task)) else { continue };
+            let Some(learnt) = task.estimates.learnt.as_ref().value().filter(|_| is_predictable(task)) else {
+                continue;
+            };
             let integral = self.state.integrals.get(&task.id).copied().unwrap_or(0.0);
             let is_critical = round.is_critical(ix);
             // It runs whatever it weighs. As one that is behind it would weigh more than its company is worth.
@@ -298,23 +327,27 @@ impl Even {
             let is_open = open[ix as usize] && (is_critical || leads.of(ix) <= FARTHEST);
             if fixed.is_some() || is_open {
                 let last = place_of(&task.last_cpus);
-                candidates.push(Candidate { ix, weight, asks: learnt.asks, solo_cpi: learnt.solo_cpi, last, fixed });
+                candidates.push(Candidate { ix, weight, learnt, last, fixed });
             }
         }
         candidates
     }
 }
 
-/// Gives critical jobs a place each, if they can on cores of their own and where they ran last. The others are chosen to go
+/// Gives critical jobs a place each, if they can on cores of their own, on the fastest, and where they ran last. The others are chosen to go
 /// with them.
-fn settle_critical(round: &Round<'_>, candidates: &mut [Candidate], places: &[Place]) {
+fn settle_critical(round: &Round<'_>, candidates: &mut [Candidate<'_>], places: &[Place]) {
     let mut taken: BTreeSet<usize> = candidates.iter().filter_map(|one| one.fixed).collect();
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by_key(|&place| places[place].kind);
     for one in candidates.iter_mut().filter(|one| one.fixed.is_none() && round.is_critical(one.ix)) {
         let cores: BTreeSet<usize> = taken.iter().map(|&place| places[place].core).collect();
         let free = |place: &usize| !taken.contains(place);
         let alone = |place: &usize| free(place) && !cores.contains(&places[*place].core);
-        let any = || 0..places.len();
-        let place = one.last.filter(alone).or_else(|| any().find(alone)).or_else(|| any().find(free));
+        let found = order.iter().find(|place| alone(place)).or_else(|| order.iter().find(|place| free(place)));
+        let is_as_good =
+            |last: &usize| alone(last) && found.is_some_and(|&place| places[place].kind == places[*last].kind);
+        let place = one.last.filter(is_as_good).or(found.copied());
         taken.extend(place);
         one.fixed = place;
     }
@@ -340,7 +373,8 @@ fn places(round: &Round<'_>) -> (Vec<CpuId>, Vec<Place>, Vec<usize>) {
     }
     let of = |cpu: CpuId| {
         let cpu = &machine.cpus[machine.index_of(cpu)?];
-        let place = Place { core: cpu.core, llc: cpu.llc, domain: cpu.memory_domain, awake: awake[cpu.core] };
+        let Cpu { core, llc, memory_domain: domain, core_type: kind, .. } = *cpu;
+        let place = Place { core, llc, domain, kind, awake: awake[cpu.core] };
         Some((cpu.id, place))
     };
     let (cpus, places) = set.iter().filter_map(of).unzip();

@@ -19,7 +19,7 @@ impl Search<'_> {
     /// What a move gains that changes a place's core from `before` to `after`, and what it adds to the latency.
     fn gain_of(&self, place: usize, before: Done, after: Done) -> (f64, f64) {
         let more = after.reads - before.reads;
-        let power = self.cost(place, before.is_busy, after.is_busy);
+        let power = self.cost(place, before, after);
         let place = &self.places[place];
         let market = &self.markets[place.domain];
         let rise = market.rise(self.shared, more);
@@ -28,26 +28,45 @@ impl Search<'_> {
 
     /// Tries the moves that prices propose against the prediction of the whole set.
     pub(super) fn replace(&mut self, mut sum: f64) -> f64 {
+        // Where idle CPUs are likely, a job may leave its sibling and take the place of one that is not worth its own.
+        let may_leave = self.power.price > 0.0 || self.kinds.len() > 1;
         for _ in 0..MOVES {
             let loads = self.loads();
             let done = self.all_done(&loads);
-            // For each of those that wait, and for nobody, the best place.
+            // For each of those that wait, for nobody, and for those that run elsewhere, the best place.
             let mut moves: Vec<(f64, Option<usize>, usize)> = Vec::new();
-            for newcomer in self.waiting().into_iter().map(Some).chain([None]) {
+            let movers: Vec<usize> = if may_leave {
+                (0..self.places.len()).filter(|&place| !self.is_fixed(place)).collect()
+            } else {
+                vec![]
+            };
+            let movers = movers.into_iter().filter_map(|place| self.who[place]);
+            let newcomers: Vec<Option<usize>> =
+                self.waiting().into_iter().chain(movers).map(Some).chain([None]).collect();
+            for newcomer in newcomers {
+                let from = newcomer.and_then(|_| self.who.iter().position(|who| *who == newcomer));
+                let left = from.map_or(0.0, |from| {
+                    self.who[from] = None;
+                    let core = self.core_of[from];
+                    self.gain_of(from, done[core], self.done(core, &loads)).0
+                });
                 let mut best = (f64::NEG_INFINITY, 0);
                 for place in 0..self.places.len() {
                     let kept = self.who[place];
-                    if self.is_fixed(place) || kept == newcomer {
+                    let core = self.core_of[place];
+                    if self.is_fixed(place) || kept == newcomer || from.is_some_and(|from| self.core_of[from] == core) {
                         continue;
                     }
-                    let core = self.core_of[place];
                     self.who[place] = newcomer;
                     let after = self.done(core, &loads);
-                    let gain = self.gain_of(place, done[core], after).0;
+                    let gain = self.gain_of(place, done[core], after).0 + left;
                     self.who[place] = kept;
                     if gain > best.0 {
                         best = (gain, place);
                     }
+                }
+                if let Some(from) = from {
+                    self.who[from] = newcomer;
                 }
                 moves.push((best.0, newcomer, best.1));
             }
@@ -58,10 +77,14 @@ impl Search<'_> {
                 if gain < -slack {
                     break;
                 }
+                let from = newcomer.and_then(|_| self.who.iter().position(|who| *who == newcomer));
+                if let Some(from) = from {
+                    self.who[from] = None;
+                }
                 let kept = std::mem::replace(&mut self.who[place], newcomer);
-                let least = if newcomer.is_none() {
+                let least = if newcomer.is_none() || (from.is_some() && kept.is_some()) {
                     self.idle_gain()
-                } else if kept.is_none() {
+                } else if kept.is_none() && from.is_none() {
                     -self.idle_gain()
                 } else {
                     self.part(LEAST_GAIN)
@@ -73,6 +96,9 @@ impl Search<'_> {
                     break;
                 }
                 self.who[place] = kept;
+                if let Some(from) = from {
+                    self.who[from] = newcomer;
+                }
             }
             if !moved {
                 self.settle();
@@ -100,8 +126,8 @@ impl Search<'_> {
                     let (here, away) = (self.done(core, &loads), self.done(there, &loads));
                     let gain = self.gain_of(place, done[core], here).0 + self.gain_of(other, done[there], away).0;
                     if gain > least {
-                        self.turn(place, done[core].is_busy, here.is_busy);
-                        self.turn(other, done[there].is_busy, away.is_busy);
+                        self.turn(place, done[core], here);
+                        self.turn(other, done[there], away);
                         (done[core], done[there]) = (here, away);
                         again = true;
                     } else {
@@ -119,8 +145,8 @@ impl Search<'_> {
     pub(super) fn exchange(&mut self, loads: &[Load]) -> bool {
         let mut done = self.all_done(loads);
         let worth = |at: usize| {
-            let (worth, loss) = self.worth_and_loss(at, loads);
-            worth - loss
+            let (job, loss) = self.job_and_loss(at, loads);
+            job.sum - loss
         };
         let mut waiting: Vec<(f64, usize)> = self.waiting().into_iter().map(|at| (worth(at), at)).collect();
         waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -211,7 +237,7 @@ impl Search<'_> {
         let domain = self.places[place].domain;
         let latency = self.markets[domain].latency;
         self.markets[domain].move_by(after.reads - before.reads, rise);
-        self.turn(place, before.is_busy, after.is_busy);
+        self.turn(place, before, after);
         done[self.core_of[place]] = after;
         if rise.abs() > LEAST_RISE * latency {
             for (core, done) in done.iter_mut().enumerate() {

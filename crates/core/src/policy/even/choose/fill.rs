@@ -51,10 +51,7 @@ impl Search<'_> {
     /// do not tell. There the jobs that read little come first, and each of the others must raise the sum that is predicted
     /// for the whole set.
     pub(super) fn start(&mut self) {
-        let reads = |at: usize| {
-            let one = &self.candidates[at];
-            one.asks.reads * one.asks.ghz / one.solo_cpi
-        };
+        let reads = |at: usize| self.candidates[at].reads();
         let is_heavy = |at: usize| self.shared.memory.most.is_some_and(|most| reads(at) > HEAVY * most);
         let open = (0..self.candidates.len()).filter(|&at| self.candidates[at].fixed.is_none());
         let (mut heavy, light): (Vec<usize>, Vec<usize>) =
@@ -123,15 +120,16 @@ impl Search<'_> {
         let pressure = self.places.len() as f64;
         let ask = |at: usize| {
             let one = &self.candidates[at];
-            let m = one.asks.reads_at(1.0 / pressure);
-            let hits = one.asks.penalty * self.shared.hit * (one.asks.llc - m).max(0.0);
+            let asks = one.learnt.asks_on(self.places[one.fixed.or(one.last).unwrap_or(0)].kind);
+            let m = asks.reads_at(1.0 / pressure);
+            let hits = asks.penalty * self.shared.hit * (asks.llc - m).max(0.0);
             let siblings = if self.cores.len() < self.places.len() { SIBLINGS } else { 0.0 };
             Ask {
-                worth: one.weight * one.solo_cpi,
-                fixed: one.asks.own * (1.0 + siblings * self.shared.alpha) + hits,
-                waits: one.asks.penalty * m,
-                lines: m * one.asks.ghz,
-                by_siblings: siblings * self.shared.alpha * one.asks.own,
+                worth: one.worth(asks),
+                fixed: asks.own * (1.0 + siblings * self.shared.alpha) + hits,
+                waits: asks.penalty * m,
+                lines: m * asks.ghz,
+                by_siblings: siblings * self.shared.alpha * asks.own,
             }
         };
         let domain_of = |at: usize| {
@@ -164,23 +162,55 @@ impl Search<'_> {
 
     /// How busy a job keeps its core.
     fn busy(&self, at: usize) -> f64 {
-        let one = &self.candidates[at];
-        activity(one.asks.stall(self.shared, one.asks.reads, TYPICAL_LATENCY), one.solo_cpi)
+        let learnt = self.candidates[at].learnt;
+        activity(learnt.asks.stall(self.shared, learnt.asks.reads, TYPICAL_LATENCY), learnt.solo_cpi)
     }
 
-    /// Gives these jobs places, the busiest beside those that wait most. The busiest take a core each, where they ran last if
-    /// they can; then the least busy join the busiest, and so on.
+    /// Gives these jobs places: those that gain most by a fast core get one of the fastest type, and so on.
     fn pair(&mut self, mut placed: Vec<usize>) {
         placed.retain(|&at| self.candidates[at].fixed.is_none());
-        let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();
-        placed.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
         for who in &mut self.who {
             if who.is_some_and(|at| self.candidates[at].fixed.is_none()) {
                 *who = None;
             }
         }
+        for kind in 0..self.kinds.len() - 1 {
+            let room = self.room(kind, placed.len());
+            let speed = |at: usize, kind: usize| {
+                let asks = self.candidates[at].learnt.asks_on(self.kinds[kind]);
+                self.candidates[at].worth(asks) / (asks.own + asks.stall(self.shared, asks.reads, TYPICAL_LATENCY))
+            };
+            let gains: Vec<f64> = (0..self.candidates.len()).map(|at| speed(at, kind) - speed(at, kind + 1)).collect();
+            placed.sort_by(|&a, &b| gains[b].total_cmp(&gains[a]).then(a.cmp(&b)));
+            let rest = placed.split_off(room.min(placed.len()));
+            self.pair_on(kind, std::mem::replace(&mut placed, rest));
+        }
+        self.pair_on(self.kinds.len() - 1, placed);
+    }
+
+    /// How many of so many jobs belong on this type of core, of this type and the slower ones: each core gets a job before
+    /// any gets a second, the fastest first.
+    fn room(&self, kind: usize, jobs: usize) -> usize {
+        let free = |core: usize| self.cores[core].iter().filter(|&&place| self.who[place].is_none()).count();
+        let open = (0..self.cores.len()).filter(|&core| self.kind_of[core] >= kind && !self.closed[core]);
+        // What was taken already counts as first jobs.
+        let mut places: Vec<(usize, usize)> = Vec::new();
+        for core in open {
+            let all = self.cores[core].len();
+            places.extend((all - free(core)..all).map(|nth| (nth, self.kind_of[core])));
+        }
+        places.sort_unstable();
+        places.iter().take(jobs).filter(|place| place.1 == kind).count()
+    }
+
+    /// Gives these jobs places on a type of core, the busiest beside those that wait most. The busiest take a core each,
+    /// where they ran last if they can; then the least busy join the busiest, and so on.
+    fn pair_on(&mut self, kind: usize, mut placed: Vec<usize>) {
+        let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();
+        placed.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
         let taken = |core: &usize| self.cores[*core].iter().filter(|&&place| self.who[place].is_some()).count();
-        let mut cores: Vec<usize> = (0..self.cores.len()).filter(|core| self.free_place(*core).is_some()).collect();
+        let is_open = |core: &usize| self.kind_of[*core] == kind && self.free_place(*core).is_some();
+        let mut cores: Vec<usize> = (0..self.cores.len()).filter(is_open).collect();
         cores.sort_by_key(taken);
         let mut rest = VecDeque::from(placed);
         let first: Vec<usize> = rest.drain(..cores.len().min(rest.len())).collect();
@@ -188,7 +218,7 @@ impl Search<'_> {
         let mut homeless = Vec::new();
         for &at in &first {
             let home = self.candidates[at].last.map(|last| self.core_of[last]);
-            match home.filter(|&core| homes[core].is_none() && self.free_place(core).is_some()) {
+            match home.filter(|core| homes[*core].is_none() && is_open(core)) {
                 Some(core) => homes[core] = Some(at),
                 None => homeless.push(at),
             }

@@ -13,15 +13,18 @@ pub(super) struct Load {
     pub(super) waits: f64,
     /// Lines read x cycles per ns.
     pub(super) lines: f64,
-    /// Weight x cycles per instruction alone.
+    /// Cycles per ns.
+    pub(super) ghz: f64,
+    /// Weight x cycles per instruction alone on the fastest type of core, at this clock.
     pub(super) worth: f64,
 }
 
-/// What the jobs of a core do: their part of the sum, and lines read per ns.
+/// What the jobs of a core do: their part of the sum, and lines read and instructions per ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
     pub(super) sum: f64,
     pub(super) reads: f64,
+    pub(super) instructions: f64,
     /// There are any.
     pub(super) is_busy: bool,
 }
@@ -29,7 +32,7 @@ pub(super) struct Done {
 /// What a job does with a core of its own.
 pub(super) fn alone(job: &Load, latency: f64) -> Done {
     let cpi = job.own + job.hits + job.waits * latency;
-    Done { sum: job.worth / cpi, reads: job.lines / cpi, is_busy: true }
+    Done { sum: job.worth / cpi, reads: job.lines / cpi, instructions: job.ghz / cpi, is_busy: true }
 }
 
 /// What two jobs of one core do.
@@ -44,7 +47,12 @@ pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Don
             b.own * (1.0 + shared.alpha * activity(stalls[0], cpis[0])) + ports / cpis[0] + stalls[1],
         ];
     }
-    Done { sum: a.worth / cpis[0] + b.worth / cpis[1], reads: a.lines / cpis[0] + b.lines / cpis[1], is_busy: true }
+    Done {
+        sum: a.worth / cpis[0] + b.worth / cpis[1],
+        reads: a.lines / cpis[0] + b.lines / cpis[1],
+        instructions: a.ghz / cpis[0] + b.ghz / cpis[1],
+        is_busy: true,
+    }
 }
 
 /// What the jobs of a core of more threads do.
@@ -68,6 +76,7 @@ pub(super) fn several(shared: &Contention, jobs: &[&Load], latency: f64) -> Done
     for (job, cpi) in jobs.iter().zip(cpis) {
         done.sum += job.worth / cpi;
         done.reads += job.lines / cpi;
+        done.instructions += job.ghz / cpi;
     }
     done
 }

@@ -10,6 +10,7 @@
 //!
 //! 1. At the price of an idle machine take the job that gains most, raise the price by what it reads, and so on.
 //! 2. Pair busy jobs with those that wait for memory.
+//!    Where cores are of several types, those that gain most by a fast one get it.
 //! 3. Exchange jobs as long as the sum rises: one that runs for one that waits, two of different cores, one for nobody.
 //! 4. Predict what the set does, and take its prices; repeat from 3. The set that is predicted best wins.
 
@@ -22,23 +23,35 @@ mod power;
 mod tests;
 
 use crate::model::contention::{Asks, Contention, Prediction, Seat};
+use crate::snapshot::Learnt;
 use jobs::{Done, Load, alone, both, several};
 use market::Market;
-pub(super) use power::Power;
+pub(super) use power::{Model, Power};
 
 /// A job that may run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
+pub(super) struct Candidate<'a> {
     /// Its index in the snapshot.
     pub(super) ix: u32,
     pub(super) weight: f64,
-    pub(super) asks: Asks,
-    /// Its cycles per instruction alone.
-    pub(super) solo_cpi: f64,
+    pub(super) learnt: &'a Learnt,
     /// The place where it ran last, if it is one of those to be filled.
     pub(super) last: Option<usize>,
     /// It runs already in this place and stays there.
     pub(super) fixed: Option<usize>,
+}
+
+impl Candidate<'_> {
+    /// Its weight x cycles per instruction with which it would do as much in a time as it does alone on the fastest type of
+    /// core, for a core on which it asks for this.
+    fn worth(&self, asks: &Asks) -> f64 {
+        self.weight * self.learnt.solo_cpi * (asks.ghz / self.learnt.asks.ghz)
+    }
+
+    /// Lines that it reads per ns when alone on a core of the fastest type.
+    fn reads(&self) -> f64 {
+        self.learnt.asks.reads / self.learnt.solo_ns()
+    }
 }
 
 /// A CPU that may be given out, or that a job keeps.
@@ -47,6 +60,8 @@ pub(super) struct Place {
     pub(super) core: usize,
     pub(super) llc: usize,
     pub(super) domain: usize,
+    /// Number of the type of core.
+    pub(super) kind: usize,
     /// Something that is no candidate runs on its core.
     pub(super) awake: bool,
 }
@@ -85,7 +100,7 @@ const ROUND_GAIN: f64 = 1e-3;
 /// The search for one quantum.
 pub(super) struct Search<'a> {
     shared: &'a Contention,
-    candidates: &'a [Candidate],
+    candidates: &'a [Candidate<'a>],
     places: &'a [Place],
     power: Power<'a>,
     /// Who has each place.
@@ -93,6 +108,9 @@ pub(super) struct Search<'a> {
     /// The places of each core.
     cores: Vec<Vec<usize>>,
     core_of: Vec<usize>,
+    /// The types of core that there are, the fastest first; and the number in this list of each core's.
+    kinds: Vec<usize>,
+    kind_of: Vec<usize>,
     /// Of each memory domain.
     markets: Vec<Market>,
     /// Of each last-level cache: lines read into it per ns, and what the sum loses for one more because the others hold
@@ -101,7 +119,7 @@ pub(super) struct Search<'a> {
     /// The present set as the model sees it, and what it predicts.
     seats: Vec<Seat>,
     prediction: Prediction,
-    /// Of each memory domain: active cores.
+    /// Of each memory domain and type of core: active cores.
     active: Vec<usize>,
     /// Of each core: it is to stay idle in the first set.
     closed: Vec<bool>,
@@ -113,7 +131,7 @@ pub(super) struct Search<'a> {
 impl<'a> Search<'a> {
     pub(super) fn new(
         shared: &'a Contention,
-        candidates: &'a [Candidate],
+        candidates: &'a [Candidate<'a>],
         places: &'a [Place],
         power: Power<'a>,
     ) -> Search<'a> {
@@ -126,6 +144,11 @@ impl<'a> Search<'a> {
         for (place, &core) in core_of.iter().enumerate() {
             cores[core].push(place);
         }
+        let mut kinds: Vec<usize> = places.iter().map(|place| place.kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let of = |core: &Vec<usize>| kinds.binary_search(&places[core[0]].kind).unwrap_or_default();
+        let kind_of = cores.iter().map(of).collect();
         let mut who = vec![None; places.len()];
         for (at, candidate) in candidates.iter().enumerate() {
             if let Some(place) = candidate.fixed {
@@ -142,6 +165,8 @@ impl<'a> Search<'a> {
             who,
             cores,
             core_of,
+            kinds,
+            kind_of,
             markets: vec![Market::default(); domains],
             caches: vec![(0.0, 0.0); llcs],
             seats: Vec::new(),
@@ -204,11 +229,11 @@ impl<'a> Search<'a> {
         self.settle();
         let loads = loads.unwrap_or_else(|| self.loads());
         let left_out = self.waiting().into_iter().map(|candidate| {
-            let (worth, loss) = self.worth_and_loss(candidate, &loads);
+            let (job, loss) = self.job_and_loss(candidate, &loads);
             let is_free = |core: &Vec<usize>| core.iter().all(|&place| self.who[place].is_none());
             let place = self.candidates[candidate].last.unwrap_or(0);
-            let power = self.cost(place, !self.cores.iter().any(is_free), true);
-            LeftOut { candidate, worth, loss, power }
+            let others = Done { is_busy: !self.cores.iter().any(is_free), ..Done::default() };
+            LeftOut { candidate, worth: job.sum, loss, power: self.cost(place, others, job) }
         });
         let left_out = left_out.collect();
         Chosen { who: self.who, left_out, work: self.work, watts: self.watts }
@@ -224,13 +249,14 @@ impl<'a> Search<'a> {
         self.part(if self.power.price > 0.0 { LEAST_GAIN } else { IDLE_GAIN })
     }
 
-    /// What a job that waits would add to the sum with a core of its own, and what the others would lose by it.
-    fn worth_and_loss(&self, candidate: usize, loads: &[Load]) -> (f64, f64) {
-        let place = &self.places[self.candidates[candidate].last.unwrap_or(0)];
+    /// What a job that waits would do with a core of its own, and what the others would lose by it.
+    fn job_and_loss(&self, candidate: usize, loads: &[Load]) -> (Done, f64) {
+        let at = self.candidates[candidate].last.unwrap_or(0);
+        let place = &self.places[at];
         let market = &self.markets[place.domain];
-        let job = alone(&loads[candidate], market.latency);
+        let job = alone(self.load_on(candidate, self.core_of[at], loads), market.latency);
         let loss = market.loss(market.rise(self.shared, job.reads)) + self.caches[place.llc].1 * job.reads;
-        (job.sum, loss)
+        (job, loss)
     }
 
     /// The candidates that have no place.
@@ -245,7 +271,7 @@ impl<'a> Search<'a> {
         self.seats.clear();
         for (place, who) in self.places.iter().zip(&self.who) {
             if let Some(who) = who {
-                let asks = self.candidates[*who].asks;
+                let asks = *self.candidates[*who].learnt.asks_on(place.kind);
                 self.seats.push(Seat { asks, core: place.core, llc: place.llc, domain: place.domain });
             }
         }
@@ -256,14 +282,16 @@ impl<'a> Search<'a> {
         for (cache, cached) in self.caches.iter_mut().zip(&self.prediction.cached) {
             *cache = (*cached, 0.0);
         }
-        let mut sum = 0.0;
-        let placed = self.who.iter().flatten();
-        for ((seat, job), &who) in self.seats.iter().zip(&self.prediction.jobs).zip(placed) {
+        let (mut sum, mut of_instructions) = (0.0, 0.0);
+        let placed = self.places.iter().zip(&self.who).filter_map(|(place, who)| Some((place.kind, (*who)?)));
+        for ((seat, job), (kind, who)) in self.seats.iter().zip(&self.prediction.jobs).zip(placed) {
+            of_instructions += self.power.of_instruction(kind) * seat.asks.ghz / job.cpi;
             let one = &self.candidates[who];
             let market = &mut self.markets[seat.domain];
             let waits = seat.asks.penalty * job.reads * job.cpi / seat.asks.ghz;
-            sum += one.weight * one.solo_cpi / job.cpi;
-            let slope = one.weight * one.solo_cpi / (job.cpi * job.cpi) * waits;
+            let worth = one.worth(&seat.asks);
+            sum += worth / job.cpi;
+            let slope = worth / (job.cpi * job.cpi) * waits;
             market.reads += job.reads;
             market.yields += job.reads * waits / job.cpi;
             market.slowed += slope;
@@ -275,11 +303,12 @@ impl<'a> Search<'a> {
             }
         }
         self.work = sum;
-        self.watts = self.count_active();
+        self.watts = self.count_active() + of_instructions;
         sum - self.power.price * self.watts
     }
 
-    /// What each candidate does to others, with the share of its last-level cache that it would have now.
+    /// What each candidate does to others on each type of core, with the share of its last-level cache that it would have
+    /// now.
     fn loads(&self) -> Vec<Load> {
         let mut places: Vec<usize> = self.candidates.iter().map(|one| one.last.unwrap_or(0)).collect();
         for (place, who) in self.who.iter().enumerate() {
@@ -287,20 +316,40 @@ impl<'a> Search<'a> {
                 places[at] = place;
             }
         }
-        places.iter().enumerate().map(|(at, &place)| self.load(at, self.places[place].llc)).collect()
+        // On types of core that are not at its present cache it is taken to have the first cache that has them.
+        let first: Vec<usize> = self
+            .kinds
+            .iter()
+            .map(|kind| self.places.iter().position(|place| place.kind == *kind).unwrap_or(0))
+            .collect();
+        let mut loads = Vec::with_capacity(self.candidates.len() * self.kinds.len());
+        for (at, &place) in places.iter().enumerate() {
+            for (kind, &first) in self.kinds.iter().zip(&first) {
+                let here = &self.places[place];
+                let llc = if here.kind == *kind { here.llc } else { self.places[first].llc };
+                loads.push(self.load(at, *kind, llc));
+            }
+        }
+        loads
     }
 
-    fn load(&self, candidate: usize, llc: usize) -> Load {
+    /// What a candidate does on the type of a core.
+    fn load_on<'l>(&self, candidate: usize, core: usize, loads: &'l [Load]) -> &'l Load {
+        &loads[candidate * self.kinds.len() + self.kind_of[core]]
+    }
+
+    fn load(&self, candidate: usize, kind: usize, llc: usize) -> Load {
         let one = &self.candidates[candidate];
-        let asks = &one.asks;
+        let asks = one.learnt.asks_on(kind);
         let cached = self.caches[llc].0;
         // What it reads depends on its share, and its share on what it reads.
         let mut m = asks.reads;
-        let mut rate = m * asks.ghz / one.solo_cpi;
+        let solo = if kind == 0 { one.learnt.solo_cpi } else { asks.own + asks.stall(self.shared, asks.reads, 1.0) };
+        let mut rate = m * asks.ghz / solo;
         for _ in 0..2 {
             m = asks.reads_at(rate / f64::max(cached, rate));
             let more = asks.stall(self.shared, m, 1.0) - asks.stall(self.shared, asks.reads, 1.0);
-            rate = m * asks.ghz / (one.solo_cpi + more);
+            rate = m * asks.ghz / (solo + more);
         }
         Load {
             own: asks.own,
@@ -308,7 +357,8 @@ impl<'a> Search<'a> {
             hits: asks.penalty * self.shared.hit * (asks.llc - m).max(0.0),
             waits: asks.penalty * m,
             lines: m * asks.ghz,
-            worth: one.weight * one.solo_cpi,
+            ghz: asks.ghz,
+            worth: one.worth(asks),
         }
     }
 
@@ -316,16 +366,16 @@ impl<'a> Search<'a> {
     fn done(&self, core: usize, loads: &[Load]) -> Done {
         let places = &self.cores[core];
         let latency = self.markets[self.places[places[0]].domain].latency;
+        let of = |at: usize| self.load_on(at, core, loads);
         match places.as_slice() {
-            [one] => self.who[*one].map_or(Done::default(), |at| alone(&loads[at], latency)),
+            [one] => self.who[*one].map_or(Done::default(), |at| alone(of(at), latency)),
             [one, two] => match (self.who[*one], self.who[*two]) {
                 (None, None) => Done::default(),
-                (Some(at), None) | (None, Some(at)) => alone(&loads[at], latency),
-                (Some(a), Some(b)) => both(self.shared, &loads[a], &loads[b], latency),
+                (Some(at), None) | (None, Some(at)) => alone(of(at), latency),
+                (Some(a), Some(b)) => both(self.shared, of(a), of(b), latency),
             },
             _ => {
-                let members: Vec<&Load> =
-                    places.iter().filter_map(|&place| self.who[place]).map(|at| &loads[at]).collect();
+                let members: Vec<&Load> = places.iter().filter_map(|&place| self.who[place]).map(of).collect();
                 several(self.shared, &members, latency)
             }
         }
@@ -341,7 +391,8 @@ impl<'a> Search<'a> {
         let are_alike = self.cores[core].len() == 1
             && self.cores[there].len() == 1
             && self.places[one].llc == self.places[other].llc
-            && self.places[one].domain == self.places[other].domain;
+            && self.places[one].domain == self.places[other].domain
+            && self.places[one].kind == self.places[other].kind;
         core != there && !are_alike && self.who[one] != self.who[other] && !self.is_fixed(one) && !self.is_fixed(other)
     }
 

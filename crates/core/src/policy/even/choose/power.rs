@@ -1,15 +1,30 @@
 //! What active cores cost: power is part of the sum, at a price.
 
+use super::jobs::Done;
 use super::{Place, Search};
 use crate::model::power::PowerModel;
 
 /// Numbers of cores that are tried for the first set.
 const PARTS: usize = 8;
 
+/// How power comes about.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum Model<'a> {
+    /// By the number of active cores (EFS, Eq. 13).
+    Cores(&'a PowerModel),
+    /// Where cores are of several types: between idle and busy in proportion to the instructions (lucky, section 3.1).
+    Types {
+        /// Of all cores when idle, in watts.
+        idle_w: f64,
+        /// What an instruction costs on a core of the fastest type, and on all others, in nJ.
+        nj: [f64; 2],
+    },
+}
+
 /// The power of the machine, and its price.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Power<'a> {
-    pub(in super::super) model: &'a PowerModel,
+    pub(in super::super) model: Model<'a>,
     /// What a watt costs, in units of the sum; 0 where power does not count.
     pub(in super::super) price: f64,
     /// Of each memory domain: cores on which something runs that is no candidate.
@@ -17,21 +32,37 @@ pub(in super::super) struct Power<'a> {
 }
 
 impl Power<'_> {
-    /// Power of the machine in watts with so many active cores in each memory domain: that of the idle machine once, and
-    /// what the cores of each domain add, as `efs` has it.
+    /// Power of the machine in watts with so many active cores in each memory domain, but for that of instructions: that of
+    /// the idle machine once, and what the cores of each domain add, as `efs` has it.
     fn watts(&self, active: &[usize]) -> f64 {
-        let idle = self.model.watts(0);
-        idle + active.iter().map(|&active| self.model.watts(active) - idle).sum::<f64>()
+        match self.model {
+            Model::Cores(model) => {
+                let idle = model.watts(0);
+                idle + active.iter().map(|&active| model.watts(active) - idle).sum::<f64>()
+            }
+            Model::Types { idle_w, .. } => idle_w,
+        }
     }
 
     /// What one more core costs where so many are active.
     fn of_one_more(&self, active: usize) -> f64 {
-        self.price * (self.model.watts(active + 1) - self.model.watts(active))
+        match self.model {
+            Model::Cores(model) => self.price * (model.watts(active + 1) - model.watts(active)),
+            Model::Types { .. } => 0.0,
+        }
+    }
+
+    /// What an instruction costs on a type of core, in nJ.
+    pub(super) fn of_instruction(&self, kind: usize) -> f64 {
+        match self.model {
+            Model::Cores(_) => 0.0,
+            Model::Types { nj, .. } => nj[kind.min(1)],
+        }
     }
 }
 
 impl Search<'_> {
-    /// Counts the active cores anew. Returns the power in watts.
+    /// Counts the active cores anew. Returns the power in watts, but for that of instructions.
     pub(super) fn count_active(&mut self) -> f64 {
         self.active.clear();
         self.active.extend(self.power.elsewhere);
@@ -44,22 +75,24 @@ impl Search<'_> {
         self.power.watts(&self.active)
     }
 
-    /// What a core with the place of this number costs more if it falls idle or wakes.
-    pub(super) fn cost(&self, place: usize, was_busy: bool, is_busy: bool) -> f64 {
-        let Place { domain, awake, .. } = self.places[place];
-        match (was_busy, is_busy) {
+    /// What the power of a core costs more if it does one thing and not the other. The place of this number is one of its.
+    pub(super) fn cost(&self, place: usize, before: Done, after: Done) -> f64 {
+        let Place { domain, kind, awake, .. } = self.places[place];
+        let more = self.power.price * self.power.of_instruction(kind) * (after.instructions - before.instructions);
+        let of_core = match (before.is_busy, after.is_busy) {
             _ if awake => 0.0,
             (false, true) => self.power.of_one_more(self.active[domain]),
             (true, false) => -self.power.of_one_more(self.active[domain].saturating_sub(1)),
             _ => 0.0,
-        }
+        };
+        more + of_core
     }
 
     /// Notes that a core fell idle or woke.
-    pub(super) fn turn(&mut self, place: usize, was_busy: bool, is_busy: bool) {
+    pub(super) fn turn(&mut self, place: usize, before: Done, after: Done) {
         let Place { domain, awake, .. } = self.places[place];
         let active = &mut self.active[domain];
-        match (was_busy, is_busy) {
+        match (before.is_busy, after.is_busy) {
             _ if awake => {}
             (false, true) => *active += 1,
             (true, false) => *active = active.saturating_sub(1),

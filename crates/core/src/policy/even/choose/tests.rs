@@ -8,12 +8,14 @@ use std::sync::LazyLock;
 
 static MODEL: LazyLock<PowerModel> = LazyLock::new(|| PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap());
 
-fn priced<'a>(price: f64, shared: &'a Contention, candidates: &'a [Candidate], places: &'a [Place]) -> Search<'a> {
-    Search::new(shared, candidates, places, Power { model: &MODEL, price, elsewhere: &[0] })
+fn priced<'a>(price: f64, shared: &'a Contention, candidates: &'a [Candidate<'a>], places: &'a [Place]) -> Search<'a> {
+    let is_one = places.iter().all(|place| place.kind == 0);
+    let model = if is_one { Model::Cores(&MODEL) } else { Model::Types { idle_w: 3.0, nj: [5.0, 2.0] } };
+    Search::new(shared, candidates, places, Power { model, price, elsewhere: &[0] })
 }
 
 /// Power costs nothing.
-fn free_power<'a>(shared: &'a Contention, candidates: &'a [Candidate], places: &'a [Place]) -> Search<'a> {
+fn free_power<'a>(shared: &'a Contention, candidates: &'a [Candidate<'a>], places: &'a [Place]) -> Search<'a> {
     priced(0.0, shared, candidates, places)
 }
 
@@ -48,10 +50,34 @@ fn slowly(shared: &Contention, candidates: &[Candidate], places: &[Place]) -> f6
     }
 }
 
-fn candidates(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Candidate> {
+/// A job with its weight.
+type Job = (f64, Learnt);
+
+fn learnt(asks: Asks, solo_cpi: f64) -> Learnt {
+    Learnt {
+        asks,
+        solo_cpi,
+        slower: Vec::new(),
+        error: 0.01,
+        progress: 1.0,
+        phase: 0,
+        stay: 9,
+        measured: true,
+        settling: None,
+    }
+}
+
+fn candidates(jobs: &[Job]) -> Vec<Candidate<'_>> {
+    (0..)
+        .zip(jobs)
+        .map(|(ix, (weight, learnt))| Candidate { ix, weight: *weight, learnt, last: None, fixed: None })
+        .collect()
+}
+
+fn random_jobs(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Job> {
     let mut random = |most: u64| rng.below(most) as f64 / most as f64;
-    (0..count as u32)
-        .map(|ix| {
+    (0..count)
+        .map(|_| {
             let heavy = if random(10) < 0.3 { 0.03 * random(100) } else { 0.001 * random(100) };
             let asks = Asks {
                 own: 0.3 + 0.5 * random(100),
@@ -63,13 +89,14 @@ fn candidates(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Candidate
                 ghz: 2.4,
             };
             let weight = libm::exp(-3.0 * random(100));
-            Candidate { ix, weight, asks, solo_cpi: asks.solo_cpi(shared), last: None, fixed: None }
+            let slow = Asks { own: asks.own * (1.0 + random(100)), penalty: 0.5 * asks.penalty, ghz: 1.2, ..asks };
+            (weight, Learnt { slower: vec![slow], ..learnt(asks, asks.solo_cpi(shared)) })
         })
         .collect()
 }
 
 fn places(cores: usize, threads: usize) -> Vec<Place> {
-    (0..cores * threads).map(|cpu| Place { core: cpu % cores, llc: 0, domain: 0, awake: false }).collect()
+    (0..cores * threads).map(|cpu| Place { core: cpu % cores, llc: 0, domain: 0, kind: 0, awake: false }).collect()
 }
 
 #[test]
@@ -79,7 +106,8 @@ fn it_is_about_as_good_as_trying_everything() {
         let mut rng = Rng::new(seed);
         let most = [0.1, 0.2, 0.5][seed as usize % 3];
         let shared = Contention { memory: Latency { most: Some(most), rise: 0.2 }, ..Contention::default() };
-        let candidates = candidates(&mut rng, 24, &shared);
+        let jobs = random_jobs(&mut rng, 24, &shared);
+        let candidates = candidates(&jobs);
         let places = places(6, 2);
         let Chosen { who, left_out, .. } = free_power(&shared, &candidates, &places).run();
         let mut found = free_power(&shared, &candidates, &places);
@@ -97,7 +125,8 @@ fn those_that_stay_stay_and_nobody_runs_twice() {
     for seed in 0..20 {
         let mut rng = Rng::new(seed);
         let shared = Contention { memory: Latency { most: Some(0.2), rise: 0.2 }, ..Contention::default() };
-        let mut candidates = candidates(&mut rng, 9, &shared);
+        let jobs = random_jobs(&mut rng, 9, &shared);
+        let mut candidates = candidates(&jobs);
         candidates[4].fixed = Some(3);
         candidates[7].last = Some(5);
         let places = places(3, 2);
@@ -115,13 +144,14 @@ fn a_cpu_is_left_idle_where_one_more_job_would_cost_more_than_it_gains() {
     // Two that compute weigh much, the third hardly anything, and siblings cost a lot.
     let shared = Contention { alpha: 0.8, ..Contention::default() };
     let asks = Asks { own: 0.5, l1: 0.3, ghz: 2.0, ..Asks::default() };
-    let job = |ix, weight| Candidate { ix, weight, asks, solo_cpi: 0.5, last: None, fixed: None };
-    let candidates = [job(0, 1.0), job(1, 1.0), job(2, 0.01)];
-    let Chosen { who, left_out, .. } = free_power(&shared, &candidates, &places(2, 2)).run();
+    let jobs = [1.0, 1.0, 0.01].map(|weight| (weight, learnt(asks, 0.5)));
+    let first = candidates(&jobs);
+    let Chosen { who, left_out, .. } = free_power(&shared, &first, &places(2, 2)).run();
     assert_eq!(who.iter().flatten().count(), 2);
     assert_eq!(left_out.iter().map(|left| left.candidate).collect::<Vec<_>>(), [2]);
     // The same with equal weights: all run.
-    let candidates = [job(0, 1.0), job(1, 1.0), job(2, 1.0)];
+    let jobs = [1.0; 3].map(|weight| (weight, learnt(asks, 0.5)));
+    let candidates = candidates(&jobs);
     let Chosen { who, .. } = free_power(&shared, &candidates, &places(2, 2)).run();
     assert_eq!(who.iter().flatten().count(), 3);
 }
@@ -163,7 +193,8 @@ fn where_power_has_a_price_it_is_nearly_as_good_as_trying_all_sets() {
         let mut rng = Rng::new(seed);
         let most = [0.05, 0.1, 0.3][seed as usize % 3];
         let shared = Contention { memory: Latency { most: Some(most), rise: 0.2 }, ..Contention::default() };
-        let candidates = candidates(&mut rng, 5, &shared);
+        let jobs = random_jobs(&mut rng, 5, &shared);
+        let candidates = candidates(&jobs);
         let places = if seed % 2 == 0 { places(2, 2) } else { places(4, 1) };
         let price = [0.002, 0.01, 0.02][seed as usize / 3 % 3];
         let chosen = priced(price, &shared, &candidates, &places).run();
@@ -182,9 +213,10 @@ fn where_power_has_a_price_it_is_nearly_as_good_as_trying_all_sets() {
 fn a_core_that_is_awake_anyway_costs_no_power() {
     let shared = Contention::default();
     let asks = Asks { own: 0.5, l1: 0.1, ghz: 2.0, ..Asks::default() };
-    let candidates = [Candidate { ix: 0, weight: 1.0, asks, solo_cpi: 0.5, last: None, fixed: None }];
+    let jobs = [(1.0, learnt(asks, 0.5))];
+    let candidates = candidates(&jobs);
     let runs = |awake: bool| {
-        let place = Place { core: 0, llc: 0, domain: 0, awake };
+        let place = Place { core: 0, llc: 0, domain: 0, kind: 0, awake };
         let chosen = priced(0.1, &shared, &candidates, &[place]).run();
         (chosen.who[0].is_some(), chosen.watts)
     };
@@ -197,15 +229,8 @@ fn a_core_that_is_awake_anyway_costs_no_power() {
 fn a_large_machine_leaves_cores_idle_too() {
     let shared = Contention::default();
     let asks = Asks { own: 0.5, l1: 0.1, ghz: 2.0, ..Asks::default() };
-    let job = |ix: u32| Candidate {
-        ix,
-        weight: if ix < 60 { 1.0 } else { 0.1 },
-        asks,
-        solo_cpi: 0.5,
-        last: None,
-        fixed: None,
-    };
-    let candidates: Vec<Candidate> = (0..200).map(job).collect();
+    let jobs: Vec<Job> = (0..200).map(|ix| (if ix < 60 { 1.0 } else { 0.1 }, learnt(asks, 0.5))).collect();
+    let candidates = candidates(&jobs);
     let places = places(50, 2);
     // Two jobs of a core are worth some 1.3 together, and a core costs 12.3 W.
     let active = |price: f64| {
@@ -216,4 +241,48 @@ fn a_large_machine_leaves_cores_idle_too() {
     assert_eq!(active(0.0), 50);
     assert!((25..=40).contains(&active(0.05)), "{}", active(0.05));
     assert!(active(0.2) <= 1, "{}", active(0.2));
+}
+
+/// Cores of two types in turn, the first of them fast.
+fn two_types(cores: usize, threads: usize) -> Vec<Place> {
+    places(cores, threads).into_iter().map(|place| Place { kind: place.core % 2, ..place }).collect()
+}
+
+#[test]
+fn with_two_types_of_core_it_is_nearly_as_good_as_trying_all_sets() {
+    let (mut worst, mut sum, mut count) = (0.0f64, 0.0, 0.0);
+    for seed in 0..90 {
+        let mut rng = Rng::new(seed);
+        let most = [0.05, 0.1, 0.3][seed as usize % 3];
+        let shared = Contention { memory: Latency { most: Some(most), rise: 0.2 }, ..Contention::default() };
+        let jobs = random_jobs(&mut rng, 3 + seed as usize % 3, &shared);
+        let candidates = candidates(&jobs);
+        let places = if seed % 2 == 0 { two_types(2, 2) } else { two_types(4, 1) };
+        let price = [0.0, 0.005, 0.02][seed as usize / 3 % 3];
+        let chosen = priced(price, &shared, &candidates, &places).run();
+        let (best, work) = by_trying_all(price, &shared, &candidates, &places);
+        let off = (best - (chosen.work - price * chosen.watts)) / work.max(0.3);
+        (worst, sum, count) = (worst.max(off), sum + off, count + 1.0);
+    }
+    assert!(worst < 0.08 && sum / count < 0.005, "{worst} {}", sum / count);
+}
+
+#[test]
+fn a_fast_core_is_for_whom_it_helps_most_whatever_the_machine_s_size() {
+    let shared = Contention::default();
+    let job = |slower: f64| {
+        let asks = Asks { own: 0.5, l1: 0.1, ghz: 2.0, ..Asks::default() };
+        (1.0, Learnt { slower: vec![Asks { own: 0.5 * slower, ghz: 1.0, ..asks }], ..learnt(asks, 0.5) })
+    };
+    for cores in [4, 100] {
+        // Every other job does as much in a cycle of a slow core as in one of a fast core, the others half as much.
+        let jobs: Vec<Job> = (0..cores).map(|ix| job(if ix % 2 == 0 { 1.0 } else { 2.0 })).collect();
+        let candidates = candidates(&jobs);
+        let places = two_types(cores, 1);
+        let chosen = free_power(&shared, &candidates, &places).run();
+        for (place, who) in places.iter().zip(&chosen.who) {
+            assert_eq!(who.map(|at| at % 2), Some(1 - place.kind), "{:?}", chosen.who);
+        }
+        assert!((chosen.work - 0.75 * cores as f64).abs() < 1e-6 * cores as f64, "{}", chosen.work);
+    }
 }

@@ -1,0 +1,193 @@
+//! What a job asks for on a type of core where it was not seen yet, from what it asks for on another.
+//!
+//! A core of another type takes other cycles for the same instructions, and a read from memory takes as many of its cycles
+//! as its clock makes of the same time, or fewer or more if more or fewer reads overlap. Both factors are learnt from the
+//! jobs that were seen on both types. Accesses and reads per instruction are taken to be the same.
+
+use super::Job;
+use super::phase::Phase;
+use crate::model::contention::{Asks, Contention};
+use crate::topology::CoreType;
+
+/// Standard deviations of the logarithm of a factor: of what is assumed of it, and of jobs about it.
+const SPREAD_ASSUMED: f64 = 0.3;
+const SPREAD_JOBS: f64 = 0.1;
+/// The logarithms of factors that are believed.
+const MOST: f64 = 3.0;
+/// A phase was seen well enough after so many samples to tell how types differ, and to be asked for itself, unless it was
+/// measured.
+const SEEN: f64 = 3.0;
+/// The mean over a clock is that of its last samples.
+const MEAN_OVER: f64 = 20.0;
+/// The least part of its cycles that a job is taken to spend in a core, and on lines, where errors are concerned.
+const LEAST_PART: f64 = 0.01;
+
+/// A type of core beside the fastest.
+#[derive(Clone, Debug, Default)]
+struct Kind {
+    /// Cycles per ns, and how many samples told so.
+    ghz: Option<f64>,
+    samples: f64,
+    /// The kernel's capacity, as a share of that of the fastest type.
+    capacity: Option<f64>,
+    /// Logarithms of what `own` and `penalty` are on this type, over those on the fastest.
+    own: Mean,
+    penalty: Mean,
+}
+
+/// A mean over jobs, weighted by how well each is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    weight: f64,
+}
+
+impl Mean {
+    /// Takes in a figure with these standard errors.
+    fn add(&mut self, figure: f64, errors: [f64; 2]) {
+        let variance = errors.iter().fold(SPREAD_JOBS * SPREAD_JOBS, |sum, error| sum + error * error);
+        self.sum += figure.clamp(-MOST, MOST) / variance;
+        self.weight += 1.0 / variance;
+    }
+
+    /// With what was assumed.
+    fn with(&self, assumed: f64) -> f64 {
+        let weight = 1.0 / (SPREAD_ASSUMED * SPREAD_ASSUMED);
+        ((self.sum + weight * assumed) / (self.weight + weight)).clamp(-MOST, MOST)
+    }
+}
+
+/// How the types of core of a machine differ.
+#[derive(Clone, Debug)]
+pub(super) struct CoreTypes {
+    kinds: Vec<Kind>,
+}
+
+impl CoreTypes {
+    pub(super) fn new(types: &[CoreType]) -> CoreTypes {
+        let fastest = types.first().and_then(|kind| kind.capacity).filter(|&capacity| capacity > 0);
+        let kind = |kind: &CoreType| Kind {
+            ghz: kind.max_khz.filter(|&khz| khz > 0).map(|khz| khz as f64 / 1e6),
+            capacity: kind
+                .capacity
+                .filter(|&capacity| capacity > 0)
+                .zip(fastest)
+                .map(|(of, most)| f64::from(of) / f64::from(most)),
+            ..Kind::default()
+        };
+        CoreTypes { kinds: types.iter().map(kind).collect() }
+    }
+
+    pub(super) fn are_alike(&self) -> bool {
+        self.kinds.len() < 2
+    }
+
+    /// Types beside the fastest.
+    pub(super) fn slower(&self) -> std::ops::Range<usize> {
+        1..self.kinds.len().max(1)
+    }
+
+    /// A core of this type was seen to run at this clock.
+    pub(super) fn saw(&mut self, kind: usize, ghz: f64) {
+        let kind = &mut self.kinds[kind];
+        kind.samples += 1.0;
+        let before = kind.ghz.filter(|_| kind.samples > 1.0).unwrap_or(ghz);
+        kind.ghz = Some(before + (ghz - before) / kind.samples.min(MEAN_OVER));
+    }
+
+    /// Cycles per ns on a type over those on the fastest; 1 where they are not known.
+    fn clock(&self, kind: usize) -> f64 {
+        let [one, fastest] = [kind, 0].map(|kind| self.kinds[kind].ghz);
+        one.zip(fastest).map_or(1.0, |(one, fastest)| one / fastest)
+    }
+
+    /// Logarithms of the factors on `own` and on `penalty`.
+    fn factors(&self, kind: usize) -> (f64, f64) {
+        if kind == 0 {
+            return (0.0, 0.0);
+        }
+        let one = &self.kinds[kind];
+        let clock = self.clock(kind);
+        let assumed_own = one.capacity.map_or(0.0, |capacity| libm::log(clock / capacity));
+        (one.own.with(assumed_own), one.penalty.with(libm::log(clock)))
+    }
+
+    /// What a read from an idle memory costs on a type, in cycles, over what it costs on the fastest.
+    pub(super) fn penalty(&self, kind: usize) -> f64 {
+        if self.are_alike() { 1.0 } else { libm::exp(self.factors(kind).1) }
+    }
+
+    /// What a job that was seen on one type is expected to ask for on another.
+    pub(super) fn convert(&self, asks: &Asks, from: usize, to: usize) -> Asks {
+        if from == to {
+            return *asks;
+        }
+        let ((own, penalty), (own_to, penalty_to)) = (self.factors(from), self.factors(to));
+        Asks {
+            own: asks.own * libm::exp(own_to - own),
+            penalty: asks.penalty * libm::exp(penalty_to - penalty),
+            ghz: asks.ghz * self.clock(to) / self.clock(from),
+            ..*asks
+        }
+    }
+
+    /// Learns the factors from the jobs that were seen on the fastest type and on another.
+    pub(super) fn update<'a>(&mut self, shared: &Contention, jobs: impl Iterator<Item = &'a Job>) {
+        if self.are_alike() {
+            return;
+        }
+        for kind in &mut self.kinds {
+            (kind.own, kind.penalty) = (Mean::default(), Mean::default());
+        }
+        for job in jobs {
+            for (ix, one) in job.phases.iter().enumerate().filter(|(_, one)| one.core_type > 0 && one.seen >= SEEN) {
+                let Some(fastest) = job.counterpart(ix, 0) else { continue };
+                let kind = &mut self.kinds[one.core_type];
+                // What is not known of the whole may be of either part.
+                let part =
+                    |phase: &Phase, part: f64| phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi);
+                let both = [one, fastest];
+                kind.own.add(libm::log(one.asks.own / fastest.asks.own), both.map(|phase| part(phase, phase.asks.own)));
+                let waits = both.map(|phase| phase.asks.stall(shared, phase.asks.reads, 1.0));
+                if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
+                    let errors = [part(one, waits[0]), part(fastest, waits[1])];
+                    kind.penalty.add(libm::log(one.asks.penalty / fastest.asks.penalty), errors);
+                }
+            }
+        }
+    }
+}
+
+impl Job {
+    /// The same phase on another type of core, if it was seen there often enough.
+    pub(super) fn counterpart(&self, ix: usize, kind: usize) -> Option<&Phase> {
+        let number = self.numbers[ix];
+        let mut phases = self.phases.iter().zip(&self.numbers);
+        let found = phases.find(|&(phase, &other)| other == number && phase.core_type == kind);
+        found.map(|(phase, _)| phase).filter(|phase| phase.seen >= SEEN || phase.is_measured())
+    }
+
+    /// What the job asks for in a phase, on a type of core, and its cycles per instruction alone there.
+    pub(super) fn asks_on(&self, ix: usize, kind: usize, types: &CoreTypes, shared: &Contention) -> (Asks, f64) {
+        let phase = &self.phases[ix];
+        if phase.core_type == kind {
+            return (phase.asks, phase.solo_cpi);
+        }
+        if let Some(there) = self.counterpart(ix, kind) {
+            return (there.asks, there.solo_cpi);
+        }
+        let asks = types.convert(&phase.asks, phase.core_type, kind);
+        (asks, asks.solo_cpi(shared))
+    }
+
+    /// Brings what the instructions of a phase are worth in line with what is known of it on the fastest type of core.
+    pub(super) fn rate(&mut self, ix: usize, types: &CoreTypes, shared: &Contention) {
+        let number = self.numbers[ix];
+        for at in 0..self.phases.len() {
+            if at == ix || (!types.are_alike() && self.numbers[at] == number) {
+                let (asks, solo_cpi) = self.asks_on(at, 0, types, shared);
+                self.phases[at].solo_ns = solo_cpi / asks.ghz.max(1e-3);
+            }
+        }
+    }
+}
