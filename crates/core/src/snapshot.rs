@@ -290,6 +290,9 @@ pub struct Snapshot {
     pub now: Nanos,
     /// Why the policy is asked. Several things can happen at once.
     pub triggers: Vec<Trigger>,
+    /// Tasks that have arrived and wait to be let in.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queued: u32,
     /// What the machine charges tasks that share it, as learnt so far.
     #[serde(default)]
     pub contention: Contention,

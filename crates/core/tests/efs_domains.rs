@@ -52,6 +52,7 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
         machine: Arc::new(two_by_two()),
         now,
         triggers: vec![Trigger::Arrived(TaskId(2))],
+        queued: 0,
         contention: Default::default(),
         tasks,
     };

@@ -61,6 +61,7 @@ fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
         machine: Arc::new(machine),
         now,
         triggers: vec![Trigger::QuantumEnd],
+        queued: 0,
         contention: Default::default(),
         tasks,
     };
@@ -81,6 +82,7 @@ fn the_objective_decides_between_energy_and_speed() {
             machine: machine.clone(),
             now,
             triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
             contention: Default::default(),
             tasks,
         };
@@ -98,8 +100,14 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
     let mut policy = policy(&[]);
     let machine = Arc::new(Machine::uniform("one", 1, 1));
     let mut decide = |now: Nanos, trigger: Trigger, tasks: Vec<TaskView>| {
-        let snap =
-            Snapshot { machine: machine.clone(), now, triggers: vec![trigger], contention: Default::default(), tasks };
+        let snap = Snapshot {
+            machine: machine.clone(),
+            now,
+            triggers: vec![trigger],
+            queued: 0,
+            contention: Default::default(),
+            tasks,
+        };
         let decision = policy.decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));
         let placed = decision.changes.iter().find(|change| matches!(change, Change::Place { .. })).map(Change::task);
@@ -169,6 +177,7 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
             machine: machine.clone(),
             now,
             triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
             contention: Default::default(),
             tasks,
         };
@@ -200,6 +209,7 @@ fn time_asleep_on_a_cpu_is_not_charged() {
             machine: machine.clone(),
             now,
             triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
             contention: Default::default(),
             tasks,
         };
@@ -233,7 +243,14 @@ fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
     // The other CPU of core n is n + 4.
     let machine = Arc::new(Machine::uniform("four by two", 4, 2));
     let now = Nanos::from_ms(1_000);
-    let snap = Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], contention: Default::default(), tasks };
+    let snap = Snapshot {
+        machine,
+        now,
+        triggers: vec![Trigger::QuantumEnd],
+        queued: 0,
+        contention: Default::default(),
+        tasks,
+    };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
     let place = |id: u32| {
@@ -276,6 +293,7 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
         machine: Arc::new(machine),
         now,
         triggers: vec![Trigger::QuantumEnd],
+        queued: 0,
         contention: Default::default(),
         tasks,
     };
@@ -319,6 +337,7 @@ fn writes_count_as_reads_do() {
             machine: Arc::new(four()),
             now,
             triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
             contention: Default::default(),
             tasks,
         };

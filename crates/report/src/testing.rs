@@ -165,6 +165,7 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         },
         progress: Reading::Value(solo_s / 0.2),
         progress_basis: ProgressBasis::Ipc,
+        progress_learnt: Reading::Value(1.02 * solo_s / 0.2),
         runs: 1,
         width: Reading::Value(1),
         learnt: None,
@@ -192,6 +193,7 @@ pub(crate) fn result() -> RunResult {
         resources: Resources::absent(Absence::NotStarted),
         progress: Reading::Absent(Absence::NotStarted),
         progress_basis: ProgressBasis::Provisional,
+        progress_learnt: Reading::Absent(Absence::NotStarted),
         runs: 0,
         width: Reading::Absent(Absence::NotStarted),
         learnt: None,
@@ -353,6 +355,7 @@ pub(crate) fn snapshot() -> Snapshot {
         machine: machine(),
         now: Nanos::from_ms(400),
         triggers: vec![Trigger::QuantumEnd],
+        queued: 0,
         contention: Default::default(),
         tasks: vec![task(0, running("0")), task(1, running("1")), task(2, None)],
     }

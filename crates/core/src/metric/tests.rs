@@ -125,6 +125,7 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
         resources: crate::resources::Resources::absent(Absence::NotTold),
         progress: Reading::Absent(Absence::NotYetMeasured),
         progress_basis: ProgressBasis::CpuTime,
+        progress_learnt: Reading::Absent(Absence::NotYetMeasured),
         runs: 1,
         width: Reading::Value(1),
         learnt: None,

@@ -62,7 +62,8 @@ impl Policy for Bandwidth {
         let end = self.state.of_round(&round, self.quantum);
         let mut fit = Fit::new(&round, self.target);
         // The task that has waited longest, and all overdue and critical tasks.
-        let first = round.head().max(1).min(round.order.len());
+        let longest = if round.overdue() > 0 { 0 } else { 1 };
+        let first = (round.head() + longest).min(round.order.len());
         for pos in 0..first {
             if round.left() > 0 {
                 let ix = round.order[pos];

@@ -54,25 +54,27 @@ pub(super) fn is_full(snap: &Snapshot) -> bool {
 impl<'a> Round<'a> {
     /// A round over what became free, or over everything at the end of a quantum.
     pub(super) fn new(snap: &'a Snapshot) -> Round<'a> {
-        Round::over(snap, is_full(snap), |_| false)
+        let full = is_full(snap);
+        Round::over(snap, full, if full { critical(snap) } else { Vec::new() }, |_| false)
     }
 
-    /// As [`Round::new`], but tasks for which `keep` holds stay where they run even at the end of a quantum.
+    /// As [`Round::new`], but tasks for which `keep` holds stay where they run even at the end of a quantum, and critical
+    /// tasks do not come first: those who pack CPUs by other rules have no use for it.
     pub(super) fn keeping(snap: &'a Snapshot, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
-        Round::over(snap, is_full(snap), keep)
+        Round::over(snap, is_full(snap), Vec::new(), keep)
     }
 
     /// A round over what is free; what runs stays, even at the end of a quantum.
     pub(super) fn between_quanta(snap: &'a Snapshot) -> Round<'a> {
-        Round::over(snap, false, |_| false)
+        Round::over(snap, false, Vec::new(), |_| false)
     }
 
     /// A round over everything.
     pub(super) fn everything(snap: &'a Snapshot) -> Round<'a> {
-        Round::over(snap, true, |_| false)
+        Round::over(snap, true, critical(snap), |_| false)
     }
 
-    fn over(snap: &'a Snapshot, full: bool, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
+    fn over(snap: &'a Snapshot, full: bool, critical: Vec<bool>, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
         let machine = &*snap.machine;
         let stays = |task: &TaskView| task.stays(full) || (task.running.is_some() && keep(task));
         let mut free = machine.all_cpus();
@@ -116,7 +118,6 @@ impl<'a> Round<'a> {
         let left = free.len() as u32;
         let mut order: Vec<u32> =
             keys.into_iter().map(|key| key as u32).chain(run.into_iter().map(|(.., ix)| ix)).collect();
-        let critical = if full { critical(snap) } else { Vec::new() };
         if !critical.is_empty() {
             order.sort_by_key(|&ix| (!snap.tasks[ix as usize].overdue, !critical[ix as usize]));
         }
@@ -182,16 +183,19 @@ impl<'a> Round<'a> {
         self.waits.push(Wait { task: self.task(ix).id, reason });
     }
 
-    /// Lets sleeping tasks compete like the others, after them in order, those first that have waited longest.
+    /// Lets sleeping tasks compete like the others, after them in order, those first that have run least.
     pub(super) fn consider_sleepers(&mut self) {
         let mut sleepers = self.take_sleepers();
         self.order.append(&mut sleepers);
     }
 
-    /// The sleepers that are left, those first that have waited longest.
+    /// The sleepers that are left, those first that have run least.
     fn take_sleepers(&mut self) -> Vec<u32> {
         let mut sleepers = std::mem::take(&mut self.sleepers);
-        sleepers.sort_by_key(|&ix| (self.snap.tasks[ix as usize].waiting_since, ix));
+        sleepers.sort_by_key(|&ix| {
+            let task = &self.snap.tasks[ix as usize];
+            (task.estimates.ran, task.turn, ix)
+        });
         sleepers
     }
 
@@ -218,6 +222,23 @@ impl<'a> Round<'a> {
         };
         self.commit(ix, purpose, reserved, false);
         Ok(())
+    }
+
+    /// Free CPUs for a task that may use all: where it ran last, then those of cores that are wholly free. There must be
+    /// as many as it needs.
+    pub(super) fn pick(&self, ix: u32) -> CpuSet {
+        let task = self.task(ix);
+        let cores = &self.snap.machine.cores;
+        let last = task.last_cpus.iter().filter(|&cpu| self.free.contains(cpu));
+        let whole = cores.iter().filter(|core| core.is_subset(&self.free)).flat_map(|core| core.iter());
+        let mut cpus = CpuSet::new();
+        for cpu in last.chain(whole).chain(self.free.iter()) {
+            if cpus.len() == task.cpus as usize {
+                break;
+            }
+            cpus.insert(cpu);
+        }
+        cpus
     }
 
     /// Chooses a task for these CPUs. They must be free, as many as the task needs, and among those that it may use.

@@ -20,20 +20,27 @@ fn is_sure(task: &TaskView) -> bool {
 
 /// Of each task of the snapshot, whether it is critical; empty if none is.
 pub(super) fn critical(snap: &Snapshot) -> Vec<bool> {
-    let (mut known, mut sum, mut cpus) = (0u32, 0.0, 0.0);
+    // Those that wait to be let in will fill the CPUs of whoever ends first.
+    if snap.queued > 0 {
+        return Vec::new();
+    }
+    // CPU time that is left, and CPUs of the tasks that it is known of, and of the others.
+    let (mut sum, mut known, mut unknown) = (0.0, 0.0, 0.0);
     for task in &snap.tasks {
-        if let Some(left) = left(task) {
-            known += 1;
-            sum += left * f64::from(task.cpus);
-        } else {
-            cpus += f64::from(task.cpus);
+        let cpus = f64::from(task.cpus);
+        match left(task) {
+            Some(left) => {
+                known += cpus;
+                sum += left * cpus;
+            }
+            None => unknown += cpus,
         }
     }
-    if known == 0 {
+    if known == 0.0 {
         return Vec::new();
     }
     // What nothing is known of is taken to be like the others.
-    let all = sum + cpus * sum / f64::from(known);
+    let all = sum * (1.0 + unknown / known);
     let bound = all / snap.machine.cpus.len().max(1) as f64;
     let is_critical = |task: &TaskView| is_sure(task) && left(task).is_some_and(|left| left > 0.0 && left >= bound);
     let critical: Vec<bool> = snap.tasks.iter().map(is_critical).collect();
@@ -62,6 +69,7 @@ mod tests {
             machine: Arc::new(Machine::uniform("two", 2, 1)),
             now: Nanos::from_ms(100_000),
             triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
             contention: Default::default(),
             tasks: (0..).zip(tasks).map(view).collect(),
         }
@@ -81,6 +89,24 @@ mod tests {
         assert_eq!(of(&[(Some(20), 0), (Some(4), 0), (None, 0)]), [true, false, false]);
         assert_eq!(of(&[(None, 0), (Some(3), 9)]), [] as [bool; 0]);
         assert_eq!(of(&[]), [] as [bool; 0]);
+    }
+
+    #[test]
+    fn gangs_count_by_their_cpus() {
+        let mut snap = snapshot(&[(Some(30), 0), (None, 0), (None, 0), (None, 0), (None, 0)]);
+        snap.machine = Arc::new(Machine::uniform("sixteen", 16, 1));
+        snap.tasks[0].cpus = 8;
+        // 240 s and four times 30 s on 16 CPUs.
+        assert_eq!(critical(&snap), [true, false, false, false, false]);
+        snap.tasks.iter_mut().skip(1).for_each(|task| task.cpus = 4);
+        assert_eq!(critical(&snap), [] as [bool; 0]);
+    }
+
+    #[test]
+    fn while_others_wait_to_be_let_in_none_is_critical() {
+        let mut snap = snapshot(&[(Some(20), 0), (Some(10), 0), (Some(10), 0)]);
+        snap.queued = 1;
+        assert_eq!(critical(&snap), [] as [bool; 0]);
     }
 
     #[test]

@@ -246,6 +246,7 @@ impl<B: Backend> Loop<'_, B> {
             self.records[id.0 as usize].resources = Some(self.backend.resources(id));
         }
         // Whoever is told of its end is told this as well.
+        self.records[id.0 as usize].progress_learnt = self.learner.earned(id);
         if let Some(learnt) = self.learner.keep(id) {
             self.records[id.0 as usize].learnt = Some(Arc::new(learnt));
         }

@@ -57,6 +57,7 @@ pub fn run<B: Backend>(
         machine,
         now: Nanos::ZERO,
         triggers: Vec::new(),
+        queued: 0,
         contention: Contention::default(),
         tasks: Vec::new(),
     };
@@ -206,6 +207,7 @@ impl<B: Backend> Loop<'_, B> {
             self.close(&ended, true);
         }
         self.snap.triggers = triggers;
+        self.snap.queued = self.ordered as u32;
         let observed = self.backend.stopwatch();
 
         let state = self.recorder.wants_policy_state().then(|| self.policy.save());

@@ -164,6 +164,8 @@ pub struct TaskResult {
     pub progress: Reading<f64>,
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
+    /// Quanta' worth of solo execution done, as learnt from what it did beside others.
+    pub progress_learnt: Reading<f64>,
     /// How many times it was started: more than once only under [`UntilLast`](super::Restart::UntilLast) and where it
     /// has several [`attempts`](super::RunConfig::attempts).
     pub runs: u32,

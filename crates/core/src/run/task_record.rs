@@ -42,6 +42,8 @@ pub(super) struct TaskRecord {
     pub(super) first: Option<Box<TaskResult>>,
     /// What was learnt of it in its last run.
     pub(super) learnt: Option<Arc<Earlier>>,
+    /// What was learnt of what it has done in this run.
+    pub(super) progress_learnt: Reading<f64>,
 }
 
 /// The open interval of a task that is placed, or that may fill in for one.
@@ -82,6 +84,7 @@ impl TaskRecord {
             runs: 0,
             first: None,
             learnt: None,
+            progress_learnt: Reading::Absent(Absence::NotEnded),
         }
     }
 
@@ -128,6 +131,7 @@ impl TaskRecord {
                 .unwrap_or_else(|| Resources::absent(if started { Absence::NotEnded } else { Absence::NotStarted })),
             progress,
             progress_basis: if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis },
+            progress_learnt: if started { self.progress_learnt } else { Reading::Absent(Absence::NotStarted) },
             runs: self.runs,
             width: match self.spec.width {
                 Width::Stated => Reading::Value(self.spec.cpus),

@@ -65,6 +65,8 @@ pub struct Job {
     last: u32,
     control: Control,
     estimates: Estimates,
+    /// What earlier runs took, in s.
+    expected_s: Option<u64>,
 }
 
 fn doing() -> impl Strategy<Value = Doing> {
@@ -174,8 +176,10 @@ pub fn jobs(count: std::ops::Range<usize>, simple: bool) -> impl Strategy<Value 
         ]
         .boxed()
     };
-    let job = (cpus, mask, doing(), 0u64..6, any::<u32>(), control, estimates()).prop_map(
-        |(cpus, mask, doing, waited, last, control, estimates)| Job {
+    let expected =
+        if simple { Just(None).boxed() } else { prop_oneof![4 => Just(None), 1 => (1u64..60).prop_map(Some)].boxed() };
+    let job = (cpus, mask, doing(), 0u64..6, any::<u32>(), control, estimates(), expected).prop_map(
+        |(cpus, mask, doing, waited, last, control, estimates, expected_s)| Job {
             cpus,
             mask,
             doing,
@@ -183,6 +187,7 @@ pub fn jobs(count: std::ops::Range<usize>, simple: bool) -> impl Strategy<Value 
             last,
             control,
             estimates,
+            expected_s,
         },
     );
     proptest::collection::vec(job, count)
@@ -261,7 +266,7 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
             control: job.control,
             arrived: Nanos::ZERO,
             turn: 0,
-            expected: None,
+            expected: job.expected_s.map(|s| Expected::of(Nanos::from_ms(1_000 * s), ExpectedFrom::Same)),
             last_cpus: if waits { [all[job.last as usize % all.len()]].into_iter().collect() } else { here },
             waiting_since: if waits { now - waited } else { now },
             running,
@@ -270,7 +275,14 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
             estimates: job.estimates.clone(),
         });
     }
-    Snapshot { machine: machine.clone(), now, triggers: triggers.to_vec(), contention: Default::default(), tasks }
+    Snapshot {
+        machine: machine.clone(),
+        now,
+        triggers: triggers.to_vec(),
+        queued: 0,
+        contention: Default::default(),
+        tasks,
+    }
 }
 
 /// Random moments.

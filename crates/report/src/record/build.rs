@@ -195,6 +195,7 @@ fn job(
         ipc: absent.note("ipc", task.counts.ipc()),
         progress: absent.note("progress", task.progress),
         progress_basis: task.progress_basis,
+        progress_learnt: absent.note("progress_learnt", task.progress_learnt),
         solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), no_solo),
         solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), no_solo),
         slowdown: absent.note_option("slowdown", slowdown.ok(), slowdown.err().unwrap_or_default()),

@@ -251,6 +251,9 @@ pub struct Job {
     pub progress: Option<f64>,
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
+    /// Solo execution done, in quanta, as learnt from what it did beside others (the policy `even`).
+    #[serde(default)]
+    pub progress_learnt: Option<f64>,
     /// Its time alone on the machine, in seconds.
     pub solo_s: Option<f64>,
     /// Where its solo time comes from.

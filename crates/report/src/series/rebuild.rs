@@ -260,6 +260,7 @@ impl Life {
             ),
             // The series does not tell what it is based on.
             progress_basis: ProgressBasis::Provisional,
+            progress_learnt: Reading::Absent(none),
             runs: self.runs,
         }
     }

@@ -2,7 +2,7 @@
 
 mod jobs;
 mod table;
-use crate::record::{Missing, Record};
+use crate::record::{Job, Missing, Record};
 use crate::source::{BackendKind, EnergySource};
 use crate::text::{count, grouped, seconds, unbroken, visible, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
@@ -220,9 +220,26 @@ fn metrics(record: &Record, page: &mut Page) {
     if record.metrics_estimated.is_some() {
         page.paragraph("~ estimated from progress measured by IPC, since solo times are missing", Style::Plain);
     }
+    if let Some(told) = estimates(record) {
+        page.paragraph(&told, Style::Plain);
+    }
     for (why, names) in unknown {
         page.paragraph(&format!("not known: {} ({why})", names.join(", ")), Style::Plain);
     }
+}
+
+/// What was learnt of the jobs, held against their solo times where both are known.
+fn estimates(record: &Record) -> Option<String> {
+    let done = record.jobs.iter().filter(|job| job.exit == Some(0) && !job.timed_out);
+    let of = |job: &Job| {
+        let (learnt, solo) = (job.progress_learnt?, job.solo_s.filter(|solo| *solo > 0.0)?);
+        Some(learnt * record.quantum_s / solo)
+    };
+    let all: Vec<f64> = done.filter_map(of).collect();
+    let (least, most) =
+        all.iter().fold((f64::INFINITY, 0.0f64), |(least, most), one| (least.min(*one), most.max(*one)));
+    let jobs = count(all.len() as u64, "job");
+    (!all.is_empty()).then(|| format!("progress as learnt is {least:.2} to {most:.2} of the solo times ({jobs})"))
 }
 
 /// What decided, and where.

@@ -179,7 +179,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn equal_progress_costs_no_more_energy_than_efs() {
+    fn equal_progress_saves_nearly_as_much_energy_as_efs_at_once() {
         let stop = AtomicBool::new(false);
         let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop };
         let (spec, all) = (machine("i5-2500").unwrap(), Mixes::Efs.of(4));

@@ -65,6 +65,17 @@ fn linux_fills_cpus_whose_jobs_sleep_and_pays_for_each_switch() {
 }
 
 #[test]
+fn a_job_that_sleeps_for_long_stops_nobody() {
+    let mut program = builtin_program("workload-compute").unwrap();
+    program.phases = vec![Phase { instructions: 3e7, cpi: 1.0, memory: 1.0, then_sleep_ms: 2_000.0 }];
+    let scene = Scene::on("i5-2500").copies(11, "workload-compute", 2_000).custom(1, program, 20_000);
+    let mut sleep = Shown::new(scene);
+    for metric in ["turnaround_s", "antt"] {
+        sleep.wins(metric, "even", 1.1, &["round-robin"]);
+    }
+}
+
+#[test]
 fn fifo_switches_least_and_makes_the_last_wait_longest() {
     let mut walk = Shown::new(walkers());
     walk.wins("turnaround_s", "fifo", 0.97, &["linux", "round-robin", "efs"]);

@@ -138,6 +138,7 @@ mod tests {
             machine: Machine::uniform("three cores", 3, 2).into(),
             now: Nanos::ZERO,
             triggers: Vec::new(),
+            queued: 0,
             contention: Default::default(),
             tasks: (0..3).map(view).collect(),
         }

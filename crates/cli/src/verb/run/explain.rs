@@ -28,6 +28,7 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
         machine: view.machine.clone(),
         now: Nanos::ZERO,
         triggers: vec![Trigger::QuantumEnd],
+        queued: 0,
         contention: Default::default(),
         tasks,
     }

@@ -194,6 +194,7 @@ mod tests {
             resources: Resources::absent(absent),
             progress: Reading::Absent(absent),
             progress_basis: ProgressBasis::Provisional,
+            progress_learnt: Reading::Absent(absent),
             runs: 1,
             width: Reading::Value(1),
             learnt,

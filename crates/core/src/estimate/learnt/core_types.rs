@@ -7,7 +7,7 @@
 use super::Job;
 use super::phase::Phase;
 use crate::model::contention::{Asks, Contention};
-use crate::topology::CoreType;
+use crate::topology::{CoreType, Machine};
 
 /// Standard deviations of the logarithm of a factor: of what is assumed of it, and of jobs about it.
 const SPREAD_ASSUMED: f64 = 0.3;
@@ -60,6 +60,7 @@ impl Mean {
 /// How the types of core of a machine differ.
 #[derive(Clone, Debug)]
 pub(super) struct CoreTypes {
+    types: Vec<CoreType>,
     kinds: Vec<Kind>,
 }
 
@@ -75,7 +76,12 @@ impl CoreTypes {
                 .map(|(of, most)| f64::from(of) / f64::from(most)),
             ..Kind::default()
         };
-        CoreTypes { kinds: types.iter().map(kind).collect() }
+        CoreTypes { types: types.to_vec(), kinds: types.iter().map(kind).collect() }
+    }
+
+    /// Whether a machine has these types: as CPUs come and go, it may lose one.
+    pub(super) fn are_those_of(&self, machine: &Machine) -> bool {
+        self.types == machine.core_types
     }
 
     pub(super) fn are_alike(&self) -> bool {

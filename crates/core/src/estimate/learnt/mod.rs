@@ -10,7 +10,8 @@
 //!    last intervals.
 //!
 //! Progress is the solo time of what was executed: for each phase instructions x cycles per instruction alone, and at most
-//! the CPU time that they took. It is computed anew as the model improves, also of what was executed long ago. Where cores
+//! the CPU time that they took; and the time in which it had CPUs and did not use them. It is computed anew as the model
+//! improves, also of what was executed long ago. Where cores
 //! are of several types, alone means alone on the fastest ([`core_types`]).
 
 mod core_types;
@@ -73,7 +74,9 @@ struct Job {
     /// The present phase.
     now: usize,
     stay: u32,
-    /// Solo time of phases that were forgotten, and CPU time of what could not be counted, in ns.
+    /// What it was credited with at its start, in ns.
+    start: f64,
+    /// Solo time of phases that were forgotten, time that it did not use, and CPU time of what could not be counted, in ns.
     settled: f64,
     /// Solo time that is told, in ns: it follows what the model says.
     told: f64,
@@ -308,6 +311,14 @@ impl Learner {
 
     /// Takes in the samples that ended at an instant.
     pub(crate) fn observe(&mut self, machine: &Machine, samples: &[Sample]) {
+        if !self.types.are_those_of(machine) {
+            // What was learnt on a type of core is of no use where types have other numbers.
+            self.types = CoreTypes::new(&machine.core_types);
+            for job in self.jobs.values_mut() {
+                job.settled += job.phases.iter().map(worth).sum::<f64>();
+                (job.phases, job.numbers, job.now, job.stay) = Default::default();
+            }
+        }
         let mut fresh = Vec::with_capacity(samples.len());
         for sample in samples {
             let Some(job) = self.jobs.get_mut(&sample.task) else { continue };
@@ -317,10 +328,10 @@ impl Learner {
                     fresh.push(seen);
                 }
                 Err(why) => {
-                    let time = sample.cpu_time.value().unwrap_or(sample.interval);
-                    let time = time.0.min(sample.interval.0) as f64;
-                    job.settled += time;
-                    job.told += time;
+                    // Where the kernel time-shares the CPUs, it may have waited for others; else only for itself.
+                    let time = if sample.observed { sample.cpu_time.value() } else { None };
+                    let time = time.unwrap_or(sample.interval);
+                    job.settle(time.0.min(sample.interval.0) as f64);
                     job.absence = Some(why);
                 }
             }
@@ -371,13 +382,22 @@ impl Learner {
     pub(crate) fn begin(&mut self, task: TaskId, width: u32, progress: f64, earlier: Option<&Earlier>) {
         let told = progress * self.quantum;
         let known = earlier.iter().flat_map(|earlier| &earlier.phases).filter(|phase| phase.is_sound());
-        let mut job = Job { width, settled: told, told, ..Job::default() };
+        let mut job = Job { width, start: told, settled: told, told, ..Job::default() };
         for known in known.take(PHASES) {
             let phase = Phase::known_before(known);
             job.numbers.push(job.number_of(phase.core_type, |other| other.apart(&phase)));
             job.phases.push(phase);
         }
         self.jobs.insert(task, job);
+    }
+
+    /// Quanta's worth of solo execution done in this run.
+    pub(crate) fn earned(&self, task: TaskId) -> Reading<f64> {
+        let Some(job) = self.jobs.get(&task) else { return Reading::Absent(Absence::NotYetMeasured) };
+        if job.samples == 0.0 {
+            return Reading::Absent(job.absence.unwrap_or(Absence::NotYetMeasured));
+        }
+        Reading::Value((job.told - job.start) / self.quantum)
     }
 
     /// What was learnt of a task that a later run can use: its measured phases. `None` if there is nothing.
@@ -506,11 +526,19 @@ impl Learner {
         job.rate(now, &self.types, &shared);
         let time = seen.cycles / seen.ghz / seen.threads();
         let solo = (seen.instructions * job.phases[now].solo_ns / seen.threads()).min(time);
+        // It had CPUs of its own. What it did not use of them, it would not have used alone.
+        job.settle(((seen.until - seen.since) as f64 - time).max(0.0));
         job.tell(solo);
     }
 }
 
 impl Job {
+    /// Adds solo time of which nothing will be known better, in ns.
+    fn settle(&mut self, time: f64) {
+        self.settled += time;
+        self.told += time;
+    }
+
     /// Adds the solo time of one sample to what is told, and brings it nearer to what the model says of all that was executed.
     /// A model that changes a little would otherwise move jobs that have run for long by more than they do in a quantum.
     fn tell(&mut self, solo: f64) {

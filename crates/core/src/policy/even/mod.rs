@@ -55,11 +55,16 @@ const OBJECTIVE: ParamSpec = ParamSpec {
 const TAU_SHARE: ParamSpec =
     number("tau_share", 0.01, 0.0, 1.0, "the same as a share of the mean progress; the greater of the two counts");
 
-/// A job that is behind the mean by more than this many tau counts as if it were behind by so many: otherwise one that
-/// lost much would stop all others.
-const DEEPEST: f64 = 4.0;
-/// A job that is ahead of the least by more than this many tau does not run.
+/// A job that is ahead of the least by more than this many tau does not run, unless CPUs were idle for this share of the
+/// time because of that: one job of which progress is estimated wrong, or that can't catch up, is not to stop the others.
 const FARTHEST: f64 = 1.5;
+const MOST_IDLE: f64 = 0.4;
+/// What is remembered of that fades by this factor with each quantum.
+const IDLE_FADES: f64 = 0.98;
+/// A job that is not too far ahead keeps at most so many CPUs idle for its sake, of those that it does not need itself.
+const IDLE_FOR_EACH: usize = 2;
+/// A job that is behind the median by more than this many tau counts as if it were behind by so many.
+const DEEPEST: f64 = 4.0;
 /// The part of a job's lead over the mean, in tau, by which the logarithm of its weight changes in each quantum, if tau is a
 /// quantum; and the most that counts of a lead, and of the sum.
 const INTEGRAL_SHARE: f64 = 0.1;
@@ -67,6 +72,8 @@ const MOST_LEAD: f64 = 3.0;
 const MOST_INTEGRAL: f64 = 4.0;
 /// What is remembered of work and power fades by this factor with each quantum.
 const FADES: f64 = 0.95;
+/// Work is dear if a joule brings less than this part of what it brought in the last quanta.
+const DEAR: f64 = 0.5;
 /// Where energy counts, the logarithms of the weights are so much smaller. A job that is a little ahead would otherwise not
 /// be worth the power of its core, though it will be in a moment: equals would pause in turn.
 const FLAT: f64 = 8.0;
@@ -145,12 +152,17 @@ struct State {
     /// Weighted speeds and power in W of the last quanta, the older the less. Weights are taken relative to their mean.
     work: f64,
     watts: f64,
+    /// The share of CPU time in the last quanta that nobody had because of leads.
+    idle: f64,
 }
 
 /// What the jobs' progress means for their weights.
 struct Leads {
     /// Of each task of the snapshot, in quanta.
     progress: Vec<f64>,
+    /// The tasks that the others are compared with, and the median of their progress.
+    counted: Vec<u32>,
+    median: f64,
     /// Progress from which leads are counted.
     least: f64,
     tau: f64,
@@ -169,7 +181,7 @@ impl Leads {
 impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let mut round = Round::new(snap);
-        let leads = self.leads(snap);
+        let leads = self.leads(&round);
         // Even if all fit, it matters who has the fast cores.
         let is_choice = self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
         if let Some((until, first)) =
@@ -191,7 +203,10 @@ impl Policy for Even {
             round.choose_in_order(Purpose::Run, false);
             return round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead });
         }
-        let left_out = self.choose(&mut round, &leads);
+        let (left_out, is_dear) = self.choose(&mut round, &leads);
+        if round.full {
+            self.note_idle(&round, &leads, is_dear);
+        }
         round.finish(end, Basis::default(), |ix, ahead| match left_out.get(&ix) {
             Some(left) => {
                 let milli = |value: f64| (value * 1e3) as u64;
@@ -215,12 +230,25 @@ fn is_predictable(task: &TaskView) -> bool {
 }
 
 impl Even {
-    fn leads(&self, snap: &Snapshot) -> Leads {
-        let progress: Vec<f64> = snap.tasks.iter().map(|task| progress_by(true, task)).collect();
-        let least = progress.iter().copied().fold(f64::INFINITY, f64::min);
-        let mean = progress.iter().sum::<f64>() / progress.len().max(1) as f64;
+    fn leads(&self, round: &Round<'_>) -> Leads {
+        let tasks = &round.snap.tasks;
+        let progress: Vec<f64> = tasks.iter().map(|task| progress_by(true, task)).collect();
+        // Those that no choice can bring in line with the others do not say how far these should be.
+        let counts = |ix: &u32| {
+            let task = round.task(*ix);
+            !task.asleep && !task.is_fixed() && task.control.place && task.allowed.is_none() && !round.is_critical(*ix)
+        };
+        let mut counted: Vec<u32> = (0..tasks.len() as u32).filter(counts).collect();
+        if counted.is_empty() {
+            counted = (0..tasks.len() as u32).collect();
+        }
+        let mut all: Vec<f64> = counted.iter().map(|&ix| progress[ix as usize]).collect();
+        let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
         let tau = f64::max(self.tau, self.tau_share * mean);
-        Leads { progress, least: least.max(mean - DEEPEST * tau), tau }
+        let half = all.len() / 2;
+        let median = if all.is_empty() { 0.0 } else { *all.select_nth_unstable_by(half, f64::total_cmp).1 };
+        let least = all.iter().copied().fold(f64::INFINITY, f64::min).max(median - DEEPEST * tau);
+        Leads { progress, counted, median, least, tau }
     }
 
     /// Weighted speed for each watt in the last quanta. A set that gives more for a watt than this makes work cheaper
@@ -234,31 +262,71 @@ impl Even {
         let live: BTreeSet<TaskId> = snap.tasks.iter().map(|task| task.id).collect();
         let integrals = &mut self.state.integrals;
         integrals.retain(|id, _| live.contains(id));
-        let count = leads.progress.len().max(1) as f64;
-        let mean = leads.progress.iter().sum::<f64>() / count;
+        let count = leads.counted.len().max(1) as f64;
+        let lead = |ix: u32| ((leads.progress[ix as usize] - leads.median) / leads.tau).clamp(-MOST_LEAD, MOST_LEAD);
+        let mean = leads.counted.iter().map(|&ix| lead(ix)).sum::<f64>() / count;
         let mut sum = 0.0;
-        for (task, progress) in snap.tasks.iter().zip(&leads.progress) {
-            let lead = ((progress - mean) / leads.tau).clamp(-MOST_LEAD, MOST_LEAD);
-            let integral = integrals.entry(task.id).or_insert(0.0);
-            *integral = (*integral - INTEGRAL_SHARE * lead / leads.tau.max(1.0)).clamp(-MOST_INTEGRAL, MOST_INTEGRAL);
+        for &ix in &leads.counted {
+            let integral = integrals.entry(snap.tasks[ix as usize].id).or_insert(0.0);
+            if leads.progress[ix as usize] < leads.least {
+                // More weight would not bring it nearer, and cost the others.
+                *integral *= FADES;
+            } else {
+                let change = INTEGRAL_SHARE * (lead(ix) - mean) / leads.tau.max(1.0);
+                *integral = (*integral - change).clamp(-MOST_INTEGRAL, MOST_INTEGRAL);
+            }
             sum += *integral;
         }
-        integrals.values_mut().for_each(|integral| *integral -= sum / count);
+        for &ix in &leads.counted {
+            if let Some(integral) = integrals.get_mut(&snap.tasks[ix as usize].id) {
+                *integral -= sum / count;
+            }
+        }
     }
 
-    /// Chooses for all free CPUs. Returns what those that were considered and not chosen would be worth, and cost others.
-    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> BTreeMap<u32, LeftOut> {
+    /// Notes how many CPUs are idle though there are jobs for them, because these are too far ahead. To save energy CPUs are
+    /// idle anyway; then it counts only where work was dear.
+    fn note_idle(&mut self, round: &Round<'_>, leads: &Leads, is_dear: bool) {
+        let open = round.open();
+        let ahead = round.order.iter().filter(|&&ix| open[ix as usize] && leads.of(ix) > FARTHEST);
+        let idle = f64::min(f64::from(round.left()), ahead.count() as f64) / round.snap.machine.cpus.len() as f64;
+        let idle = if self.energy_share == 0.0 || is_dear { idle } else { 0.0 };
+        self.state.idle = IDLE_FADES * self.state.idle + (1.0 - IDLE_FADES) * idle;
+    }
+
+    /// Chooses for all free CPUs. Returns what those that were considered and not chosen would be worth, and cost others; and
+    /// whether those that were chosen bring much less for a watt than those of the last quanta.
+    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> (BTreeMap<u32, LeftOut>, bool) {
         let snap = round.snap;
         // Overdue tasks must run; a task of which nothing is known runs to become known; what needs several CPUs, or certain
         // ones, takes its turn among the others by its progress.
         let mut claimed = 0;
+        let mut critical = 0;
+        let some_are_predictable = snap.tasks.iter().any(is_predictable);
         for pos in 0..round.order.len() {
             let ix = round.order[pos];
             let task = round.task(ix);
             let is_due = task.overdue || task.estimates.executed == 0 || claimed < round.left();
             if is_predictable(task) && !task.overdue {
                 claimed += 1;
-            } else if is_due && let Err(reason) = round.choose(ix, Purpose::Run) {
+                critical += u32::from(round.is_critical(ix));
+                continue;
+            }
+            if !is_due {
+                continue;
+            }
+            let free = round.left().saturating_sub(critical);
+            let chosen = if task.cpus > free && !task.overdue {
+                Err(WaitReason::Gang { needs: task.cpus, free })
+            } else if some_are_predictable && task.allowed.is_none() && task.cpus <= round.left() {
+                // It gets its CPUs now, so that the others are chosen for what is left.
+                let cpus = round.pick(ix);
+                round.choose_on(ix, cpus, Purpose::Run);
+                Ok(())
+            } else {
+                round.choose(ix, Purpose::Run)
+            };
+            if let Err(reason) = chosen {
                 round.wait(ix, reason);
             }
         }
@@ -273,14 +341,17 @@ impl Even {
             Search::new(&snap.contention, &candidates, &places, power).run()
         };
         let mut chosen = search(price);
-        if price > 0.0 && chosen.work == 0.0 && elsewhere.iter().all(|&busy| busy == 0) {
+        let may_run = !places.is_empty() && !candidates.is_empty();
+        if price > 0.0 && may_run && chosen.work == 0.0 && elsewhere.iter().all(|&busy| busy == 0) {
             // Those that are left can't bring as much for a watt as those before them. Work gets no cheaper by waiting.
             chosen = search(0.0);
             (self.state.work, self.state.watts) = (0.0, 0.0);
         }
         if round.full && mean > 0.0 && chosen.watts > 0.0 {
             let state = &mut self.state;
-            state.work = FADES * state.work + chosen.work / mean;
+            // What is not predicted is taken to do as much as the others with a core alone.
+            let others = elsewhere.iter().sum::<usize>() as f64;
+            state.work = FADES * state.work + chosen.work / mean + others;
             state.watts = FADES * state.watts + chosen.watts;
         }
         let open = round.open();
@@ -289,7 +360,8 @@ impl Even {
                 round.choose_on(candidate.ix, CpuSet::from_iter([cpu]), Purpose::Run);
             }
         }
-        chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, left)).collect()
+        let is_dear = chosen.work < DEAR * mean * self.work_per_joule() * chosen.watts;
+        (chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, left)).collect(), is_dear)
     }
 
     fn power_of(&self, machine: &Machine) -> Model<'_> {
@@ -304,9 +376,26 @@ impl Even {
         Model::Types { idle_w, nj: self.core_power.map(|core| core.nj_per_instruction()) }
     }
 
+    /// The lead beyond which a job does not run. Those that are not too far ahead keep only so many CPUs idle for their sake: one
+    /// that is alone far behind would otherwise stop a large machine.
+    fn most_lead(&self, round: &Round<'_>, leads: &Leads, places: usize) -> f64 {
+        if self.state.idle > MOST_IDLE {
+            return f64::INFINITY;
+        }
+        let open = round.order.iter().filter(|&&ix| round.is_open(ix) && is_predictable(round.task(ix)));
+        let mut all: Vec<f64> = open.map(|&ix| leads.of(ix)).collect();
+        let near = all.iter().filter(|&&lead| lead <= FARTHEST).count();
+        let wanted = places.saturating_sub(IDLE_FOR_EACH * near).min(all.len());
+        if wanted <= near {
+            return FARTHEST;
+        }
+        *all.select_nth_unstable_by(wanted - 1, f64::total_cmp).1
+    }
+
     fn candidates<'a>(&self, round: &Round<'a>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate<'a>> {
         let snap = round.snap;
         let open = round.open();
+        let most_lead = self.most_lead(round, leads, cpus.len());
         let flat = if self.energy_share > 0.0 { FLAT } else { 1.0 };
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&snap.tasks) {
@@ -316,7 +405,7 @@ impl Even {
             let integral = self.state.integrals.get(&task.id).copied().unwrap_or(0.0);
             let is_critical = round.is_critical(ix);
             // It runs whatever it weighs. As one that is behind it would weigh more than its company is worth.
-            let behind = integral - leads.of(ix);
+            let behind = integral - leads.of(ix).min(MOST_LEAD);
             let weight = libm::exp(if is_critical { behind.max(0.0) } else { behind } / flat);
             let place_of = |set: &CpuSet| set.first().and_then(|cpu| cpus.binary_search(&cpu).ok());
             let stays = task.running.as_ref().filter(|_| task.stays(round.full));
@@ -324,7 +413,7 @@ impl Even {
                 Placement::Exclusive { cpus, .. } => place_of(cpus),
                 Placement::Shared { .. } => None,
             });
-            let is_open = open[ix as usize] && (is_critical || leads.of(ix) <= FARTHEST);
+            let is_open = open[ix as usize] && (is_critical || leads.of(ix) <= most_lead);
             if fixed.is_some() || is_open {
                 let last = place_of(&task.last_cpus);
                 candidates.push(Candidate { ix, weight, learnt, last, fixed });
