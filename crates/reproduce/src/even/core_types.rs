@@ -34,13 +34,13 @@ fn goals(grid: &Grid) -> Vec<(String, bool)> {
     let unfair = [EVEN, LUCKY].map(|at| worst(grid, at));
     let time = [EVEN, LUCKY].map(|at| of(at, |run| Some(run.turnaround_s)));
     let product = [EVEN_EDP, LUCKY].map(|at| of(at, energy_delay));
-    let than = |[ours, theirs]: [f64; 2], decimals: usize| {
-        format!("{} against {} of `lucky`", plain(ours, decimals), plain(theirs, decimals))
+    let both = |what: &str, [ours, theirs]: [f64; 2], decimals: usize, unit: &str| {
+        format!("{what} {}{unit}, `lucky` {}{unit}", plain(ours, decimals), plain(theirs, decimals))
     };
     vec![
-        (format!("unfairness of the worst run, {}", than(unfair, 2)), unfair[0] <= unfair[1]),
-        (format!("turnaround saved, {} %", than(time, 1)), time[0] >= time[1]),
-        (format!("energy x time saved with `objective=edp`, {} %", than(product, 1)), product[0] >= product[1]),
+        (both("unfairness of the worst run", unfair, 2, ""), unfair[0] <= unfair[1]),
+        (both("turnaround saved", time, 1, " %"), time[0] >= time[1]),
+        (both("energy x time saved with `objective=edp`", product, 1, " %"), product[0] >= product[1]),
     ]
 }
 
