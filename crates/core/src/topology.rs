@@ -332,7 +332,7 @@ impl Machine {
     /// The clock of these CPUs as a share of that of the fastest type of core, by the highest frequencies, as a mean over
     /// them; 1 where all cores are alike or a frequency is not known.
     pub fn clock_share(&self, cpus: &CpuSet) -> f64 {
-        if self.core_types.len() < 2 {
+        if self.core_types.len() < 2 || cpus.is_empty() {
             return 1.0;
         }
         let khz = |kind: usize| self.core_types.get(kind).and_then(|kind| kind.max_khz).filter(|&khz| khz > 0);
@@ -415,5 +415,16 @@ mod tests {
         let mut bad = good;
         bad.cpus.clear();
         assert!(matches!(bad.validate(), Err(MachineError::NoCpu { .. })));
+    }
+
+    #[test]
+    fn a_clock_is_a_share_of_the_fastest_one() {
+        let mut machine = Machine::uniform("m", 4, 1);
+        let kind = |khz: Option<u64>| CoreType { name: "core".to_owned(), capacity: None, max_khz: khz };
+        machine.core_types = vec![kind(Some(3_200_000)), kind(Some(800_000)), kind(None)];
+        (1..3).for_each(|cpu| machine.cpus[cpu].core_type = 1);
+        machine.cpus[3].core_type = 2;
+        let share = |cpus: &str| machine.clock_share(&cpus.parse().unwrap());
+        assert_eq!(["0", "1", "0-1", "3", ""].map(share), [1.0, 0.25, 0.625, 1.0, 1.0]);
     }
 }

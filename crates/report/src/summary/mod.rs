@@ -239,7 +239,9 @@ fn estimates(record: &Record) -> Option<String> {
     let (least, most) =
         all.iter().fold((f64::INFINITY, 0.0f64), |(least, most), one| (least.min(*one), most.max(*one)));
     let jobs = count(all.len() as u64, "job");
-    (!all.is_empty()).then(|| format!("progress as learnt is {least:.2} to {most:.2} of the solo times ({jobs})"))
+    let [least, most] = [least, most].map(|share| format!("{share:.2}"));
+    let range = if least == most { least } else { format!("{least} to {most}") };
+    (!all.is_empty()).then(|| format!("learnt progress is {range} times the solo time ({jobs})"))
 }
 
 /// What decided, and where.

@@ -63,7 +63,7 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
         Part::Text(format!(
             "Who gets the fast core is part of what `even` decides: speed is that on the core that a job would have, over that \
              alone on the fast one. Lucky's eight mixes of four programs on its machine, `big1-small3`, with jobs of {seconds} s \
-             alone on the big core and {}. All four run all the time. Power is that of the cores alone, as in the paper. The \
+             alone on the big core and {}. There is a core for each of the four; `even` lets one pause that is too far ahead. Power is that of the cores alone, as in the paper. The \
              goals: fairer than `lucky`, at least as fast, and with `objective=edp` at least its saving of energy x time.",
             in_words(lab.few_seeds()),
         )),

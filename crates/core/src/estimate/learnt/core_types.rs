@@ -22,7 +22,7 @@ const MEAN_OVER: f64 = 20.0;
 /// The least part of its cycles that a job is taken to spend in a core, and on lines, where errors are concerned.
 const LEAST_PART: f64 = 0.01;
 
-/// A type of core beside the fastest.
+/// A type of core.
 #[derive(Clone, Debug, Default)]
 struct Kind {
     /// Cycles per ns, and how many samples told so.
@@ -82,6 +82,10 @@ impl CoreTypes {
     /// Whether a machine has these types: as CPUs come and go, it may lose one.
     pub(super) fn are_those_of(&self, machine: &Machine) -> bool {
         self.types == machine.core_types
+    }
+
+    pub(super) fn has(&self, kind: usize) -> bool {
+        kind < self.kinds.len()
     }
 
     pub(super) fn are_alike(&self) -> bool {

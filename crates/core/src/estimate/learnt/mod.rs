@@ -11,8 +11,8 @@
 //!
 //! Progress is the solo time of what was executed: for each phase instructions x cycles per instruction alone, and at most
 //! the CPU time that they took; and the time in which it had CPUs and did not use them. It is computed anew as the model
-//! improves, also of what was executed long ago. Where cores
-//! are of several types, alone means alone on the fastest ([`core_types`]).
+//! improves, also of what was executed long ago. Where cores are of several types, alone means alone on the fastest
+//! ([`core_types`]).
 
 mod core_types;
 mod earlier;
@@ -139,6 +139,11 @@ impl Seen {
             }
         }
         let Some(&first) = cpus.first() else { return Err(Absence::NotYetMeasured) };
+        // Cycles of several types have no clock in common.
+        let core_type = machine.cpus[first].core_type;
+        if cpus.iter().any(|&cpu| machine.cpus[cpu].core_type != core_type) {
+            return Err(Absence::NotTold);
+        }
         let threads = cpus.len() as f64;
         let time = sample.cpu_time.value().map_or(sample.interval.0 as f64 * threads, |time| time.0 as f64);
         if time <= 0.0 || cycles <= 0.0 || instructions < LEAST_INSTRUCTIONS {
@@ -381,7 +386,9 @@ impl Learner {
     /// A task of `width` CPUs begins, or begins anew, with this progress in quanta. What an earlier run learnt of it may help.
     pub(crate) fn begin(&mut self, task: TaskId, width: u32, progress: f64, earlier: Option<&Earlier>) {
         let told = progress * self.quantum;
-        let known = earlier.iter().flat_map(|earlier| &earlier.phases).filter(|phase| phase.is_sound());
+        // That run may have had other CPUs, and so other types of core.
+        let is_here = |phase: &&EarlierPhase| phase.is_sound() && self.types.has(phase.core_type);
+        let known = earlier.iter().flat_map(|earlier| &earlier.phases).filter(is_here);
         let mut job = Job { width, start: told, settled: told, told, ..Job::default() };
         for known in known.take(PHASES) {
             let phase = Phase::known_before(known);

@@ -196,6 +196,26 @@ fn progress_is_that_alone_on_the_fastest_core_wherever_a_job_runs() {
 }
 
 #[test]
+fn what_was_learnt_on_a_type_of_core_that_is_not_there_is_dropped() {
+    let mut world = World::on_two_types(0.0, None);
+    world.mix(80, true);
+    let kept = world.kept();
+    assert!(kept.iter().flatten().flat_map(|earlier| &earlier.phases).any(|phase| phase.core_type == 1));
+    let mut later = World::knowing(0.0, &kept);
+    for job in 0..12 {
+        let known = later.learner.known(TaskId(job)).value();
+        assert!(known.is_none_or(|known| known.slower.is_empty()), "{job}");
+    }
+    later.mix(8, true);
+    // The machine loses a type while it runs.
+    world.machine = Machine::uniform("one type is left", 3, 2);
+    let before = world.learner.known(TaskId(0)).value().unwrap().progress;
+    world.mix(8, true);
+    let known = world.learner.known(TaskId(0)).value().unwrap();
+    assert!(known.slower.is_empty() && known.progress >= before);
+}
+
+#[test]
 fn what_a_job_does_on_a_core_where_it_never_was_follows_from_the_others() {
     let mut world = World::on_two_types(0.0, None);
     // The last four jobs never run on the slow core, and the first four on no other.

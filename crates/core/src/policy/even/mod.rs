@@ -426,19 +426,28 @@ impl Even {
 /// Gives critical jobs a place each, if they can on cores of their own, on the fastest, and where they ran last. The others are chosen to go
 /// with them.
 fn settle_critical(round: &Round<'_>, candidates: &mut [Candidate<'_>], places: &[Place]) {
-    let mut taken: BTreeSet<usize> = candidates.iter().filter_map(|one| one.fixed).collect();
+    let cores = places.iter().map(|place| place.core + 1).max().unwrap_or(0);
+    let (mut taken, mut busy) = (vec![false; places.len()], vec![false; cores]);
+    for place in candidates.iter().filter_map(|one| one.fixed) {
+        (taken[place], busy[places[place].core]) = (true, true);
+    }
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by_key(|&place| places[place].kind);
+    // What was passed over once is taken for good.
+    let (mut alone_from, mut free_from) = (0, 0);
     for one in candidates.iter_mut().filter(|one| one.fixed.is_none() && round.is_critical(one.ix)) {
-        let cores: BTreeSet<usize> = taken.iter().map(|&place| places[place].core).collect();
-        let free = |place: &usize| !taken.contains(place);
-        let alone = |place: &usize| free(place) && !cores.contains(&places[*place].core);
-        let found = order.iter().find(|place| alone(place)).or_else(|| order.iter().find(|place| free(place)));
+        while alone_from < order.len() && (taken[order[alone_from]] || busy[places[order[alone_from]].core]) {
+            alone_from += 1;
+        }
+        while free_from < order.len() && taken[order[free_from]] {
+            free_from += 1;
+        }
+        let Some(&found) = order.get(alone_from).or(order.get(free_from)) else { break };
         let is_as_good =
-            |last: &usize| alone(last) && found.is_some_and(|&place| places[place].kind == places[*last].kind);
-        let place = one.last.filter(is_as_good).or(found.copied());
-        taken.extend(place);
-        one.fixed = place;
+            |last: &usize| !taken[*last] && !busy[places[*last].core] && places[*last].kind == places[found].kind;
+        let place = one.last.filter(is_as_good).unwrap_or(found);
+        (taken[place], busy[places[place].core]) = (true, true);
+        one.fixed = Some(place);
     }
 }
 

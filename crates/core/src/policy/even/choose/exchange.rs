@@ -5,6 +5,8 @@ use super::{LEAST_GAIN, Search};
 
 /// A rise of the latency by less than this part changes no other core's figures.
 const LEAST_RISE: f64 = 0.002;
+/// Of the jobs that wait so many are considered for each move.
+const CONSIDERED: usize = 24;
 /// Moves of a round, predictions for each at most, and how much worse than nothing a price may find one that is tried.
 const MOVES: usize = 24;
 const TRIES: usize = 8;
@@ -35,16 +37,13 @@ impl Search<'_> {
             let done = self.all_done(&loads);
             // For each of those that wait, for nobody, and for those that run elsewhere, the best place.
             let mut moves: Vec<(f64, Option<usize>, usize)> = Vec::new();
-            let movers: Vec<usize> = if may_leave {
-                (0..self.places.len()).filter(|&place| !self.is_fixed(place)).collect()
-            } else {
-                vec![]
-            };
-            let movers = movers.into_iter().filter_map(|place| self.who[place]);
-            let newcomers: Vec<Option<usize>> =
-                self.waiting().into_iter().chain(movers).map(Some).chain([None]).collect();
-            for newcomer in newcomers {
-                let from = newcomer.and_then(|_| self.who.iter().position(|who| *who == newcomer));
+            let mut newcomers: Vec<(Option<usize>, Option<usize>)> = vec![(None, None)];
+            newcomers.extend(self.best_waiting(CONSIDERED, &loads).into_iter().map(|at| (Some(at), None)));
+            if may_leave {
+                let places = (0..self.places.len()).filter(|&place| self.who[place].is_some() && !self.is_fixed(place));
+                newcomers.extend(places.map(|place| (self.who[place], Some(place))));
+            }
+            for (newcomer, from) in newcomers {
                 let left = from.map_or(0.0, |from| {
                     self.who[from] = None;
                     let core = self.core_of[from];
@@ -141,16 +140,26 @@ impl Search<'_> {
         }
     }
 
-    /// One pass of moves that raise the sum at present prices; says whether there were any.
-    pub(super) fn exchange(&mut self, loads: &[Load]) -> bool {
-        let mut done = self.all_done(loads);
+    /// Of those that wait so many that are worth most at present prices.
+    fn best_waiting(&self, most: usize, loads: &[Load]) -> Vec<usize> {
         let worth = |at: usize| {
             let (job, loss) = self.job_and_loss(at, loads);
             job.sum - loss
         };
         let mut waiting: Vec<(f64, usize)> = self.waiting().into_iter().map(|at| (worth(at), at)).collect();
-        waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut waiting: Vec<usize> = waiting.into_iter().take(WAITING).map(|(_, at)| at).collect();
+        let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        if waiting.len() > most {
+            waiting.select_nth_unstable_by(most, order);
+            waiting.truncate(most);
+        }
+        waiting.sort_by(order);
+        waiting.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// One pass of moves that raise the sum at present prices; says whether there were any.
+    pub(super) fn exchange(&mut self, loads: &[Load]) -> bool {
+        let mut done = self.all_done(loads);
+        let mut waiting = self.best_waiting(WAITING, loads);
         let mut moved = self.power.price > 0.0 && self.clear_dear_cores(&mut done, loads);
         for place in 0..self.places.len() {
             if !self.is_fixed(place) {

@@ -120,7 +120,8 @@ impl Search<'_> {
         let pressure = self.places.len() as f64;
         let ask = |at: usize| {
             let one = &self.candidates[at];
-            let asks = one.learnt.asks_on(self.places[one.fixed.or(one.last).unwrap_or(0)].kind);
+            // It is settled later who gets which type of core.
+            let asks = one.learnt.asks_on(one.fixed.map_or(self.kinds[0], |place| self.places[place].kind));
             let m = asks.reads_at(1.0 / pressure);
             let hits = asks.penalty * self.shared.hit * (asks.llc - m).max(0.0);
             let siblings = if self.cores.len() < self.places.len() { SIBLINGS } else { 0.0 };

@@ -119,7 +119,7 @@ pub(super) struct Search<'a> {
     /// The present set as the model sees it, and what it predicts.
     seats: Vec<Seat>,
     prediction: Prediction,
-    /// Of each memory domain and type of core: active cores.
+    /// Of each memory domain: active cores.
     active: Vec<usize>,
     /// Of each core: it is to stay idle in the first set.
     closed: Vec<bool>,
@@ -228,11 +228,11 @@ impl<'a> Search<'a> {
         self.who = best;
         self.settle();
         let loads = loads.unwrap_or_else(|| self.loads());
+        let is_free = |core: &Vec<usize>| core.iter().all(|&place| self.who[place].is_none());
+        let others = Done { is_busy: !self.cores.iter().any(is_free), ..Done::default() };
         let left_out = self.waiting().into_iter().map(|candidate| {
             let (job, loss) = self.job_and_loss(candidate, &loads);
-            let is_free = |core: &Vec<usize>| core.iter().all(|&place| self.who[place].is_none());
             let place = self.candidates[candidate].last.unwrap_or(0);
-            let others = Done { is_busy: !self.cores.iter().any(is_free), ..Done::default() };
             LeftOut { candidate, worth: job.sum, loss, power: self.cost(place, others, job) }
         });
         let left_out = left_out.collect();
