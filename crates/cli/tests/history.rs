@@ -231,6 +231,8 @@ fn killed_runs_leave_a_whole_file() {
     with_history(&folder, &["run", "-q", "sleep", "0.11"]);
     for ms in [0u64, 60, 130, 160, 170, 180, 200] {
         let mut run = command(&folder, &["run", "-q", "--no-logs", "sleep {}", ":::", "0.12", "0.13"]);
+        // What a killed run leaves in the temporary directory goes with the test.
+        let run = run.env("TMPDIR", folder.path());
         let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(ms));
         run.kill().unwrap();
