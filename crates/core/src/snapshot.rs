@@ -119,10 +119,11 @@ pub struct Learnt {
     pub asks: Asks,
     /// Cycles per instruction alone on such a core, in the present phase.
     pub solo_cpi: f64,
-    /// What it asks for on cores of the other types, in their order; what it would ask for where it was not seen.
+    /// What it asks for on cores of each of the other types, in their order; expected where it was not seen there. Empty where
+    /// all cores are alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slower: Vec<Asks>,
-    /// Relative standard error of that.
+    /// Relative standard error of `solo_cpi`.
     pub error: f64,
     /// Quanta' worth of solo execution done so far.
     pub progress: f64,

@@ -341,7 +341,7 @@ impl Machine {
             Some(here as f64 / khz(0)? as f64)
         };
         let shares = cpus.iter().map(|cpu| share(cpu).unwrap_or(1.0));
-        shares.sum::<f64>() / cpus.iter().count().max(1) as f64
+        shares.sum::<f64>() / cpus.len() as f64
     }
 
     /// All usable CPUs.

@@ -365,6 +365,18 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
     assert!(progress.iter().all(|done| (40.0..50.0).contains(done)), "{progress:?}");
 }
 
+/// Whoever waits because of its lead has more progress than the limit that is told, and nobody who runs does.
+fn leads_are_told_as_they_are(play: &Play) {
+    let milli = |task: &TaskView| (1e3 * task.estimates.learnt.as_ref().value().unwrap().progress) as u64;
+    for wait in &play.decision.waits {
+        if let WaitReason::Lead { progress_milli, limit_milli } = wait.reason {
+            assert!(progress_milli > limit_milli, "{wait:?}");
+            let mut running = play.snap.tasks.iter().filter(|task| task.running.is_some());
+            assert!(running.all(|task| milli(task) <= limit_milli), "{wait:?}");
+        }
+    }
+}
+
 #[test]
 fn who_can_not_keep_up_does_not_stop_the_others() {
     // One of the jobs does nothing at all, or a quarter of what the others do. A quarter of a small machine is idle for its
@@ -381,6 +393,7 @@ fn who_can_not_keep_up_does_not_stop_the_others() {
         let (mut idle, mut waited) = (0, vec![0u32; tasks as usize]);
         for quantum in 0..200 {
             play.decide(200, None);
+            leads_are_told_as_they_are(&play);
             for id in 0..tasks {
                 let speed = if id == 0 { share } else { 1.0 };
                 if cpu_of(&play, id).is_some() {

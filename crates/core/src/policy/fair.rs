@@ -71,7 +71,8 @@ impl Policy for Fair {
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
         // Overdue tasks come before all others, the longest waiting first; otherwise the bound on pauses would not
-        // hold. So do critical ones. The sort is stable, so among tasks of equal progress the longest waiting comes first too.
+        // hold. So do critical ones. The sort is stable, so among tasks of equal progress the longest waiting comes first
+        // too.
         let head = round.head();
         round.order[head..].sort_by(|&a, &b| {
             let of = |ix: u32| progress_by(self.learnt, &snap.tasks[ix as usize]);

@@ -18,8 +18,9 @@ pub(super) struct Round<'a> {
     pub(super) snap: &'a Snapshot,
     /// Whether all CPUs are given out anew.
     pub(super) full: bool,
-    /// Indices into `snap.tasks` of the tasks that may be chosen: overdue tasks first, then critical ones, then the longest waiting. Those
-    /// that run have not waited at all; of them the one that has run longest without a break comes last, as in a queue.
+    /// Indices into `snap.tasks` of the tasks that may be chosen: overdue tasks first, then critical ones, then the longest
+    /// waiting. Those that run have not waited at all; of them the one that has run longest without a break comes last, as in
+    /// a queue.
     pub(super) order: Vec<u32>,
     /// In a full round, of each task of the snapshot whether it is [critical](super::tail); empty if none is.
     critical: Vec<bool>,

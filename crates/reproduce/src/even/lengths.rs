@@ -46,7 +46,8 @@ fn jobs(mix: &Mix, shortest: Nanos, seed: u64) -> Vec<SimJob> {
     mix.jobs.iter().map(|job| SimJob { work: Work::SoloTime(length(&mut rng)), ..job.clone() }).collect()
 }
 
-/// When jobs arrive: at any time before that of ten of the shortest alone. Then about as much work arrives as the machine can do.
+/// When jobs arrive: at any time before that of ten of the shortest alone. Then about as much work arrives as the machine can
+/// do.
 fn arrivals(count: usize, shortest: Nanos, seed: u64) -> Vec<Nanos> {
     let mut rng = Rng::new(!seed);
     (0..count).map(|_| Nanos(rng.below(10 * shortest.0))).collect()

@@ -398,7 +398,7 @@ impl Learner {
         self.jobs.insert(task, job);
     }
 
-    /// Quanta's worth of solo execution done in this run.
+    /// Quanta' worth of solo execution done in this run.
     pub(crate) fn earned(&self, task: TaskId) -> Reading<f64> {
         let Some(job) = self.jobs.get(&task) else { return Reading::Absent(Absence::NotYetMeasured) };
         if job.samples == 0.0 {

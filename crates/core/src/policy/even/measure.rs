@@ -98,8 +98,8 @@ impl Measuring {
         }
     }
 
-    /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first. `is_choice` says
-    /// whether anything depends on it, and `lead` how far a task is ahead, in tau.
+    /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first.
+    /// `is_choice` says whether anything depends on it, and `lead` how far a task is ahead, in tau.
     pub(super) fn plan(
         &self,
         state: &mut MeasuringState,
@@ -226,7 +226,7 @@ struct Site {
     cores: Vec<usize>,
 }
 
-/// All cores by their sites, in the order of the caches and types.
+/// All cores by their sites, in the order of their first cores.
 struct Sites {
     all: Vec<Site>,
     /// The number of the site of each core.

@@ -156,6 +156,16 @@ struct State {
     idle: f64,
 }
 
+/// What a choice came to, for those that it leaves out.
+struct Outcome {
+    /// What those that were considered and not chosen would be worth, and cost others.
+    left_out: BTreeMap<u32, LeftOut>,
+    /// The lead beyond which none was considered.
+    most_lead: f64,
+    /// Those that were chosen bring much less for a watt than those of the last quanta.
+    is_dear: bool,
+}
+
 /// What the jobs' progress means for their weights.
 struct Leads {
     /// Of each task of the snapshot, in quanta.
@@ -173,8 +183,9 @@ impl Leads {
         (self.progress[ix as usize] - self.least).max(0.0) / self.tau
     }
 
-    fn limit(&self) -> f64 {
-        self.least + FARTHEST * self.tau
+    /// The progress of whoever has this lead.
+    fn at(&self, lead: f64) -> f64 {
+        self.least + lead * self.tau
     }
 }
 
@@ -203,19 +214,19 @@ impl Policy for Even {
             round.choose_in_order(Purpose::Run, false);
             return round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead });
         }
-        let (left_out, is_dear) = self.choose(&mut round, &leads);
+        let outcome = self.choose(&mut round, &leads);
         if round.full {
-            self.note_idle(&round, &leads, is_dear);
+            self.note_idle(&round, &leads, outcome.is_dear);
         }
-        round.finish(end, Basis::default(), |ix, ahead| match left_out.get(&ix) {
+        round.finish(end, Basis::default(), |ix, ahead| match outcome.left_out.get(&ix) {
             Some(left) => {
                 let milli = |value: f64| (value * 1e3) as u64;
                 let [worth_milli, loss_milli, power_milli] = [left.worth, left.loss, left.power].map(milli);
                 WaitReason::Outweighed { worth_milli, loss_milli, power_milli }
             }
-            None if leads.of(ix) > FARTHEST => WaitReason::Lead {
+            None if leads.of(ix) > outcome.most_lead => WaitReason::Lead {
                 progress_milli: (leads.progress[ix as usize] * 1e3) as u64,
-                limit_milli: (leads.limit() * 1e3) as u64,
+                limit_milli: (leads.at(outcome.most_lead) * 1e3) as u64,
             },
             None => WaitReason::Order { ahead },
         })
@@ -294,9 +305,8 @@ impl Even {
         self.state.idle = IDLE_FADES * self.state.idle + (1.0 - IDLE_FADES) * idle;
     }
 
-    /// Chooses for all free CPUs. Returns what those that were considered and not chosen would be worth, and cost others; and
-    /// whether those that were chosen bring much less for a watt than those of the last quanta.
-    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> (BTreeMap<u32, LeftOut>, bool) {
+    /// Chooses for all free CPUs.
+    fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> Outcome {
         let snap = round.snap;
         // Overdue tasks must run; a task of which nothing is known runs to become known; what needs several CPUs, or certain
         // ones, takes its turn among the others by its progress.
@@ -331,7 +341,8 @@ impl Even {
             }
         }
         let (cpus, places, elsewhere) = places(round);
-        let mut candidates = self.candidates(round, leads, &cpus);
+        let most_lead = self.most_lead(round, leads, cpus.len());
+        let mut candidates = self.candidates(round, leads, most_lead, &cpus);
         settle_critical(round, &mut candidates, &places);
         let mean = candidates.iter().map(|one| one.weight).sum::<f64>() / candidates.len().max(1) as f64;
         let price = self.energy_share * mean * self.work_per_joule();
@@ -361,7 +372,8 @@ impl Even {
             }
         }
         let is_dear = chosen.work < DEAR * mean * self.work_per_joule() * chosen.watts;
-        (chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, left)).collect(), is_dear)
+        let left_out = chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, left)).collect();
+        Outcome { left_out, most_lead, is_dear }
     }
 
     fn power_of(&self, machine: &Machine) -> Model<'_> {
@@ -376,8 +388,8 @@ impl Even {
         Model::Types { idle_w, nj: self.core_power.map(|core| core.nj_per_instruction()) }
     }
 
-    /// The lead beyond which a job does not run. Those that are not too far ahead keep only so many CPUs idle for their sake: one
-    /// that is alone far behind would otherwise stop a large machine.
+    /// The lead beyond which a job does not run. Those that are not too far ahead keep only so many CPUs idle for their sake:
+    /// one that is alone far behind would otherwise stop a large machine.
     fn most_lead(&self, round: &Round<'_>, leads: &Leads, places: usize) -> f64 {
         if self.state.idle > MOST_IDLE {
             return f64::INFINITY;
@@ -392,10 +404,9 @@ impl Even {
         *all.select_nth_unstable_by(wanted - 1, f64::total_cmp).1
     }
 
-    fn candidates<'a>(&self, round: &Round<'a>, leads: &Leads, cpus: &[CpuId]) -> Vec<Candidate<'a>> {
+    fn candidates<'a>(&self, round: &Round<'a>, leads: &Leads, most_lead: f64, cpus: &[CpuId]) -> Vec<Candidate<'a>> {
         let snap = round.snap;
         let open = round.open();
-        let most_lead = self.most_lead(round, leads, cpus.len());
         let flat = if self.energy_share > 0.0 { FLAT } else { 1.0 };
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&snap.tasks) {
@@ -423,8 +434,8 @@ impl Even {
     }
 }
 
-/// Gives critical jobs a place each, if they can on cores of their own, on the fastest, and where they ran last. The others are chosen to go
-/// with them.
+/// Gives critical jobs a place each, if they can on cores of their own, on the fastest, and where they ran last. The others
+/// are chosen to go with them.
 fn settle_critical(round: &Round<'_>, candidates: &mut [Candidate<'_>], places: &[Place]) {
     let cores = places.iter().map(|place| place.core + 1).max().unwrap_or(0);
     let (mut taken, mut busy) = (vec![false; places.len()], vec![false; cores]);

@@ -17,6 +17,17 @@ const PASSES: usize = 2;
 const WAITING: usize = 8;
 const PARTNERS: usize = 4;
 
+/// A job, or nobody, takes a place.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    /// By how much the sum rises at present prices.
+    gain: f64,
+    who: Option<usize>,
+    /// The place that the job leaves, if it runs.
+    from: Option<usize>,
+    to: usize,
+}
+
 impl Search<'_> {
     /// What a move gains that changes a place's core from `before` to `after`, and what it adds to the latency.
     fn gain_of(&self, place: usize, before: Done, after: Done) -> (f64, f64) {
@@ -35,55 +46,29 @@ impl Search<'_> {
         for _ in 0..MOVES {
             let loads = self.loads();
             let done = self.all_done(&loads);
-            // For each of those that wait, for nobody, and for those that run elsewhere, the best place.
-            let mut moves: Vec<(f64, Option<usize>, usize)> = Vec::new();
+            // For nobody, for the best of those that wait, and for those that run elsewhere, the best place.
             let mut newcomers: Vec<(Option<usize>, Option<usize>)> = vec![(None, None)];
             newcomers.extend(self.best_waiting(CONSIDERED, &loads).into_iter().map(|at| (Some(at), None)));
             if may_leave {
                 let places = (0..self.places.len()).filter(|&place| self.who[place].is_some() && !self.is_fixed(place));
                 newcomers.extend(places.map(|place| (self.who[place], Some(place))));
             }
-            for (newcomer, from) in newcomers {
-                let left = from.map_or(0.0, |from| {
-                    self.who[from] = None;
-                    let core = self.core_of[from];
-                    self.gain_of(from, done[core], self.done(core, &loads)).0
-                });
-                let mut best = (f64::NEG_INFINITY, 0);
-                for place in 0..self.places.len() {
-                    let kept = self.who[place];
-                    let core = self.core_of[place];
-                    if self.is_fixed(place) || kept == newcomer || from.is_some_and(|from| self.core_of[from] == core) {
-                        continue;
-                    }
-                    self.who[place] = newcomer;
-                    let after = self.done(core, &loads);
-                    let gain = self.gain_of(place, done[core], after).0 + left;
-                    self.who[place] = kept;
-                    if gain > best.0 {
-                        best = (gain, place);
-                    }
-                }
-                if let Some(from) = from {
-                    self.who[from] = newcomer;
-                }
-                moves.push((best.0, newcomer, best.1));
-            }
-            moves.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            let mut moves: Vec<Move> =
+                newcomers.into_iter().map(|(who, from)| self.best_move(who, from, &loads, &done)).collect();
+            moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
             let mut moved = false;
             let slack = self.part(SLACK);
-            for &(gain, newcomer, place) in moves.iter().take(TRIES) {
-                if gain < -slack {
+            for one in moves.iter().take(TRIES) {
+                if one.gain < -slack {
                     break;
                 }
-                let from = newcomer.and_then(|_| self.who.iter().position(|who| *who == newcomer));
-                if let Some(from) = from {
+                if let Some(from) = one.from {
                     self.who[from] = None;
                 }
-                let kept = std::mem::replace(&mut self.who[place], newcomer);
-                let least = if newcomer.is_none() || (from.is_some() && kept.is_some()) {
+                let kept = std::mem::replace(&mut self.who[one.to], one.who);
+                let least = if one.who.is_none() || (one.from.is_some() && kept.is_some()) {
                     self.idle_gain()
-                } else if kept.is_none() && from.is_none() {
+                } else if kept.is_none() && one.from.is_none() {
                     -self.idle_gain()
                 } else {
                     self.part(LEAST_GAIN)
@@ -94,9 +79,9 @@ impl Search<'_> {
                     moved = true;
                     break;
                 }
-                self.who[place] = kept;
-                if let Some(from) = from {
-                    self.who[from] = newcomer;
+                self.who[one.to] = kept;
+                if let Some(from) = one.from {
+                    self.who[from] = one.who;
                 }
             }
             if !moved {
@@ -105,6 +90,34 @@ impl Search<'_> {
             }
         }
         sum
+    }
+
+    /// The place that a job, which may leave one for it, or nobody, takes with the greatest gain at present prices.
+    fn best_move(&mut self, who: Option<usize>, from: Option<usize>, loads: &[Load], done: &[Done]) -> Move {
+        let left = from.map_or(0.0, |from| {
+            self.who[from] = None;
+            let core = self.core_of[from];
+            self.gain_of(from, done[core], self.done(core, loads)).0
+        });
+        let mut best = Move { gain: f64::NEG_INFINITY, who, from, to: 0 };
+        for to in 0..self.places.len() {
+            let kept = self.who[to];
+            let core = self.core_of[to];
+            if self.is_fixed(to) || kept == who || from.is_some_and(|from| self.core_of[from] == core) {
+                continue;
+            }
+            self.who[to] = who;
+            let after = self.done(core, loads);
+            let gain = self.gain_of(to, done[core], after).0 + left;
+            self.who[to] = kept;
+            if gain > best.gain {
+                best = Move { gain, to, ..best };
+            }
+        }
+        if let Some(from) = from {
+            self.who[from] = who;
+        }
+        best
     }
 
     /// Exchanges jobs of different cores as long as the sum at present prices rises.

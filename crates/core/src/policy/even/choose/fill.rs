@@ -113,8 +113,9 @@ impl Search<'_> {
         sum
     }
 
-    /// Takes of these jobs the one that raises the sum most, again and again. Each one that is taken makes lines dearer, so that what is
-    /// known of the others is the most that they can be worth: only the best of them needs to be looked at again.
+    /// Takes of these jobs the one that raises the sum most, again and again. Each one that is taken makes lines dearer, so
+    /// that what is known of the others is the most that they can be worth: only the best of them needs to be looked at
+    /// again.
     fn fill(&mut self, from: &[usize]) {
         let mut markets = vec![Market::default(); self.places.iter().map(|place| place.domain + 1).max().unwrap_or(0)];
         let pressure = self.places.len() as f64;

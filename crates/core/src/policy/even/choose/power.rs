@@ -12,7 +12,7 @@ const PARTS: usize = 8;
 pub(in super::super) enum Model<'a> {
     /// By the number of active cores (EFS, Eq. 13).
     Cores(&'a PowerModel),
-    /// Where cores are of several types: between idle and busy in proportion to the instructions (lucky, section 3.1).
+    /// Where cores are of several types: between idle and busy in proportion to the instructions (lucky, section 3).
     Types {
         /// Of all cores when idle, in watts.
         idle_w: f64,
