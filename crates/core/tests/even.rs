@@ -258,6 +258,31 @@ fn an_overdue_job_does_not_wait_for_a_measurement() {
 }
 
 #[test]
+fn who_is_known_to_fill_the_memory_is_measured_without_others_that_read() {
+    let with = |penalty: f64, reads: [f64; 4]| {
+        let mut play = Play::new();
+        play.snap.machine = Arc::new(Machine::uniform("three cores", 3, 1));
+        play.snap.contention.memory = Latency { most: Some(0.1), rise: 0.2 };
+        (4..8).for_each(|id| play.end(id));
+        let shared = play.snap.contention;
+        for (id, reads) in (0..).zip(reads) {
+            play.learnt(id, |learnt| {
+                // As many cycles as a read takes at a full memory, whether they are laid to the reads or to the core.
+                let own = if penalty > 0.0 { 0.5 } else { f64::max(0.5, 2.0 * reads / 0.1) };
+                learnt.asks = Asks { own, penalty, llc: reads, reads, ..learnt.asks };
+                (learnt.solo_cpi, learnt.measured) = (learnt.asks.solo_cpi(&shared), true);
+            });
+        }
+        play.decide(0, None);
+        play.measured()
+    };
+    // Two that each take what the memory delivers, also if nothing is known of how long they wait for it.
+    for penalty in [60.0, 0.0] {
+        assert_eq!(with(penalty, [0.25, 0.25, 0.0, 0.0]), [0, 2, 3]);
+    }
+}
+
+#[test]
 fn a_job_that_is_ahead_is_no_company() {
     // Two that read much can't be measured together, so that one core is free for others.
     let run = |ahead: &[u32]| {

@@ -56,6 +56,8 @@ const CALM: f64 = 0.03;
 const MOST_LEAD: f64 = 0.5;
 /// After so many jobs that disturb, no other is tried.
 const REFUSALS: usize = 8;
+/// Who takes less than this part of what a memory can deliver does not wait in its queue.
+const READER: f64 = 0.02;
 
 /// Parameters of measurements.
 pub(super) struct Measuring {
@@ -381,6 +383,11 @@ impl Group<'_> {
         }
         let shared = &self.round.snap.contention;
         self.prediction.make(shared, &self.seats);
+        let mut loads = vec![0.0; self.prediction.latency.len()];
+        for (seat, job) in self.seats.iter().zip(&self.prediction.jobs) {
+            loads[seat.domain] += job.reads;
+        }
+        let most = shared.memory.most.unwrap_or(f64::INFINITY);
         let measured = self.measured.iter().zip(&self.seats).zip(&self.prediction.jobs);
         measured.into_iter().all(|((&ix, seat), job)| {
             let may = (BETTER * unknown(self.round.task(ix))).clamp(LEAST_DISTURBED, MOST_DISTURBED);
@@ -389,7 +396,12 @@ impl Group<'_> {
             let share = if cached > 0.0 { (job.reads / cached).clamp(0.02, 1.0) } else { 1.0 };
             // What it would read with all of the cache stays unknown the less of it it has.
             let unseen = seat.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share) / solo;
-            job.cpi <= (1.0 + may.max(CALM)) * solo && unseen < may
+            // A memory delivers no more than it can, whatever is believed of what its readers wait. One who is alone at its
+            // limit is not disturbed by that.
+            let is_reader = job.reads > READER * most;
+            let slowdown =
+                f64::max(job.cpi / solo, if is_reader { loads[seat.domain] / most.max(job.reads) } else { 1.0 });
+            slowdown <= 1.0 + may.max(CALM) && unseen < may
         })
     }
 }

@@ -216,7 +216,7 @@ impl Policy for Even {
         }
         let outcome = self.choose(&mut round, &leads);
         if round.full {
-            self.note_idle(&round, &leads, outcome.is_dear);
+            self.note_idle(&round, &leads, &outcome);
         }
         round.finish(end, Basis::default(), |ix, ahead| match outcome.left_out.get(&ix) {
             Some(left) => {
@@ -297,11 +297,11 @@ impl Even {
 
     /// Notes how many CPUs are idle though there are jobs for them, because these are too far ahead. To save energy CPUs are
     /// idle anyway; then it counts only where work was dear.
-    fn note_idle(&mut self, round: &Round<'_>, leads: &Leads, is_dear: bool) {
+    fn note_idle(&mut self, round: &Round<'_>, leads: &Leads, outcome: &Outcome) {
         let open = round.open();
-        let ahead = round.order.iter().filter(|&&ix| open[ix as usize] && leads.of(ix) > FARTHEST);
+        let ahead = round.order.iter().filter(|&&ix| open[ix as usize] && leads.of(ix) > outcome.most_lead);
         let idle = f64::min(f64::from(round.left()), ahead.count() as f64) / round.snap.machine.cpus.len() as f64;
-        let idle = if self.energy_share == 0.0 || is_dear { idle } else { 0.0 };
+        let idle = if self.energy_share == 0.0 || outcome.is_dear { idle } else { 0.0 };
         self.state.idle = IDLE_FADES * self.state.idle + (1.0 - IDLE_FADES) * idle;
     }
 
