@@ -4,7 +4,7 @@ use super::run::{Format, width_of};
 use super::thaw::words;
 use crate::exit::Exit;
 use clap::Args;
-use cosched_core::{Counter, Machine, Reading, auto_policy, auto_shortfall};
+use cosched_core::{AutoJobs, Counter, Machine, Reading, auto_policy, auto_shortfall};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
@@ -73,9 +73,15 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         }
         Format::Text => {
             out.write_all(machine_text(&topology).as_bytes())?;
-            let policy = auto_policy(&capabilities, false);
+            let [policy, later] = [false, true]
+                .map(|memory_known| auto_policy(&capabilities, AutoJobs { memory_known, ..AutoJobs::default() }).name);
+            let later = if later == policy {
+                String::new()
+            } else {
+                format!("\n        and {later} for jobs whose memory earlier runs know")
+            };
             let why = auto_shortfall(&capabilities).map_or_else(String::new, |lack| format!(" ({})", lack.why));
-            writeln!(out, "policy: --policy auto takes {}{why}\n", policy.name)?;
+            writeln!(out, "policy: --policy auto takes {policy}{why}{later}\n")?;
             if args.verbose {
                 out.write_all(full(&counters, &features).as_bytes())?;
             } else {

@@ -36,13 +36,17 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
 
 /// What is expected of a job, and where that comes from.
 fn expected_text(expected: &Expected) -> String {
-    let Expected { time, least, greatest, memory, from, runs } = expected;
+    let Expected { time, least, greatest, memory, small, from, runs } = expected;
     let range = if least == greatest {
         String::new()
     } else {
         format!(" ({} to {})", seconds(least.as_s()), seconds(greatest.as_s()))
     };
-    let memory = memory.map(|bytes| format!(", {} of memory", format_size(bytes))).unwrap_or_default();
+    let memory = match memory {
+        Some(bytes) => format!(", {} of memory", format_size(*bytes)),
+        None if *small => ", little memory".to_owned(),
+        None => String::new(),
+    };
     let from = match from {
         ExpectedFrom::Same => "of this command",
         ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
