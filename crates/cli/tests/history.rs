@@ -173,7 +173,13 @@ fn a_file_that_can_not_be_used_costs_the_memory_and_nothing_else() {
     put(&newer);
     check("later version", "--history FILE");
     put(&[&whole[..4_096], &vec![0x55; whole.len() - 4_096]].concat());
-    check("damaged", "cosched history forget --all");
+    check("damaged", &format!("cosched history forget --all --history '{}'", file.display()));
+    // A plan tells it too, and which policy is taken for what reason.
+    let plan = out(&with_history(&folder, &["run", "--dry-run", "true"]));
+    assert!(plan.contains("taken by auto: ") && plan.contains("warning   ") && plan.contains("damaged"), "{plan}");
+    let plan = json(&with_history(&folder, &["run", "--dry-run", "--format", "json", "true"]));
+    assert!(plan["warnings"][0].as_str().unwrap().contains("damaged"), "{plan}");
+    assert_eq!(plan["policy"] == "even", plan["policy_lacks"].is_null(), "{plan}");
     assert!(out(&with_history(&folder, &["history", "forget", "--all"])).starts_with("removed "));
     std::fs::create_dir(&file).unwrap();
     check("not a regular file", "--no-history");
@@ -368,31 +374,4 @@ fn a_changed_program_is_known_by_its_old_runs_until_it_has_its_own() {
     // Without the second version's own run it would be the time of the first.
     let known = known(&folder);
     assert!(known.len() == 2 && known[0]["time_s"].as_f64() >= Some(0.29), "{known:?}");
-}
-
-/// Jobs that wait for their turn stay in memory, so `auto` lets jobs take turns only where all are known to fit.
-#[test]
-fn auto_goes_by_whether_the_memory_of_all_jobs_is_known() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = |more: &[&str]| with_history(&folder, &[&["run", "-q", "--no-logs"], more].concat());
-    let planned = |more: &[&str]| {
-        let words = [&["--dry-run", "--format", "json"], more].concat();
-        json(&run(&words))["policy"].as_str().unwrap().to_owned()
-    };
-    let jobs = ["--cpus", "0", "sleep", "{}", ":::", "0.15", "0.16"];
-    let unknown = planned(&jobs);
-    if unknown == "even" {
-        println!("skipped, because this machine has counters: auto is even for all jobs");
-        return;
-    }
-    assert_eq!(unknown, "fifo");
-    assert!(run(&jobs).status.success());
-    assert_eq!(planned(&jobs), "round-robin");
-    assert_eq!(planned(&[&jobs[..], &["0.17"]].concat()), "fifo");
-    assert_eq!(planned(&[&["--no-history"], &jobs[..]].concat()), "fifo");
-    assert_eq!(planned(&[&["-j", "2"], &jobs[..]].concat()), "linux");
-    assert_eq!(planned(&[&["--policy", "fifo"], &jobs[..]].concat()), "fifo");
-    let told = err(&with_history(&folder, &[&["run", "--no-logs"], &jobs[..]].concat()));
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("policy round-robin (auto: ") && told.contains("memory of all jobs is known)"), "{told}");
 }

@@ -32,9 +32,6 @@ pub struct Expected {
     /// known of this command itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// Its memory is not known because none of its processes ever held more than cosched itself: some MB.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub small: bool,
     /// Whose runs this comes from.
     pub from: ExpectedFrom,
     /// The number of runs that the times are of, at least 1.
@@ -47,12 +44,7 @@ const SHORTEST: Nanos = Nanos::from_ms(100);
 impl Expected {
     /// An expectation of one run that took `time`.
     pub fn of(time: Nanos, from: ExpectedFrom) -> Expected {
-        Expected { time, least: time, greatest: time, memory: None, small: false, from, runs: 1 }
-    }
-
-    /// Whether it is known how much memory it needs.
-    pub fn knows_memory(&self) -> bool {
-        self.memory.is_some() || self.small
+        Expected { time, least: time, greatest: time, memory: None, from, runs: 1 }
     }
 
     /// The class of its length. Times of one class differ by a quarter at most, so that tasks which are alike keep the

@@ -39,8 +39,8 @@ pub use expected::{Expected, ExpectedFrom};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat};
 pub use policy::{
-    AutoJobs, Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue,
-    Params, Policy, PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy, stand_in,
+    Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy,
+    PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy, stand_in,
 };
 pub use residency::Residency;
 pub use resources::Resources;

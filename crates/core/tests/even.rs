@@ -283,6 +283,29 @@ fn who_is_known_to_fill_the_memory_is_measured_without_others_that_read() {
 }
 
 #[test]
+fn who_hardly_reads_is_measured_beside_jobs_that_fill_the_memory() {
+    let company = |reads: f64| {
+        let mut play = Play::new();
+        play.snap.machine = Arc::new(Machine::uniform("three cores", 3, 1));
+        play.snap.contention.memory = Latency { most: Some(0.1), rise: 0.2 };
+        (4..8).for_each(|id| play.end(id));
+        let shared = play.snap.contention;
+        for (id, reads) in (0..).zip([0.25, 0.25, reads, 0.0]) {
+            play.learnt(id, |learnt| {
+                learnt.asks = Asks { own: f64::max(0.5, reads / 0.05), penalty: 0.0, llc: reads, reads, ..learnt.asks };
+                (learnt.solo_cpi, learnt.measured) = (learnt.asks.solo_cpi(&shared), true);
+                learnt.error = if id == 2 { 0.3 } else { 0.001 };
+            });
+        }
+        play.decide(0, None);
+        assert_eq!(play.measured(), [2]);
+        (0..2).filter(|&id| cpu_of(&play, id).is_some()).count()
+    };
+    // 0.8 % and 40 % of what the memory delivers.
+    assert_eq!((company(0.000_2), company(0.01)), (1, 0));
+}
+
+#[test]
 fn a_job_that_is_ahead_is_no_company() {
     // Two that read much can't be measured together, so that one core is free for others.
     let run = |ahead: &[u32]| {

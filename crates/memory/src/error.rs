@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a store can't be used. It names the file, and says what to do.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}; {}", path.display(), problem.remedy())]
+#[error("{}: {problem}; {}", path.display(), self.remedy())]
 pub struct Error {
     /// The file.
     pub path: PathBuf,
@@ -44,24 +44,25 @@ pub enum Problem {
     Other(String),
 }
 
-impl Problem {
+impl Error {
     /// What to do.
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Problem::Damaged(_) => "`cosched history forget --all` begins a new one",
-            Problem::Newer(..) => {
-                "use that version, name another file with --history FILE, or keep nothing with --no-history"
-            }
-            Problem::Busy => "nothing is wrong if this is rare",
-            Problem::Full(_) => "make room, or name a file elsewhere with --history FILE",
-            Problem::Other(_) => {
-                "name another file with --history FILE, or keep nothing with --no-history; if the file is damaged, `cosched \
-                 history forget --all` begins a new one"
-            }
-            _ => "name another file with --history FILE, or keep nothing with --no-history",
+    fn remedy(&self) -> String {
+        const ANOTHER: &str = "name another file with --history FILE, or keep nothing with --no-history";
+        // It names the file: without a name the command is about the user's own history, which may be sound.
+        let name = self.path.to_string_lossy().replace('\'', "'\\''");
+        let new = format!("`cosched history forget --all --history '{name}'` begins a new one");
+        match self.problem {
+            Problem::Damaged(_) => new,
+            Problem::Newer(..) => format!("use that version, {ANOTHER}"),
+            Problem::Busy => "nothing is wrong if this is rare".to_owned(),
+            Problem::Full(_) => "make room, or name a file elsewhere with --history FILE".to_owned(),
+            Problem::Other(_) => format!("{ANOTHER}; if the file is damaged, {new}"),
+            _ => ANOTHER.to_owned(),
         }
     }
+}
 
+impl Problem {
     /// Whether it is a matter of permissions.
     pub fn is_permission(&self) -> bool {
         match self {

@@ -62,11 +62,6 @@ impl Exported {
         self.runs.iter().filter_map(|run| run.max_rss).max()
     }
 
-    /// Whether none of the processes of any of the runs held more than cosched itself.
-    pub fn is_small(&self) -> bool {
-        !self.runs.is_empty() && self.runs.iter().all(|run| run.small)
-    }
-
     pub(crate) fn time_of(runs: &[Run]) -> Option<f64> {
         expected(runs, ExpectedFrom::Same).map(|expected| expected.time.as_s())
     }

@@ -41,9 +41,6 @@ pub struct Run {
     /// Greatest resident memory of any one of its processes, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss: Option<u64>,
-    /// None of its processes held more than cosched itself, from which it can't be told.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub small: bool,
     /// The kernel let several jobs share CPUs, so that it was placed all the time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
@@ -104,14 +101,12 @@ pub fn expected(runs: &[Run], from: ExpectedFrom) -> Option<Expected> {
     times.sort_by(f64::total_cmp);
     let (&least, &greatest) = (times.first()?, times.last()?);
     let median = (times[(times.len() - 1) / 2] + times[times.len() / 2]) / 2.0;
-    let is_own = from != ExpectedFrom::Program;
-    let memory = runs.iter().filter_map(|run| run.max_rss).max().filter(|_| is_own);
+    let memory = runs.iter().filter_map(|run| run.max_rss).max().filter(|_| from != ExpectedFrom::Program);
     Some(Expected {
         time: Nanos::from_s(median),
         least: Nanos::from_s(least),
         greatest: Nanos::from_s(greatest),
         memory,
-        small: is_own && runs.iter().all(|run| run.small),
         from,
         runs: times.len() as u32,
     })
@@ -129,7 +124,6 @@ mod tests {
             cpu_s: Some(cpu_s),
             width: Some(width),
             max_rss: Some((placed_s * 1e6) as u64),
-            small: false,
             shared,
         }
     }
@@ -179,11 +173,6 @@ mod tests {
         assert_eq!((same.memory, same.runs), (Some(7_000_000), 3));
         assert_eq!((same.least.as_s(), same.time.as_s(), same.greatest.as_s()), (1.0, 2.0, 7.0));
         assert_eq!(expected(&runs, ExpectedFrom::Program).unwrap().memory, None);
-        let small = Run { max_rss: None, small: true, ..runs[0] };
-        let unknown = Run { small: false, ..small };
-        let knows = |runs: &[Run], from| expected(runs, from).unwrap().knows_memory();
-        assert!(knows(&[small, small], ExpectedFrom::Same) && knows(&[small, runs[0]], ExpectedFrom::Changed));
-        assert!(!knows(&[small, unknown], ExpectedFrom::Same) && !knows(&[small], ExpectedFrom::Program));
         // What somebody wrote into the file does no harm.
         let odd = [Run { placed_s: f64::NAN, cpu_s: None, ..runs[0] }, Run { placed_s: -1.0, cpu_s: None, ..runs[0] }];
         assert_eq!(expected(&odd, ExpectedFrom::Same), None);

@@ -28,7 +28,6 @@ fn ended(key: &Key, at: u64, time_s: f64) -> Ended {
         cpu_s: Some(time_s),
         width: Some(1),
         max_rss: Some(1 << 20),
-        small: false,
         shared: false,
     };
     Ended { key: key.clone(), at, exit: "exit 0".to_owned(), run: Some(run), learnt: None }

@@ -4,7 +4,7 @@ use super::run::{Format, width_of};
 use super::thaw::words;
 use crate::exit::Exit;
 use clap::Args;
-use cosched_core::{AutoJobs, Counter, Machine, Reading, auto_policy, auto_shortfall};
+use cosched_core::{Counter, Machine, Reading, auto_policy, auto_shortfall};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
@@ -64,7 +64,9 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     match args.format {
         Format::Json => {
             let machine = &topology.machine;
+            let lacks = auto_shortfall(&capabilities).map(|lack| lack.why.to_string());
             let object = serde_json::json!({
+                "auto_policy": auto_policy(&capabilities, false).name, "auto_lacks": lacks,
                 "machine": machine.name, "cpus": machine.all_cpus(), "cores": machine.cores, "llcs": machine.llcs,
                 "memory_domains": machine.memory_domains, "core_types": machine.core_types, "features": features,
                 "orphans": orphans.iter().map(told).collect::<Vec<_>>(),
@@ -73,15 +75,9 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         }
         Format::Text => {
             out.write_all(machine_text(&topology).as_bytes())?;
-            let [policy, later] = [false, true]
-                .map(|memory_known| auto_policy(&capabilities, AutoJobs { memory_known, ..AutoJobs::default() }).name);
-            let later = if later == policy {
-                String::new()
-            } else {
-                format!("\n        and {later} for jobs whose memory earlier runs know")
-            };
+            let policy = auto_policy(&capabilities, false);
             let why = auto_shortfall(&capabilities).map_or_else(String::new, |lack| format!(" ({})", lack.why));
-            writeln!(out, "policy: --policy auto takes {policy}{why}{later}\n")?;
+            writeln!(out, "policy: --policy auto takes {}{why}\n", policy.name)?;
             if args.verbose {
                 out.write_all(full(&counters, &features).as_bytes())?;
             } else {

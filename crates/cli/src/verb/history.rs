@@ -161,7 +161,7 @@ fn row(one: &Exported) -> Vec<String> {
     vec![
         one.time_s.map_or_else(unknown, seconds),
         last.and_then(|run| run.cpu_s).map_or_else(unknown, seconds),
-        one.max_rss().map_or_else(|| if one.is_small() { "little".to_owned() } else { unknown() }, format_size),
+        one.max_rss().map_or_else(unknown, format_size),
         one.learnt.as_ref().map_or_else(unknown, |learnt| count(learnt.phases.len() as u64, "phase")),
         times(one.ends),
         times(one.failures),

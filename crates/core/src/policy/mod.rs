@@ -166,25 +166,13 @@ impl PolicyEntry {
     }
 }
 
-/// What [`auto_policy`] asks about the jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AutoJobs {
-    /// More of them are to run at once than there are CPUs.
-    pub crowd: bool,
-    /// Of each of them it is known how much memory it needs.
-    pub memory_known: bool,
-}
-
-/// The best policy for jobs that a machine supports: `even` where what they cost each other can be learnt. Elsewhere
-/// `round-robin`, if jobs can be stopped and it is known that those that wait will fit into memory; else `fifo`, which has
-/// no more jobs live than run. If more jobs are to run at once than there are CPUs, which neither of these two does, it is
-/// `linux`.
-pub fn auto_policy(capabilities: &Capabilities, jobs: AutoJobs) -> &'static PolicyEntry {
-    let can_stop = capabilities.why_missing(Capability::Freeze).is_none();
+/// The best policy that a machine supports: `even` where what jobs cost each other can be learnt, else `fifo`,
+/// which keeps what it starts on one CPU and pays nothing for switching. With `crowd`, more jobs are to run at once than
+/// there are CPUs, which `fifo` does not do: then it is `linux`.
+pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyEntry {
     match auto_shortfall(capabilities) {
         None => &even::ENTRY,
-        Some(_) if jobs.crowd => &linux::ENTRY,
-        Some(_) if jobs.memory_known && can_stop => &round_robin::ENTRY,
+        Some(_) if crowd => &linux::ENTRY,
         Some(_) => &fifo::ENTRY,
     }
 }
@@ -247,31 +235,5 @@ impl QuantumEnd {
             self.end = now + length;
         }
         self.end
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::units::Absence;
-
-    #[test]
-    fn auto_takes_what_the_machine_supports_and_the_jobs_allow() {
-        let auto = |missing: &[Capability], crowd: bool, memory_known: bool| {
-            let missing = missing.iter().map(|&capability| (capability, Absence::NotTold)).collect();
-            auto_policy(&Capabilities { missing }, AutoJobs { crowd, memory_known }).name
-        };
-        let (ipc, freeze) = (Capability::Ipc, Capability::Freeze);
-        for crowd in [false, true] {
-            for memory_known in [false, true] {
-                assert_eq!(auto(&[], crowd, memory_known), "even");
-                assert_eq!(auto(&[Capability::Energy], crowd, memory_known), "even");
-            }
-        }
-        assert_eq!(auto(&[ipc], false, false), "fifo");
-        assert_eq!(auto(&[ipc], false, true), "round-robin");
-        assert_eq!(auto(&[ipc, freeze], false, true), "fifo");
-        assert_eq!(auto(&[ipc], true, true), "linux");
-        assert_eq!(auto(&[freeze], false, true), "fifo");
     }
 }

@@ -252,9 +252,6 @@ fn setting(record: &Record, page: &mut Page) {
     let simulated = if record.backend == BackendKind::Sim { "simulated, " } else { "" };
     let options = &record.setting.options;
     let auto = match (options.policy.as_str(), &options.policy_lacks) {
-        ("auto", Some(why)) if record.policy == "round-robin" => {
-            format!(" (auto: {}; the memory of all jobs is known)", visible(why))
-        }
         ("auto", Some(why)) => format!(" (auto: {})", visible(why)),
         ("auto", None) => " (auto)".to_owned(),
         _ => String::new(),

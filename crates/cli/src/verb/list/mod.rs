@@ -59,6 +59,9 @@ fn check(names: &[String], known: &[&'static str]) -> anyhow::Result<()> {
     match names.iter().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) if known.is_empty() => Err(usage(format!("`{name}`: this list is shown as a whole"))),
+        Some(name) if name == "auto" => Err(usage(
+            "`auto` is no policy of its own: `cosched doctor` says which one it takes here, and `cosched man policies` why",
+        )),
         Some(name) => Err(usage(format!(
             "there is no `{name}` in this list{}; it has {}",
             did_you_mean(name, known.iter().copied()),

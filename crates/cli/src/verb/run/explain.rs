@@ -3,13 +3,14 @@
 use super::args::{Format, RunArgs};
 use super::plan::Plan;
 use super::platform::{Platform, View};
+use super::setting::auto_lacks;
 use crate::input::{Command, told};
 use crate::size::format_size;
 use cosched_core::{
     Actuation, Change, Expected, ExpectedFrom, Nanos, Order, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger,
     Width, first_in_order, spare_cpus,
 };
-use cosched_report::{ExpectedOfJob, count, seconds, shortfall_text, visible, visible_lines, wait_text};
+use cosched_report::{ExpectedOfJob, RunWarning, count, seconds, shortfall_text, visible, visible_lines, wait_text};
 use std::io::{IsTerminal as _, Write as _};
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
@@ -36,17 +37,13 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
 
 /// What is expected of a job, and where that comes from.
 fn expected_text(expected: &Expected) -> String {
-    let Expected { time, least, greatest, memory, small, from, runs } = expected;
+    let Expected { time, least, greatest, memory, from, runs } = expected;
     let range = if least == greatest {
         String::new()
     } else {
         format!(" ({} to {})", seconds(least.as_s()), seconds(greatest.as_s()))
     };
-    let memory = match memory {
-        Some(bytes) => format!(", {} of memory", format_size(*bytes)),
-        None if *small => ", little memory".to_owned(),
-        None => String::new(),
-    };
+    let memory = memory.map(|bytes| format!(", {} of memory", format_size(bytes))).unwrap_or_default();
     let from = match from {
         ExpectedFrom::Same => "of this command",
         ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
@@ -94,6 +91,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             .collect();
         let object = serde_json::json!({
             "policy": plan.choice.entry.name,
+            "policy_lacks": auto_lacks(args, view),
             "params": plan.choice.params,
             "param_origins": plan.choice.origins,
             "backend": view.kind,
@@ -105,6 +103,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             "actuation": plan.config.actuation,
             "without": plan.choice.shortfalls.iter().map(shortfall_text).collect::<Vec<_>>(),
             "skipped": plan.earlier.len(),
+            "warnings": plan.warnings.iter().map(RunWarning::text).collect::<Vec<_>>(),
             "jobs": jobs,
             "first_decision": decision,
         });
@@ -116,6 +115,11 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "SIMULATED on {}: no command would be started", visible(&machine.name))?;
     }
     writeln!(out, "policy    {} - {}", plan.choice.entry.name, plan.choice.entry.gist)?;
+    if args.policy.policy == "auto" {
+        let why =
+            auto_lacks(args, view).map_or_else(|| "the machine has all that it needs".to_owned(), |why| visible(&why));
+        writeln!(out, "          taken by auto: {why}")?;
+    }
     for (name, value) in plan.choice.params.iter() {
         let origin = plan.choice.origins.get(name).map(|origin| format!(" ({})", origin.text())).unwrap_or_default();
         writeln!(out, "          {name} = {}{origin}", serde_json::to_string(value)?)?;
@@ -126,6 +130,9 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     writeln!(out, "machine   {}, CPUs {}", visible(&machine.name), machine.all_cpus())?;
     for warning in &view.warnings {
         writeln!(out, "          {}", visible(&warning.text()))?;
+    }
+    for warning in &plan.warnings {
+        writeln!(out, "warning   {}", visible(&warning.text()))?;
     }
     writeln!(out, "freezing  {}", view.freezing)?;
     if let Some(shell) = &args.shell {

@@ -3,7 +3,7 @@
 
 use super::args::RunArgs;
 use crate::history;
-use cosched_core::{Absence, Exit, ExpectedFrom, TaskResult, TaskSpec};
+use cosched_core::{Exit, ExpectedFrom, TaskResult, TaskSpec};
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run};
 use cosched_report::RunWarning;
 use std::path::{Path, PathBuf};
@@ -147,7 +147,6 @@ fn run(result: &TaskResult, at: u64) -> Option<Run> {
         cpu_s: result.cpu_time.value().map(|time| seconds(time.as_s())),
         width: result.width.value(),
         max_rss: result.resources.max_rss.value(),
-        small: result.resources.max_rss.absence() == Some(Absence::WithinOwn),
         shared: result.shared,
     })
 }
@@ -156,7 +155,7 @@ fn run(result: &TaskResult, at: u64) -> Option<Run> {
 mod tests {
     use super::*;
     use cosched_core::model::contention::Asks;
-    use cosched_core::{Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources};
+    use cosched_core::{Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources};
     use rusqlite::Connection;
     use std::sync::Arc;
 

@@ -8,9 +8,7 @@ use super::resume::{Resumed, Seen};
 use super::setting;
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job, told};
-use cosched_core::{
-    Absence, AutoJobs, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec,
-};
+use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
 use cosched_report::{
     EarlierJob, Given, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile,
     SoloTimes, schema_of, solo_times,
@@ -167,7 +165,12 @@ impl<P: Platform> Plan<P> {
         let cpus = machine.cpus.len();
         // `-j 8 sleep` means eight sleepers at once.
         let asked = args.limits.jobs.map(|limit| limit.on(cpus).min(jobs.len()));
-        let crowd = asked.is_some_and(|asked| asked > cpus);
+        let choice = choose(&args.policy, &capabilities, &view.params, asked.is_some_and(|asked| asked > cpus))?;
+        let mut files = view.files.clone();
+        if let (Some(path), Some(content)) = (&args.policy.profile, &choice.profile) {
+            files.push(setting::file("profile", path, content.as_bytes()));
+        }
+        files.extend(solo.file.clone());
         let started_at = SystemTime::now();
         let logs = match &args.output.logs {
             Some(logs) => logs.clone(),
@@ -191,13 +194,6 @@ impl<P: Platform> Plan<P> {
         for (spec, known) in specs.iter_mut().zip(&known) {
             known.iter().for_each(|known| known.tell(spec));
         }
-        let memory_known = specs.iter().all(|spec| spec.expected.is_some_and(|expected| expected.knows_memory()));
-        let choice = choose(&args.policy, &capabilities, &view.params, AutoJobs { crowd, memory_known })?;
-        let mut files = view.files.clone();
-        if let (Some(path), Some(content)) = (&args.policy.profile, &choice.profile) {
-            files.push(setting::file("profile", path, content.as_bytes()));
-        }
-        files.extend(solo.file.clone());
         let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
         let config = RunConfig {
             quantum: Nanos::from_s(choice.params.number("quantum_s")),

@@ -5,8 +5,8 @@ use crate::exit::{incapable, usage};
 use crate::input::near::did_you_mean;
 use crate::input::{spec, told};
 use cosched_core::{
-    AutoJobs, Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, ParamSpec, Params, PolicyEntry,
-    Shortfall, auto_policy, find_policy,
+    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, ParamSpec, Params, PolicyEntry, Shortfall,
+    auto_policy, find_policy,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,15 +56,16 @@ impl Origin {
 }
 
 /// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`
-/// has the parameters that belong to the machine, including those of other policies; they have been checked.
+/// has the parameters that belong to the machine, including those of other policies; they have been checked. `crowd` says
+/// that the user wants more jobs at once than there are CPUs.
 pub(crate) fn choose(
     args: &PolicyArgs,
     capabilities: &Capabilities,
     machine: &[(String, String)],
-    jobs: AutoJobs,
+    crowd: bool,
 ) -> anyhow::Result<Choice> {
     let entry = match args.policy.as_str() {
-        "auto" => auto_policy(capabilities, jobs),
+        "auto" => auto_policy(capabilities, crowd),
         name => find_policy(name).ok_or_else(|| {
             let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
             usage(format!(

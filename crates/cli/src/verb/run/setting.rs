@@ -79,6 +79,12 @@ pub(crate) fn setting(
     }
 }
 
+/// Why `auto` does not take the policy that it would take where nothing is lacking; `None` if another policy was named, or
+/// nothing is lacking.
+pub(crate) fn auto_lacks(args: &RunArgs, view: &View) -> Option<String> {
+    auto_shortfall(&view.capabilities).filter(|_| args.policy.policy == "auto").map(|lack| lack.why.to_string())
+}
+
 fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
     let mut absent = Absences::default();
     let timeout = config.timeout.map(|limit| match limit {
@@ -95,7 +101,7 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
     let load = args.limits.load.map(|load| load.on(view.machine.cpus.len()));
     let small = args.policy.emulate_small.as_ref().map(|small| format!("{}:{}", small.cpus, small.share));
     let policy = &args.policy.policy;
-    let lacks = auto_shortfall(&view.capabilities).filter(|_| policy == "auto").map(|lack| lack.why.to_string());
+    let lacks = auto_lacks(args, view);
     let why_nothing = if policy == "auto" { "nothing is lacking" } else { "the policy was named" };
     RunOptions {
         policy: policy.clone(),
