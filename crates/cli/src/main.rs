@@ -31,6 +31,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Verb {
     Run(Box<verb::run::RunArgs>),
+    Compare(Box<verb::compare::CompareArgs>),
     Decide(verb::decide::DecideArgs),
     Reproduce(verb::reproduce::ReproduceArgs),
     Model(verb::model::ModelArgs),
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
     };
     let done = match parsed.verb {
         Verb::Run(args) => verb::run::run(*args),
+        Verb::Compare(args) => verb::compare::run(*args),
         Verb::Decide(args) => verb::decide::run(args),
         Verb::Reproduce(args) => verb::reproduce::run(args),
         Verb::Model(args) => verb::model::run(args),

@@ -85,6 +85,11 @@ impl Interrupts {
         Ok(Interrupts { signals, mask })
     }
 
+    /// The mask before signals were held back.
+    pub(crate) fn mask(&self) -> SignalMask {
+        self.mask
+    }
+
     /// A signal that has arrived; `None` if there is none. Does not wait.
     pub fn next_signal(&self) -> Option<Interrupt> {
         let signal = sys::pending_signals::<1>(self.signals.as_fd()).pop()?;

@@ -7,6 +7,7 @@
 
 pub mod accounts;
 mod cgroup;
+mod child;
 mod claim;
 mod console;
 pub mod counters;
@@ -39,6 +40,7 @@ mod tree;
 mod wanting;
 
 pub use cgroup::{GroupError, freezer_problem};
+pub use child::settle_child;
 pub use console::become_console;
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
 pub use interrupts::{Interrupt, Interrupts, settle_signals};

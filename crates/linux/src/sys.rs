@@ -235,6 +235,28 @@ pub(crate) fn signal_on_parent_death(signal: i32) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }).map(drop)
 }
 
+/// Before the program of `command` begins, puts this mask back in force, gives all signals but those in `ignored` their
+/// default, and makes the kernel send it SIGTERM when the thread that starts it ends.
+pub(crate) fn before_exec(command: &mut std::process::Command, mask: SignalMask, ignored: &'static [i32]) {
+    use std::os::unix::process::CommandExt as _;
+    let parent = std::process::id();
+    let settle = move || {
+        default_signals(&mask, ignored);
+        signal_on_parent_death(libc::SIGTERM)?;
+        // The parent may have ended before that.
+        // SAFETY: takes nothing.
+        if unsafe { libc::getppid() } as u32 != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made, and no memory is allocated: the list of ignored signals
+    // lives as long as the program, and an error of the system holds a number.
+    unsafe {
+        command.pre_exec(settle);
+    }
+}
+
 /// Sends a signal to a process, or for a negative number to a process group.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! The verbs of the command line, one per file.
 
+pub(crate) mod compare;
 pub(crate) mod decide;
 pub(crate) mod doctor;
 pub(crate) mod history;

@@ -67,9 +67,9 @@ pub(crate) struct RunArgs {
 
     /// Solo times for slowdowns: measured first, or from an earlier run
     ///
-    /// `measure` runs each distinct job alone first (a simulation always does); a FILE is an
+    /// `measure` runs each distinct job alone first (a simulation always does); `only` does nothing else; a FILE is an
     /// earlier run record, or the solo-profiles.json of an earlier run's log folder, which `oracle` needs
-    #[arg(long, value_name = "measure|FILE", env = "COSCHED_SOLO", hide_short_help = true)]
+    #[arg(long, value_name = "measure|only|FILE", env = "COSCHED_SOLO", hide_short_help = true)]
     pub(crate) solo: Option<String>,
 
     /// Shell for lines, as in bash: a path, or a name in PATH

@@ -6,7 +6,7 @@ use super::args::RunArgs;
 use super::batch::{Batch, Outcome, Setting};
 use super::files::{Files, keep};
 use super::old_logs::{Passing, prune};
-use super::plan::{DEFAULT_LOGS, Plan};
+use super::plan::{DEFAULT_LOGS, ONLY, Plan};
 use super::platform::Platform;
 use super::resume::{move_file, moved};
 use super::screen::Screen;
@@ -14,7 +14,7 @@ use super::setting::setting;
 use super::shell::sh_is_bash;
 use super::solo;
 use crate::exit::Exit;
-use crate::input::{Command, shell_word};
+use crate::input::{Command, shell_word, told};
 use crate::parallel::literal_word;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
@@ -77,6 +77,12 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     }
     if let Some(exit) = solo::learn(&common, &mut plan, &mut infos)? {
         return Ok(exit);
+    }
+    if args.solo.as_deref() == Some(ONLY) {
+        screen.clear();
+        screen.say(&format!("cosched: what each job does alone is in {}", told(plan.logs.join("solo-profiles.json"))));
+        let failed = infos.iter().any(|info| info.solo_failed);
+        return Ok(if failed { Exit::Failure } else { Exit::Success });
     }
     let mut policy = (plan.choice.entry.build)(&plan.choice.params);
     let batch = Batch {

@@ -1,6 +1,7 @@
 //! `--dry-run`: explains what would be done, and why.
 
 use super::args::{Format, RunArgs};
+use super::memory::Known;
 use super::plan::Plan;
 use super::platform::{Platform, View};
 use super::setting::auto_lacks;
@@ -76,7 +77,8 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             .jobs
             .iter()
             .zip(&plan.specs)
-            .map(|((seq, job), spec)| {
+            .zip(&plan.known)
+            .map(|(((seq, job), spec), known)| {
                 let command = job.input.command.as_ref().map(Command::line);
                 serde_json::json!({
                     "seq": seq,
@@ -84,6 +86,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
                     "program": job.input.program,
                     "command": command,
                     "cpus": spec.cpus,
+                    "identity": known.as_ref().map(Known::identity),
                     "width": spec.width,
                     "expected": spec.expected.as_ref().map(ExpectedOfJob::of),
                 })

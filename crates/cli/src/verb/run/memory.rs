@@ -40,6 +40,12 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// What tells this job from all others: its folder, what it is given, and the files of its program.
+    pub(crate) fn identity(&self) -> String {
+        let Key { folder, given, identity, .. } = &self.key;
+        [folder, given, identity].map(|part| part.to_string()).join(" ")
+    }
+
     /// Lets a task begin with what is known of it.
     pub(crate) fn tell(&self, spec: &mut TaskSpec) {
         spec.expected = self.recalled.expected;

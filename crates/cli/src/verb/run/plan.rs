@@ -47,6 +47,11 @@ pub(crate) struct Plan<P: Platform> {
     pub(crate) files: Vec<SettingFile>,
 }
 
+/// Words of `--solo` that let each job run alone first.
+const MEASURED: [&str; 2] = ["measure", ONLY];
+/// The word of `--solo` for that alone.
+pub(crate) const ONLY: &str = "only";
+
 /// Where solo times come from.
 pub(crate) struct SoloWish {
     /// Whether each job runs alone first.
@@ -65,8 +70,8 @@ impl SoloWish {
     /// The sources that the command line asks for, for a run on `machine`. With `by_default` jobs run alone first even if
     /// it asks for nothing.
     fn new(given: Option<&str>, by_default: bool, machine: &str) -> anyhow::Result<SoloWish> {
-        let alone = by_default || given == Some("measure");
-        let Some(name) = given.filter(|&given| given != "measure") else {
+        let alone = by_default || given.is_some_and(|given| MEASURED.contains(&given));
+        let Some(name) = given.filter(|given| !MEASURED.contains(given)) else {
             return Ok(SoloWish { alone, known: None, profiles: None, file: None, warnings: Vec::new() });
         };
         let text = crate::input::read_text(Path::new(name))?;

@@ -94,7 +94,7 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
     let solo = match args.solo.as_deref() {
         // A simulation always measures them.
         None if !view.is_simulated() => None,
-        None | Some("measure") => Some("measure".to_owned()),
+        None | Some("measure" | "only") => Some("measure".to_owned()),
         Some(_) => Some("file".to_owned()),
     };
     let shell = args.shell.as_ref().map(|shell| quote(shell.as_bytes()));

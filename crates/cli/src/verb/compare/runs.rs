@@ -1,0 +1,242 @@
+//! Makes the runs of a comparison that are not made yet: on this machine one at a time, in a simulation many at once.
+
+use super::child::{Children, Ended, Keep};
+use crate::exit::{Exit, Failure};
+use crate::verb::run::Screen;
+use crate::whole_file::write_whole;
+use anyhow::Context as _;
+use cosched_compare::{COMMAND_FILE, COMMAND_SCHEMA, CommandRun, Design, Means, Outcome, RUN_FILE, Store, Trial};
+use cosched_linux::{Interrupt, Interrupts};
+use cosched_report::{count, seconds};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What makes runs, and shows how far it is.
+pub(super) struct Runs<'a> {
+    pub(super) store: &'a Store,
+    pub(super) design: &'a Design,
+    pub(super) signals: &'a Interrupts,
+    pub(super) screen: &'a Screen,
+    /// Runs at once.
+    pub(super) threads: usize,
+}
+
+/// Why no further run was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// All were made.
+    No,
+    /// The user interrupted it with this signal.
+    Signal(i32),
+    /// Its time was over.
+    Time,
+}
+
+/// Variables of the user's that would change a run in other ways than its candidate says.
+const NOT_INHERITED: [&str; 7] = [
+    "COSCHED_POLICY",
+    "COSCHED_ON",
+    "COSCHED_SEED",
+    "COSCHED_LOGS",
+    "COSCHED_KEEP_LOGS",
+    "COSCHED_SOLO",
+    "COSCHED_HISTORY",
+];
+
+/// `cosched run` with a mix, as it is run for comparisons.
+pub(super) fn cosched_run(design: &Design, mix: usize) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("run").arg(&design.mixes[mix].file).args(["--on", &design.on]);
+    for name in NOT_INHERITED {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// The options of `cosched run` for a candidate; `None` of a command.
+pub(super) fn candidate_options(design: &Design, candidate: usize) -> Option<Vec<String>> {
+    let Means::Policy { policy, params } = &design.candidates[candidate].means else { return None };
+    let mut options = vec!["--policy".to_owned(), policy.clone()];
+    for (name, value) in params {
+        options.extend(["--param".to_owned(), format!("{name}={value}")]);
+    }
+    Some(options)
+}
+
+impl Runs<'_> {
+    /// Makes those of these runs that were not made yet, and adds what they came to. No further one begins after `until`.
+    ///
+    /// # Errors
+    /// A run could not be made, or what one left can't be read.
+    pub(super) fn make(
+        &self,
+        trials: &[Trial],
+        outcomes: &mut Vec<Outcome>,
+        until: Option<Instant>,
+    ) -> anyhow::Result<Stopped> {
+        let done: std::collections::BTreeSet<Trial> = outcomes.iter().map(|outcome| outcome.trial).collect();
+        let open: Vec<Trial> = trials.iter().copied().filter(|trial| !done.contains(trial)).collect();
+        let children = Children::default();
+        let (next, ended, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let made: Mutex<Vec<Outcome>> = Mutex::default();
+        let failed: Mutex<Option<anyhow::Error>> = Mutex::default();
+        let now: Mutex<String> = Mutex::default();
+        let workers = AtomicUsize::new(self.threads.clamp(1, open.len().max(1)));
+        let mut stopped = Stopped::No;
+        let began = Instant::now();
+        let maker = Maker { store: self.store, design: self.design, signals: self.signals };
+        let work = || {
+            while !stop.load(Ordering::Relaxed) {
+                let Some(&trial) = open.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                set(&now, maker.name(trial));
+                match maker.run(trial, &children) {
+                    Ok(Some(outcome)) => {
+                        let mut made = made.lock().unwrap_or_else(|broken| broken.into_inner());
+                        made.push(outcome);
+                        ended.fetch_add(1, Ordering::Relaxed);
+                    }
+                    // Somebody else ended it.
+                    Ok(None) => stop.store(true, Ordering::Relaxed),
+                    Err(error) => {
+                        stop.store(true, Ordering::Relaxed);
+                        let mut failed = failed.lock().unwrap_or_else(|broken| broken.into_inner());
+                        failed.get_or_insert(error);
+                    }
+                }
+            }
+            workers.fetch_sub(1, Ordering::Relaxed);
+        };
+        std::thread::scope(|scope| {
+            (0..workers.load(Ordering::Relaxed)).for_each(|_| drop(scope.spawn(work)));
+            let line = || {
+                let done = ended.load(Ordering::Relaxed);
+                let left = began.elapsed().as_secs_f64() / done.max(1) as f64 * (open.len() - done) as f64;
+                let left = if done > 0 { format!(", about {} left", seconds(left)) } else { String::new() };
+                let now = now.lock().map(|now| now.clone()).unwrap_or_default();
+                format!("{done} of {} done{left}; {now}", count(open.len() as u64, "run"))
+            };
+            while workers.load(Ordering::Relaxed) > 0 {
+                std::thread::sleep(LOOK);
+                match self.signals.next_signal() {
+                    Some(Interrupt::End(signal)) => {
+                        stopped = Stopped::Signal(signal);
+                        stop.store(true, Ordering::Relaxed);
+                        children.signal(signal);
+                    }
+                    Some(Interrupt::Ask) => self.screen.answer(&format!("cosched: {}", line())),
+                    None => {}
+                }
+                if stopped == Stopped::No && until.is_some_and(|until| Instant::now() >= until) {
+                    stopped = Stopped::Time;
+                    stop.store(true, Ordering::Relaxed);
+                }
+                self.screen.progress(|_| line());
+                self.screen.sign_of_life(line);
+            }
+        });
+        self.screen.clear();
+        outcomes.extend(made.into_inner().unwrap_or_else(|broken| broken.into_inner()));
+        outcomes.sort_by_key(|outcome| outcome.trial);
+        match failed.into_inner().unwrap_or_else(|broken| broken.into_inner()) {
+            Some(error) if !matches!(stopped, Stopped::Signal(_)) => Err(error),
+            _ if stopped == Stopped::No && stop.load(Ordering::Relaxed) => Ok(Stopped::Signal(15)),
+            _ => Ok(stopped),
+        }
+    }
+}
+
+/// What makes one run. Several threads may use it.
+struct Maker<'a> {
+    store: &'a Store,
+    design: &'a Design,
+    signals: &'a Interrupts,
+}
+
+impl Maker<'_> {
+    fn name(&self, trial: Trial) -> String {
+        let mix = &self.design.mixes[trial.mix].name;
+        format!("block {}, {mix} under {}", trial.block, self.design.candidates[trial.candidate].name)
+    }
+
+    /// Makes a run; `None` if it was ended from outside.
+    fn run(&self, trial: Trial, children: &Children) -> anyhow::Result<Option<Outcome>> {
+        let folder = self.store.run(trial);
+        // What an interrupted run left there.
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("can't remove {}", folder.display()));
+            }
+            _ => {}
+        }
+        std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+        match &self.design.candidates[trial.candidate].means {
+            Means::Command(line) => self.command(line, &folder, children)?,
+            Means::Policy { .. } => self.cosched(trial, &folder, children)?,
+        }
+        Ok(self.store.outcome(trial)?)
+    }
+
+    fn command(&self, line: &str, folder: &Path, children: &Children) -> anyhow::Result<()> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", line]);
+        let Ended { status, time, .. } = children.run(command, Keep::Nothing, self.signals)?;
+        if status.signal().is_some() {
+            return Ok(());
+        }
+        let run = CommandRun {
+            schema: COMMAND_SCHEMA.to_owned(),
+            command: line.to_owned(),
+            turnaround_s: time.as_secs_f64(),
+            exit: status.code().unwrap_or(-1),
+        };
+        write_whole(&folder.join(COMMAND_FILE), serde_json::to_string_pretty(&run)?.as_bytes())
+    }
+
+    fn cosched(&self, trial: Trial, folder: &Path, children: &Children) -> anyhow::Result<()> {
+        let mut command = cosched_run(self.design, trial.mix);
+        command.args(candidate_options(self.design, trial.candidate).unwrap_or_default());
+        command.args(["--no-history", "--quiet", "--seed", &self.design.seed_of(trial.block).to_string()]);
+        if self.design.is_simulated() {
+            command.arg("--no-logs").arg("--record").arg(folder.join(RUN_FILE));
+        } else {
+            command.arg("--logs").arg(folder);
+            let solo = self.store.solo(trial.mix);
+            if solo.exists() {
+                command.arg("--solo").arg(solo);
+            }
+        }
+        command.args(&self.design.options);
+        let ended = children.run(command, Keep::Errors, self.signals)?;
+        if folder.join(RUN_FILE).exists() || ended.status.signal().is_some() {
+            return Ok(());
+        }
+        Err(failure(&ended, &self.name(trial)))
+    }
+}
+
+fn set(now: &Mutex<String>, text: String) {
+    if let Ok(mut now) = now.lock() {
+        *now = text;
+    }
+}
+
+/// The error that `cosched run` gave, with its exit code.
+pub(super) fn failure(ended: &Ended, what: &str) -> anyhow::Error {
+    let exit = match ended.status.code() {
+        Some(2) => Exit::Usage,
+        Some(3) => Exit::Incapable,
+        Some(4) => Exit::Permission,
+        _ => Exit::Failure,
+    };
+    let told = ended.err.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("; ");
+    let told = told.strip_prefix("cosched: ").unwrap_or(&told);
+    let told = if told.is_empty() { ended.status.to_string() } else { told.to_owned() };
+    Failure { exit, message: format!("{what}: {told}") }.into()
+}

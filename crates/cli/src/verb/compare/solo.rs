@@ -1,0 +1,147 @@
+//! What jobs do alone, for their slowdowns: measured several times, and kept for later comparisons of the same jobs.
+
+use super::child::{Children, Keep};
+use super::runs::{Runs, cosched_run, failure};
+use crate::sha256::sha256;
+use crate::whole_file::{read_own, write_whole};
+use anyhow::Context as _;
+use cosched_report::{SoloFile, SoloJob};
+use std::path::{Path, PathBuf};
+
+/// Times of a job alone that differ by more than this share are not to be trusted.
+const DRIFT: f64 = 0.05;
+
+/// Where what is measured is kept; `None` if there is no place for it.
+fn cache() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let folder = named.or_else(|| Some(std::env::home_dir()?.join(".cache")).filter(|folder| folder.is_absolute()))?;
+    Some(folder.join("cosched/solo"))
+}
+
+/// What is known of one mix.
+fn parse(bytes: &[u8]) -> Option<SoloFile> {
+    SoloFile::from_json(std::str::from_utf8(bytes).ok()?).ok()
+}
+
+/// What the jobs of a mix are: their commands, what they are given, the files of their programs, and the machine. `plan` is
+/// what `--dry-run --format json` prints.
+fn content(plan: &serde_json::Value, options: &[String]) -> String {
+    let of = |job: &serde_json::Value| {
+        ["name", "command", "given", "identity", "cpus"].map(|key| job[key].to_string()).join(" ")
+    };
+    let jobs: Vec<String> = plan["jobs"].as_array().into_iter().flatten().map(of).collect();
+    let text = format!("{} {} {} {}", plan["machine"], plan["cpus"], options.join(" "), jobs.join("\n"));
+    sha256(text.as_bytes())
+}
+
+/// Of each job the measurement with the median time.
+fn medians(files: Vec<SoloFile>) -> Option<SoloFile> {
+    let (first, rest) = files.split_first()?;
+    let jobs = first.jobs.iter().map(|job| {
+        let same = rest.iter().flat_map(|file| &file.jobs).filter(|other| other.name == job.name);
+        let mut all: Vec<&SoloJob> = std::iter::once(job).chain(same).collect();
+        all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
+        all[(all.len() - 1) / 2].clone()
+    });
+    let disturbed = files.iter().filter(|file| file.disturbed).count() * 2 > files.len();
+    Some(SoloFile { jobs: jobs.collect(), disturbed, ..first.clone() })
+}
+
+/// What makes the times doubtful.
+fn doubts(files: &[SoloFile]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for job in files.first().into_iter().flat_map(|file| &file.jobs) {
+        let times =
+            || files.iter().flat_map(|file| &file.jobs).filter(|one| one.name == job.name).map(|one| one.time_s);
+        let (least, most) = times().fold((f64::INFINITY, 0.0f64), |(least, most), s| (least.min(s), most.max(s)));
+        if most > (1.0 + DRIFT) * least {
+            doubts.push(format!("{} took {least:.2} to {most:.2} s alone: its slowdowns are not sure", job.name));
+        }
+    }
+    doubts
+}
+
+impl Runs<'_> {
+    /// Makes sure that the store has what the jobs of each mix do alone. Returns what makes it doubtful; `None` if the user
+    /// interrupted it.
+    ///
+    /// # Errors
+    /// A job can't be run.
+    pub(super) fn solo(
+        &self,
+        times: u32,
+        fresh: bool,
+        plans: &[serde_json::Value],
+    ) -> anyhow::Result<Option<Vec<String>>> {
+        let mut all = Vec::new();
+        if self.design.is_simulated() || times == 0 {
+            return Ok(Some(all));
+        }
+        for (mix, plan) in plans.iter().enumerate() {
+            let kept = cache().map(|folder| folder.join(format!("{}.json", content(plan, &self.design.options))));
+            let place = self.store.solo(mix);
+            if read_own(&place).and_then(|bytes| parse(&bytes)).is_none() {
+                let known =
+                    kept.as_deref().filter(|_| !fresh).and_then(read_own).filter(|bytes| parse(bytes).is_some());
+                let folder = place.parent().context("a folder")?;
+                std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+                let content = match known {
+                    Some(bytes) => {
+                        self.screen.say(&format!(
+                            "cosched: {}: times alone are known from an earlier comparison",
+                            self.mix_name(mix)
+                        ));
+                        bytes
+                    }
+                    None => {
+                        let Some(files) = self.measure(mix, times)? else { return Ok(None) };
+                        all.extend(doubts(&files));
+                        let file = medians(files).context("no job could be measured alone")?;
+                        let text = file.to_json().into_bytes();
+                        if let Some(kept) = &kept {
+                            // It only saves time. Where it can't be kept it is measured again.
+                            let _ = kept.parent().map(std::fs::create_dir_all);
+                            let _ = write_whole(kept, &text);
+                        }
+                        text
+                    }
+                };
+                write_whole(&place, &content)?;
+            }
+        }
+        Ok(Some(all))
+    }
+
+    fn mix_name(&self, mix: usize) -> &str {
+        &self.design.mixes[mix].name
+    }
+
+    /// Runs each distinct job of a mix alone, so many times; `None` if the user interrupted it.
+    fn measure(&self, mix: usize, times: u32) -> anyhow::Result<Option<Vec<SoloFile>>> {
+        let mut files = Vec::new();
+        for number in 1..=times {
+            let folder = self.store.solo(mix).with_extension(number.to_string());
+            if folder.exists() {
+                std::fs::remove_dir_all(&folder).with_context(|| format!("can't remove {}", folder.display()))?;
+            }
+            let what = format!("{}, jobs alone, {number} of {times}", self.mix_name(mix));
+            let mut command = cosched_run(self.design, mix);
+            command.args(["--policy", "fifo", "--solo", "only", "--no-history", "--quiet", "--logs"]).arg(&folder);
+            command.args(&self.design.options);
+            let children = Children::default();
+            let Some(ended) = self.watched(&what, &children, || children.run(command, Keep::Errors, self.signals))?
+            else {
+                return Ok(None);
+            };
+            let file = folder.join("solo-profiles.json");
+            let profiles = read_own(&file).and_then(|bytes| parse(&bytes));
+            files.push(profiles.ok_or_else(|| failure(&ended, &what))?);
+        }
+        Ok(Some(files))
+    }
+}
+
+/// The folder of a comparison that was given no name.
+pub(super) fn default_folder(stamp: &str) -> PathBuf {
+    Path::new("cosched-compare").join(stamp)
+}

@@ -1,0 +1,210 @@
+//! `cosched compare`: what it runs, what it says, and what an interruption costs.
+
+mod common;
+
+use common::{err, json, out, until, write};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A call with a cache of its own.
+fn command(folder: &TempDir, words: &[&str]) -> Command {
+    let mut command = common::command(folder.path(), words);
+    command.env("XDG_CACHE_HOME", folder.path().join("cache"));
+    command
+}
+
+fn compare(folder: &TempDir, words: &[&str]) -> Output {
+    command(folder, &[&["compare"], words].concat()).output().expect("the binary runs")
+}
+
+const SIMULATED: &str = "[[job]]\nprogram = 'gcc'\ncopies = 3\nwork_instructions = 1e9\n\n[[job]]\nprogram = 'lbm'\ncopies = 3\n\
+                         work_instructions = 1e9\n";
+
+/// How many runs have a record.
+fn records(folder: &TempDir, name: &str) -> Vec<std::path::PathBuf> {
+    fn walk(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in folder.read_dir().into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.ends_with("run.json") || path.ends_with("command.json") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&folder.path().join(name).join("runs"), &mut found);
+    found.sort();
+    found
+}
+
+#[test]
+fn simulated_policies_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.toml", SIMULATED);
+    write(&folder, "b.toml", &SIMULATED.replace("gcc", "mcf"));
+    let words = ["a.toml", "b.toml", "--on", "epyc-2cpu", "-p", "linux,bandwidth,even", "-r", "3", "--format", "json"];
+    let first = compare(&folder, &[&words[..], &["--out", "c"]].concat());
+    assert!(first.status.success(), "{}", err(&first));
+    let answer = json(&first);
+    assert_eq!((answer["schema"].as_str(), answer["blocks"].as_u64()), (Some("cosched.comparison/1"), Some(3)));
+    assert_eq!((answer["runs"].as_array().unwrap().len(), records(&folder, "c").len()), (18, 18));
+    // Turnaround, unfairness, ANTT and energy of two candidates: over both mixes, and of each.
+    assert_eq!(answer["comparisons"].as_array().unwrap().len(), 4 * 2 * 3);
+    for one in answer["comparisons"].as_array().unwrap() {
+        assert!(one["verdict"].is_string() && one["low"].as_f64() <= one["change"].as_f64(), "{one}");
+    }
+    let turnaround = |run: &serde_json::Value| run["figures"]["turnaround_s"].as_f64().unwrap();
+    assert!(answer["runs"].as_array().unwrap().iter().all(|run| turnaround(run) > 0.1));
+    // The same again gives the same, whatever the number of threads.
+    let again = compare(&folder, &[&words[..], &["--out", "d", "-j", "1"]].concat());
+    assert_eq!(json(&again)["runs"], answer["runs"]);
+    assert_eq!(json(&again)["comparisons"], answer["comparisons"]);
+    let (text, csv) = (std::fs::read_to_string(folder.path().join("c/comparison.txt")).unwrap(), "c/comparison.csv");
+    assert!(text.starts_with("SIMULATED\n2 mixes simulated on epyc-2cpu, 3 blocks, seed 1\n"), "{text}");
+    let csv = std::fs::read_to_string(folder.path().join(csv)).unwrap();
+    assert!(csv.lines().count() > 18 * 8 && csv.lines().all(|line| line.split(',').count() >= 7), "{csv}");
+    // More blocks are added to those that are there.
+    let stamps =
+        || records(&folder, "c").iter().map(|file| file.metadata().unwrap().modified().unwrap()).collect::<Vec<_>>();
+    let before = stamps();
+    let more = compare(&folder, &["--resume", "c", "-r", "4", "--format", "json"]);
+    assert_eq!(json(&more)["blocks"], 4, "{}", err(&more));
+    assert!(records(&folder, "c").len() == 24 && before.iter().all(|stamp| stamps().contains(stamp)));
+    // What can't be read is told with its remedy.
+    std::fs::write(&records(&folder, "c")[3], "{").unwrap();
+    let damaged = compare(&folder, &["--resume", "c"]);
+    assert!(damaged.status.code() == Some(1) && err(&damaged).contains("run.json: "), "{}", err(&damaged));
+    assert!(err(&damaged).contains("makes the run again"), "{}", err(&damaged));
+}
+
+#[test]
+fn a_policy_does_not_differ_from_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.toml", SIMULATED);
+    let words =
+        ["a.toml", "--on", "epyc-2cpu", "-p", "fair", "--param", "quantum_s=0.2,0.20", "-r", "5", "--format", "json"];
+    let answer = json(&compare(&folder, &words));
+    for one in answer["comparisons"].as_array().unwrap() {
+        assert_eq!((one["verdict"].as_str(), one["change"].as_f64()), (Some("no-difference"), Some(0.0)), "{one}");
+    }
+}
+
+#[test]
+fn real_jobs_and_other_programs_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'sleep 0.2'\ncopies = 2\n");
+    let words = [
+        "jobs.toml",
+        "--policies",
+        "fifo,round-robin",
+        "--candidate",
+        "by hand=sleep 0.4; echo done",
+        "-r",
+        "2",
+        "--solo-runs",
+        "2",
+        "--out",
+        "c",
+        "--format",
+        "json",
+        "--",
+        "--cpus",
+        "0",
+    ];
+    let output = compare(&folder, &words);
+    assert!(output.status.success(), "{}", err(&output));
+    let answer = json(&output);
+    assert_eq!(answer["runs"].as_array().unwrap().len(), 6);
+    let of = |candidate: u64| {
+        let runs = answer["runs"].as_array().unwrap();
+        runs.iter().find(|run| run["trial"]["candidate"] == candidate).unwrap().clone()
+    };
+    assert!(of(2)["figures"]["turnaround_s"].as_f64().unwrap() >= 0.4 && of(2)["policy"].is_null());
+    // Each job ran alone: its slowdown is known.
+    assert!(of(0)["figures"]["antt"].as_f64().unwrap() > 0.9, "{answer}");
+    assert!(folder.path().join("c/solo/jobs.json").is_file());
+    assert!(folder.path().join("c/runs/0001/jobs/by-hand/command.json").is_file());
+    let cached = || folder.path().join("cache/cosched/solo").read_dir().unwrap().count();
+    assert_eq!(cached(), 1);
+    let again = compare(&folder, &["jobs.toml", "-p", "fifo,linux", "-r", "1", "--out", "d", "--", "--cpus", "0"]);
+    assert!(err(&again).contains("known from an earlier comparison") && cached() == 1, "{}", err(&again));
+    assert!(out(&again).contains("one block shows nothing"), "{}", out(&again));
+    // Another job is another one.
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'sleep 0.1'\ncopies = 2\n");
+    let other =
+        compare(&folder, &["jobs.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "1", "--", "--cpus", "0"]);
+    assert!(other.status.success() && cached() == 2, "{}", err(&other));
+    let changed = compare(&folder, &["--resume", "c"]);
+    assert!(changed.status.code() == Some(2) && err(&changed).contains("it was changed"), "{}", err(&changed));
+}
+
+#[test]
+fn failed_jobs_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'bad'\ncommand = 'exit 3'\n");
+    let output = compare(&folder, &["jobs.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "c"]);
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert!(out(&output).contains("jobs did not end well"), "{}", out(&output));
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.toml", SIMULATED);
+    write(&folder, "real.toml", "[[job]]\nname = 'a'\ncommand = 'touch started'\n");
+    write(&folder, "full/other", "");
+    let on = ["--on", "epyc-2cpu"];
+    let cases: [(&[&str], &str); 12] = [
+        (&["a.toml", "-p", "linux", "--on", "epyc-2cpu"], "only one candidate"),
+        (&["a.toml", "-p", "linux,linux", "--on", "epyc-2cpu"], "two candidates are called `linux`"),
+        (&["a.toml", "--baseline", "linx", "--on", "epyc-2cpu"], "did you mean `linux`"),
+        (&["a.toml", "--param", "quantum=1", "--on", "epyc-2cpu"], "has a parameter `quantum`"),
+        (&["a.toml", "-p", "fair", "--param", "quantum_s=0.1,x", "--on", "epyc-2cpu"], "--param quantum_s"),
+        (&["a.toml", "--metric", "speed", "--on", "epyc-2cpu"], "there is no metric `speed`"),
+        (&["a.toml", "--candidate", "x=true", "--on", "epyc-2cpu"], "runs real programs"),
+        (&["no.toml", "--on", "epyc-2cpu"], "no.toml"),
+        (&["a.toml", "--on", "epyc-2cpu", "--out", "full"], "name a new folder"),
+        (&["a.toml", "-p", "lucky,linux", "--on", "epyc-2cpu"], "lucky with a: policy lucky needs"),
+        (&["real.toml", "-p", "fifo,linux", "--", "--cpuss", "0"], "--cpuss"),
+        (&["--resume", "full"], "compare.json"),
+    ];
+    for (words, told) in cases {
+        let output = compare(&folder, words);
+        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {}", err(&output));
+        assert!(err(&output).contains(told), "{words:?}: {}", err(&output));
+    }
+    assert!(!folder.path().join("started").exists() && !folder.path().join("cosched-compare").exists());
+    let dry = compare(&folder, &[&["a.toml", "-p", "linux,even", "--dry-run"], &on[..]].concat());
+    assert!(out(&dry).contains("candidate even") && out(&dry).ends_with("nothing was run\n"), "{}", out(&dry));
+    assert!(!folder.path().join("cosched-compare").exists());
+}
+
+#[test]
+fn an_interrupted_comparison_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'echo run >> count; sleep 0.5'\n");
+    let words = ["compare", "jobs.toml", "-p", "fifo,linux", "-r", "2", "--solo-runs", "0", "--out", "c"];
+    let count = || std::fs::read_to_string(folder.path().join("count")).unwrap_or_default().lines().count();
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        let before = count();
+        let child = command(&folder, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("a run has begun", || count() > before);
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(128 + signal.as_raw()), "{}", err(&output));
+        assert!(err(&output).contains("--resume"), "{}", err(&output));
+    }
+    // A comparison that is killed takes its run with it.
+    let before = count();
+    let mut child = command(&folder, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("a run has begun", || count() > before);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let made = records(&folder, "c").len();
+    let output = compare(&folder, &["--resume", "c", "-r", "2", "--format", "json"]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!((json(&output)["blocks"].as_u64(), records(&folder, "c").len()), (Some(2), 4));
+    assert!(made < 4);
+}

@@ -1,0 +1,171 @@
+//! What a comparison found, as data: the figures of the candidates, and how they compare with the baseline.
+
+use crate::design::Trial;
+use crate::figures::Outcome;
+use crate::store::Manifest;
+use crate::verdict::{Comparison, compare};
+use cosched_core::metric::{METRICS, Metric, Needs, metric};
+use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Metrics that are judged unless others are asked for, where they have values.
+const USUAL: [&str; 4] = ["turnaround_s", "unfairness", "antt", "energy_j"];
+
+/// Figures of a candidate in one metric over the blocks: of each block the geometric mean over the mixes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The least.
+    pub least: f64,
+    /// The median.
+    pub median: f64,
+    /// The greatest.
+    pub greatest: f64,
+}
+
+/// What is known of one metric.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The metric.
+    pub metric: &'static Metric,
+    /// Of each candidate its figures; `None` where it has none.
+    pub spreads: Vec<Option<Spread>>,
+    /// Of each candidate but the baseline, how it compares over all mixes.
+    pub over_all: Vec<Comparison>,
+    /// The same of each mix, if there are several.
+    pub by_mix: Vec<Comparison>,
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What was compared.
+    pub manifest: Manifest,
+    /// The runs.
+    pub outcomes: Vec<Outcome>,
+    /// The relative difference that is worth seeing.
+    pub least: f64,
+    /// The metrics that were judged.
+    pub judged: Vec<Judged>,
+    /// What else is to be known of it, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// The metrics to judge: those that were asked for, or the usual ones of which some run has a value.
+fn metrics(asked: &[String], outcomes: &[Outcome]) -> Vec<&'static Metric> {
+    if !asked.is_empty() {
+        return asked.iter().filter_map(|name| metric(name)).collect();
+    }
+    let has_values = |metric: &&Metric| {
+        metric.needs == Needs::Nothing || outcomes.iter().any(|outcome| outcome.figure(metric.name).is_some())
+    };
+    METRICS.iter().filter(|metric| USUAL.contains(&metric.name)).filter(has_values).collect()
+}
+
+/// The figures of a candidate with these mixes over the blocks in which it ran with all of them.
+fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> Option<Spread> {
+    let mut blocks: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
+    for outcome in outcomes.iter().filter(|outcome| outcome.trial.candidate == candidate) {
+        if let Some(figure) = outcome.figure(name) {
+            let block = blocks.entry(outcome.trial.block).or_default();
+            block.0 += 1;
+            // With several mixes a figure of zero makes the mean zero, as it should.
+            block.1 += if mixes == 1 { figure } else { libm::log(figure.max(0.0)) };
+        }
+    }
+    let whole = blocks.into_values().filter(|(count, _)| *count == mixes);
+    let mut figures: Vec<f64> =
+        whole.map(|(count, sum)| if mixes == 1 { sum } else { libm::exp(sum / count as f64) }).collect();
+    figures.sort_by(f64::total_cmp);
+    let n = figures.len();
+    let (&least, &greatest) = (figures.first()?, figures.last()?);
+    Some(Spread { least, median: 0.5 * (figures[(n - 1) / 2] + figures[n / 2]), greatest })
+}
+
+impl Answer {
+    /// Judges runs. `least` is the relative difference that is worth seeing.
+    pub fn new(manifest: Manifest, outcomes: Vec<Outcome>, least: f64) -> Answer {
+        let design = &manifest.design;
+        let mixes = design.mixes.len();
+        let others: Vec<usize> = (0..design.candidates.len()).filter(|&at| at != design.baseline).collect();
+        let judge = |metric: &'static Metric| {
+            let against = |mix: Option<usize>| {
+                let outcomes = &outcomes;
+                others.iter().map(move |&candidate| compare(design, outcomes, candidate, metric.name, mix, least))
+            };
+            Judged {
+                metric,
+                spreads: (0..design.candidates.len()).map(|at| spread(&outcomes, mixes, at, metric.name)).collect(),
+                over_all: against(None).collect(),
+                by_mix: if mixes > 1 { (0..mixes).flat_map(|mix| against(Some(mix))).collect() } else { Vec::new() },
+            }
+        };
+        let judged = metrics(&manifest.metrics, &outcomes).into_iter().map(judge).collect();
+        Answer { manifest, outcomes, least, judged, notes: Vec::new() }
+    }
+
+    /// Whether jobs of some run did not end well.
+    pub fn failed(&self) -> bool {
+        self.outcomes.iter().any(|outcome| outcome.failed.is_some_and(|failed| failed > 0))
+    }
+
+    /// Blocks in which every candidate ran with every mix.
+    pub fn whole_blocks(&self) -> usize {
+        let runs = self.manifest.design.mixes.len() * self.manifest.design.candidates.len();
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        self.outcomes.iter().for_each(|outcome| *counts.entry(outcome.trial.block).or_default() += 1);
+        counts.into_values().filter(|&count| count == runs).count()
+    }
+
+    /// What makes figures doubtful, each with the runs that it is of; runs with failed jobs first.
+    pub fn doubts(&self) -> Vec<(String, Vec<Trial>)> {
+        let mut all: Vec<(String, Vec<Trial>)> = Vec::new();
+        let mut add = |what: String, trial: Trial| match all.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, trials)) => trials.push(trial),
+            None => all.push((what, vec![trial])),
+        };
+        for outcome in &self.outcomes {
+            if outcome.failed.is_some_and(|failed| failed > 0) {
+                add(
+                    "jobs did not end well, so that its figures are not those of the whole batch".to_owned(),
+                    outcome.trial,
+                );
+            }
+        }
+        let odd: BTreeSet<(u32, usize)> = self
+            .judged
+            .iter()
+            .filter(|judged| judged.metric.name == "turnaround_s")
+            .flat_map(|judged| &judged.over_all)
+            .flat_map(|one| one.odd_blocks.iter().map(move |&block| (block, one.candidate)))
+            .collect();
+        for (block, candidate) in odd {
+            add("its turnaround is far from that of the other blocks".to_owned(), Trial { block, mix: 0, candidate });
+        }
+        for outcome in &self.outcomes {
+            for doubt in &outcome.doubts {
+                add(doubt.clone(), outcome.trial);
+            }
+        }
+        all
+    }
+}
+
+impl Serialize for Comparison {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Comparison", 10)?;
+        object.serialize_field("metric", &self.metric)?;
+        object.serialize_field("candidate", &self.candidate)?;
+        object.serialize_field("mix", &self.mix)?;
+        object.serialize_field("blocks", &self.blocks)?;
+        let change = self.change.as_ref();
+        object.serialize_field("change", &change.ok().map(|change| change.mean))?;
+        object.serialize_field("change_absent", &change.err())?;
+        let ends = change.ok().and_then(|change| change.interval);
+        object.serialize_field("low", &ends.map(|ends| ends.0))?;
+        object.serialize_field("high", &ends.map(|ends| ends.1))?;
+        object.serialize_field("verdict", &self.verdict.map(|verdict| verdict.code()))?;
+        object.serialize_field("more_blocks", &self.more_blocks)?;
+        object.end()
+    }
+}

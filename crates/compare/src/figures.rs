@@ -1,0 +1,88 @@
+//! The figures of single runs.
+
+use crate::design::Trial;
+use cosched_report::{BackendKind, Record};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What one run came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Which run it was.
+    pub trial: Trial,
+    /// The policy that decided, never `auto`; `None` of a command.
+    pub policy: Option<String>,
+    /// Metrics by their names in the run record; those without a value are left out.
+    pub figures: BTreeMap<String, f64>,
+    /// Why metrics have no value, by their names.
+    pub absent: BTreeMap<String, String>,
+    /// The number of jobs that did not end well; `None` of a command.
+    pub failed: Option<usize>,
+    /// What makes its figures doubtful, in words.
+    pub doubts: Vec<String>,
+}
+
+impl Default for Trial {
+    fn default() -> Trial {
+        Trial { block: 1, mix: 0, candidate: 0 }
+    }
+}
+
+/// What a command took that ran the batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandRun {
+    /// [`COMMAND_SCHEMA`].
+    pub schema: String,
+    /// The command, as a shell takes it.
+    pub command: String,
+    /// Time from its start to its end in seconds.
+    pub turnaround_s: f64,
+    /// Its exit status as in a shell.
+    pub exit: i32,
+}
+
+/// The format's name and version.
+pub const COMMAND_SCHEMA: &str = "cosched.command/1";
+
+/// How runs end that were ended before their time: they are made again.
+const CUT: [&str; 2] = ["signal", "killed"];
+
+/// Warnings of runs that say that figures are not to be trusted.
+const DOUBTS: [&str; 1] = ["disturbed"];
+
+impl Outcome {
+    /// What a run record says; `None` if the run was ended before its time.
+    pub fn of_record(trial: Trial, record: &Record) -> Option<Outcome> {
+        if CUT.contains(&record.finished_by.as_str()) {
+            return None;
+        }
+        let mut outcome = Outcome { trial, policy: Some(record.policy.clone()), ..Outcome::default() };
+        for (name, value) in record.metrics.iter() {
+            match value {
+                Ok(value) => drop(outcome.figures.insert(name.to_owned(), *value)),
+                Err(why) => drop(outcome.absent.insert(name.to_owned(), why.to_owned())),
+            }
+        }
+        outcome.failed = Some(record.totals.failed + record.totals.unfinished);
+        if record.backend == BackendKind::Host {
+            let doubts = record.warnings.iter().filter(|warning| DOUBTS.contains(&warning.code.as_str()));
+            outcome.doubts.extend(doubts.map(|warning| warning.text.clone()));
+        }
+        Some(outcome)
+    }
+
+    /// What a command took.
+    pub fn of_command(trial: Trial, run: &CommandRun) -> Outcome {
+        Outcome {
+            trial,
+            figures: BTreeMap::from([("turnaround_s".to_owned(), run.turnaround_s)]),
+            doubts: (run.exit != 0).then(|| format!("the command exited with {}", run.exit)).into_iter().collect(),
+            ..Outcome::default()
+        }
+    }
+
+    /// The value of a metric.
+    pub fn figure(&self, metric: &str) -> Option<f64> {
+        self.figures.get(metric).copied()
+    }
+}

@@ -1,0 +1,18 @@
+//! Comparisons of ways to run a batch: which runs are made in which order, what their figures say, and the folder that
+//! keeps them.
+
+mod answer;
+mod design;
+mod figures;
+mod interval;
+mod store;
+mod text;
+mod verdict;
+
+pub use answer::{Answer, Judged, Spread};
+pub use design::{Candidate, Design, Means, Mix, Trial};
+pub use figures::{COMMAND_SCHEMA, CommandRun, Outcome};
+pub use interval::{Interval, LEAST_FOR_BOOTSTRAP, is_sure, mean_and_deviation};
+pub use store::{COMMAND_FILE, COMPARE_SCHEMA, Manifest, RUN_FILE, Store, StoreError};
+pub use text::{csv, json, markdown, text};
+pub use verdict::{Change, Comparison, Verdict, compare, precision};

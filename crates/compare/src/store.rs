@@ -1,0 +1,314 @@
+//! The folder of a comparison: what was compared, and a record of each run.
+//!
+//! ```text
+//! compare.json                    what is compared
+//! mixes/MIX.toml                  the mixes as they were
+//! solo/MIX.json                   what their jobs do alone
+//! runs/BLOCK/MIX/CANDIDATE/       run.json, the record of a run; or command.json, what a command took
+//! ```
+
+use crate::design::{Design, Trial};
+use crate::figures::{COMMAND_SCHEMA, CommandRun, Outcome};
+use cosched_report::Record;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The format's name and version.
+pub const COMPARE_SCHEMA: &str = "cosched.compare/1";
+
+/// The name of the record of a run in its folder.
+pub const RUN_FILE: &str = "run.json";
+/// The name of what a command took.
+pub const COMMAND_FILE: &str = "command.json";
+
+/// What a folder is of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`COMPARE_SCHEMA`].
+    pub schema: String,
+    /// The version of cosched that wrote it.
+    pub cosched_version: String,
+    /// What is compared.
+    #[serde(flatten)]
+    pub design: Design,
+    /// Metrics that were asked for; empty for the usual ones.
+    #[serde(default)]
+    pub metrics: Vec<String>,
+    /// The command that made it, as a shell takes it.
+    pub command_line: Vec<String>,
+    /// The machine's name.
+    pub machine: String,
+}
+
+/// A folder of a comparison.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+    /// The names of the folders of mixes and candidates, in their order.
+    mixes: Vec<String>,
+    candidates: Vec<String>,
+}
+
+/// A folder that can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// An error of the system.
+    #[error("{file}: {source}")]
+    System {
+        /// The file.
+        file: String,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// A file holds something else.
+    #[error("{file}: {what}; {remedy}")]
+    Content {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        what: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+}
+
+/// What to do about a run whose record can't be read.
+const AGAIN: &str = "remove it, and `cosched compare --resume` makes the run again";
+
+/// Names for folders: what could be misread in a path is replaced, and equal names get numbers.
+fn folders<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._=+".contains(c);
+        let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+        if plain.trim_start_matches('.').is_empty() || plain.starts_with('.') {
+            plain.insert(0, '-');
+        }
+        plain.truncate(100);
+        let first = plain.clone();
+        let mut number = 2;
+        while all.contains(&plain) {
+            plain = format!("{first}-{number}");
+            number += 1;
+        }
+        all.push(plain);
+    }
+    all
+}
+
+impl Store {
+    /// The folder of a comparison that may not be there yet.
+    pub fn new(folder: &Path, design: &Design) -> Store {
+        Store {
+            folder: folder.to_owned(),
+            mixes: folders(design.mixes.iter().map(|mix| mix.name.as_str())),
+            candidates: folders(design.candidates.iter().map(|candidate| candidate.name.as_str())),
+        }
+    }
+
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// It is none of a comparison, or of another version.
+    pub fn open(folder: &Path) -> Result<(Store, Manifest), StoreError> {
+        let file = folder.join("compare.json");
+        let text = read(&file)?;
+        let wrong = |what: String| StoreError::Content {
+            file: file.display().to_string(),
+            what,
+            remedy: "give the folder of a comparison, as `cosched compare` names it at its end",
+        };
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default)]
+            schema: String,
+        }
+        let head: Head = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        if head.schema != COMPARE_SCHEMA {
+            return Err(wrong(format!("expected the schema {COMPARE_SCHEMA}, found `{}`", head.schema)));
+        }
+        let manifest: Manifest = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let design = &manifest.design;
+        if design.mixes.is_empty() || design.baseline >= design.candidates.len() {
+            return Err(wrong("it has no mix, or its baseline is no candidate".to_owned()));
+        }
+        Ok((Store::new(folder, design), manifest))
+    }
+
+    /// The folder itself.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file with what is compared.
+    pub fn manifest(&self) -> PathBuf {
+        self.folder.join("compare.json")
+    }
+
+    /// Where a mix is kept as it was.
+    pub fn mix(&self, mix: usize) -> PathBuf {
+        self.folder.join("mixes").join(format!("{}.toml", self.mixes[mix]))
+    }
+
+    /// Where what the jobs of a mix do alone is kept.
+    pub fn solo(&self, mix: usize) -> PathBuf {
+        self.folder.join("solo").join(format!("{}.json", self.mixes[mix]))
+    }
+
+    /// The folder of a run.
+    pub fn run(&self, trial: Trial) -> PathBuf {
+        let block = format!("{:04}", trial.block);
+        self.folder.join("runs").join(block).join(&self.mixes[trial.mix]).join(&self.candidates[trial.candidate])
+    }
+
+    /// What a run came to; `None` if it was not made.
+    ///
+    /// # Errors
+    /// Its record can't be read, or is none.
+    pub fn outcome(&self, trial: Trial) -> Result<Option<Outcome>, StoreError> {
+        let wrong =
+            |file: &Path, what: String| StoreError::Content { file: file.display().to_string(), what, remedy: AGAIN };
+        let folder = self.run(trial);
+        let file = folder.join(RUN_FILE);
+        if let Some(text) = read_if_there(&file)? {
+            let record = Record::from_json(&text).map_err(|error| wrong(&file, error.to_string()))?;
+            return Ok(Outcome::of_record(trial, &record));
+        }
+        let file = folder.join(COMMAND_FILE);
+        let Some(text) = read_if_there(&file)? else { return Ok(None) };
+        let run: CommandRun = serde_json::from_str(&text).map_err(|error| wrong(&file, error.to_string()))?;
+        if run.schema != COMMAND_SCHEMA {
+            return Err(wrong(&file, format!("expected the schema {COMMAND_SCHEMA}, found `{}`", run.schema)));
+        }
+        Ok(Some(Outcome::of_command(trial, &run)))
+    }
+
+    /// The runs that were made, by block, in the order in which a block makes them.
+    ///
+    /// # Errors
+    /// A record can't be read, or is none.
+    pub fn outcomes(&self, design: &Design) -> Result<Vec<Outcome>, StoreError> {
+        let mut all = Vec::new();
+        for block in self.blocks()? {
+            for trial in design.block(block) {
+                all.extend(self.outcome(trial)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The numbers of the blocks that were begun.
+    fn blocks(&self) -> Result<Vec<u32>, StoreError> {
+        let folder = self.folder.join("runs");
+        let system = |source| StoreError::System { file: folder.display().to_string(), source };
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(system)?,
+        };
+        let mut blocks = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(system)?.file_name();
+            blocks.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()).filter(|&block| block > 0));
+        }
+        blocks.sort_unstable();
+        Ok(blocks)
+    }
+}
+
+fn read(file: &Path) -> Result<String, StoreError> {
+    std::fs::read_to_string(file).map_err(|source| StoreError::System { file: file.display().to_string(), source })
+}
+
+fn read_if_there(file: &Path) -> Result<Option<String>, StoreError> {
+    match read(file) {
+        Err(StoreError::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::{Candidate, Means, Mix};
+
+    fn manifest() -> Manifest {
+        let mix = |name: &str| Mix { name: name.to_owned(), file: format!("{name}.toml"), sha256: "0".to_owned() };
+        let command =
+            Candidate { name: "GNU parallel".to_owned(), means: Means::Command("parallel < jobs".to_owned()) };
+        Manifest {
+            schema: COMPARE_SCHEMA.to_owned(),
+            cosched_version: "0".to_owned(),
+            design: Design {
+                mixes: vec![mix("a"), mix("../b")],
+                candidates: vec![Candidate::policy("linux"), command],
+                baseline: 0,
+                on: "host".to_owned(),
+                seed: 1,
+                options: vec!["-j8".to_owned()],
+            },
+            metrics: Vec::new(),
+            command_line: Vec::new(),
+            machine: "m".to_owned(),
+        }
+    }
+
+    #[test]
+    fn names_for_folders_are_harmless_and_differ() {
+        assert_eq!(
+            folders(["a b", "a/b", "..", "", "quantum_s=0.1"].into_iter()),
+            ["a-b", "a-b-2", "-..", "-", "quantum_s=0.1"]
+        );
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = manifest();
+        let store = Store::new(dir.path(), &manifest.design);
+        assert_eq!(store.outcomes(&manifest.design).unwrap(), []);
+        std::fs::write(store.manifest(), serde_json::to_string(&manifest).unwrap()).unwrap();
+        let (store, read) = Store::open(dir.path()).unwrap();
+        assert_eq!(read, manifest);
+        let trial = Trial { block: 3, mix: 1, candidate: 1 };
+        let folder = store.run(trial);
+        assert!(folder.ends_with("runs/0003/-..-b/GNU-parallel"), "{folder:?}");
+        std::fs::create_dir_all(&folder).unwrap();
+        let run = |schema: &str| CommandRun {
+            schema: schema.to_owned(),
+            command: "c".to_owned(),
+            turnaround_s: 2.5,
+            exit: 1,
+        };
+        let put = |run: &CommandRun| std::fs::write(folder.join(COMMAND_FILE), serde_json::to_string(run).unwrap());
+        put(&run(COMMAND_SCHEMA)).unwrap();
+        let all = store.outcomes(&manifest.design).unwrap();
+        assert_eq!((all.len(), all[0].trial, all[0].figure("turnaround_s")), (1, trial, Some(2.5)));
+        assert_eq!(all[0].doubts, ["the command exited with 1"]);
+        put(&run("cosched.command/9")).unwrap();
+        let error = store.outcomes(&manifest.design).unwrap_err().to_string();
+        assert!(
+            error.contains("command.json: expected the schema") && error.contains("makes the run again"),
+            "{error}"
+        );
+        std::fs::write(folder.join(RUN_FILE), "{").unwrap();
+        assert!(store.outcomes(&manifest.design).unwrap_err().to_string().contains("run.json: "));
+    }
+
+    #[test]
+    fn other_folders_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let told = |text: Option<&str>| {
+            if let Some(text) = text {
+                std::fs::write(dir.path().join("compare.json"), text).unwrap();
+            }
+            Store::open(dir.path()).unwrap_err().to_string()
+        };
+        assert!(told(None).contains("compare.json: No such file"));
+        assert!(told(Some("[]")).contains("give the folder of a comparison"));
+        assert!(told(Some(r#"{"schema": "cosched.compare/9"}"#)).contains("found `cosched.compare/9`"));
+        let mut odd = manifest();
+        odd.design.baseline = 7;
+        assert!(told(Some(&serde_json::to_string(&odd).unwrap())).contains("baseline is no candidate"));
+    }
+}

@@ -1,0 +1,255 @@
+//! What a comparison found, for people: text for a terminal, or Markdown; and tidy CSV for programs.
+
+use crate::answer::{Answer, Judged, Spread};
+use crate::design::Trial;
+use crate::verdict::{Change, Comparison, Verdict};
+use cosched_core::metric::Better;
+use cosched_report::{count, visible, wrap};
+use std::fmt::Write as _;
+
+/// A number with about four significant digits.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 999.95 => format!("{value:.0}"),
+        size if size >= 99.995 => format!("{value:.1}"),
+        size if size >= 9.999_5 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A share in per cent, with as many decimals as tell something.
+fn percent(share: f64) -> String {
+    let value = 100.0 * share;
+    let decimals = if value.abs() < 9.95 { 1 } else { 0 };
+    format!("{value:.decimals$}")
+}
+
+/// A change from the baseline in words.
+fn change_text(change: &Change) -> String {
+    // Both ends are told from the side of the mean.
+    let side = if change.mean < 0.0 { -1.0 } else { 1.0 };
+    let word = if change.mean < 0.0 { "less" } else { "more" };
+    let ends = change.interval.map(|(low, high)| if side < 0.0 { (-high, -low) } else { (low, high) });
+    let ends = ends.map(|(low, high)| format!(" ({} to {})", percent(low), percent(high))).unwrap_or_default();
+    format!("{} % {word}{ends}", percent(side * change.mean))
+}
+
+/// A verdict in words.
+fn verdict_text(comparison: &Comparison, least: f64) -> String {
+    match (comparison.verdict, comparison.more_blocks) {
+        (Some(Verdict::Better), _) => "better".to_owned(),
+        (Some(Verdict::Worse), _) => "worse".to_owned(),
+        (Some(Verdict::NoDifference), None) => "no difference shown".to_owned(),
+        (Some(Verdict::NoDifference), Some(more)) => {
+            format!("no difference shown; about {} to see {} %", count(u64::from(more), "more block"), percent(least))
+        }
+        (None, _) => "one block shows nothing; make more".to_owned(),
+    }
+}
+
+impl Verdict {
+    /// Its code in files.
+    pub fn code(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::NoDifference => "no-difference",
+        }
+    }
+}
+
+/// The cells of a metric's table, the head first.
+fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
+    let design = &answer.manifest.design;
+    let baseline = visible(&design.candidates[design.baseline].name);
+    let head = ["candidate", "least", "median", "greatest"].map(str::to_owned).to_vec();
+    let mut rows = vec![[head, vec![format!("against {baseline}"), "verdict".to_owned()]].concat()];
+    for (at, candidate) in design.candidates.iter().enumerate() {
+        let figures = match &judged.spreads[at] {
+            Some(Spread { least, median, greatest }) => [least, median, greatest].map(|figure| number(*figure)),
+            None => ["-", "-", "-"].map(str::to_owned),
+        };
+        let compared = judged.over_all.iter().find(|one| one.candidate == at);
+        let told = match compared.map(|one| (one, &one.change)) {
+            None => ["the baseline".to_owned(), String::new()],
+            Some((one, Ok(change))) => [change_text(change), verdict_text(one, answer.least)],
+            Some((_, Err(why))) => ["-".to_owned(), why.clone()],
+        };
+        rows.push([vec![visible(&candidate.name)], figures.to_vec(), told.to_vec()].concat());
+    }
+    rows
+}
+
+/// What the figures of a metric are, in a sentence.
+fn meaning(answer: &Answer, judged: &Judged) -> String {
+    let metric = judged.metric;
+    let mixes = answer.manifest.design.mixes.len();
+    let over = if mixes > 1 { format!("; figures are geometric means over {mixes} mixes") } else { String::new() };
+    let better = match metric.better {
+        Better::Lower => "less is better",
+        Better::Higher => "more is better",
+    };
+    format!("{}; {better}{over}", metric.meaning)
+}
+
+/// What was compared, in a sentence.
+fn what(answer: &Answer) -> String {
+    let design = &answer.manifest.design;
+    let mixes = match &design.mixes[..] {
+        [one] => visible(&one.name),
+        all => format!("{} mixes", all.len()),
+    };
+    let simulated = if design.is_simulated() { "simulated on " } else { "on " };
+    let blocks = count(answer.whole_blocks() as u64, "block");
+    format!("{mixes} {simulated}{}, {blocks}, seed {}", visible(&answer.manifest.machine), design.seed)
+}
+
+const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were compared within themselves. A verdict needs a 99 % \
+                      interval on one side of zero.";
+
+/// Runs as a reader finds them: of so many only the first are named.
+fn runs_text(answer: &Answer, trials: &[Trial]) -> String {
+    const NAMED: usize = 3;
+    let design = &answer.manifest.design;
+    let name = |trial: &Trial| {
+        let candidate = visible(&design.candidates[trial.candidate].name);
+        let mix = if design.mixes.len() > 1 {
+            format!(" with {}", visible(&design.mixes[trial.mix].name))
+        } else {
+            String::new()
+        };
+        format!("{candidate}{mix} in block {}", trial.block)
+    };
+    let named: Vec<String> = trials.iter().take(NAMED).map(name).collect();
+    let more = trials.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {}", count(more as u64, "more run")) } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}
+
+/// A text for a terminal so many columns wide.
+pub fn text(answer: &Answer, width: usize) -> String {
+    let mut out = String::new();
+    let paragraph = |out: &mut String, text: &str| {
+        for line in wrap(text, width) {
+            let _ = writeln!(out, "{line}");
+        }
+    };
+    if answer.manifest.design.is_simulated() {
+        out.push_str("SIMULATED\n");
+    }
+    paragraph(&mut out, &what(answer));
+    for judged in &answer.judged {
+        out.push('\n');
+        paragraph(&mut out, &format!("{}: {}", judged.metric.name, meaning(answer, judged)));
+        let rows = cells(answer, judged);
+        let widths: Vec<usize> =
+            (0..5).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
+        for row in rows {
+            let mut line = format!("{:<1$}", row[0], widths[0]);
+            for at in 1..4 {
+                let _ = write!(line, "  {:>1$}", row[at], widths[at]);
+            }
+            let _ = write!(line, "  {:<1$}  {2}", row[4], widths[4], row[5]);
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+    }
+    out.push('\n');
+    paragraph(&mut out, LEVELS);
+    for (doubt, trials) in answer.doubts() {
+        paragraph(&mut out, &format!("{}: {}", runs_text(answer, &trials), visible(&doubt)));
+    }
+    for note in &answer.notes {
+        paragraph(&mut out, &visible(note));
+    }
+    out
+}
+
+/// A text in a cell of a Markdown table.
+fn cell(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;")
+}
+
+/// A Markdown document, with the figures of each mix if there are several.
+pub fn markdown(answer: &Answer) -> String {
+    let design = &answer.manifest.design;
+    let mut out = String::from("# Comparison\n\n");
+    let simulated = if design.is_simulated() { "**Simulated.** " } else { "" };
+    let _ = writeln!(out, "{simulated}{}. {LEVELS}", cell(&what(answer)));
+    for judged in &answer.judged {
+        let _ = writeln!(out, "\n## {}\n\n{}.\n", judged.metric.name, cell(&meaning(answer, judged)));
+        for (at, row) in cells(answer, judged).iter().enumerate() {
+            let _ = writeln!(out, "| {} |", row.iter().map(|text| cell(text)).collect::<Vec<_>>().join(" | "));
+            if at == 0 {
+                out.push_str("| --- | ---: | ---: | ---: | --- | --- |\n");
+            }
+        }
+        if judged.by_mix.is_empty() {
+            continue;
+        }
+        let others: Vec<usize> = (0..design.candidates.len()).filter(|&one| one != design.baseline).collect();
+        let names = others.iter().map(|&at| cell(&visible(&design.candidates[at].name)));
+        let _ = writeln!(out, "\n| mix | {} |", names.collect::<Vec<_>>().join(" | "));
+        let _ = writeln!(out, "| --- |{}", " --- |".repeat(others.len()));
+        for (mix, of_mix) in judged.by_mix.chunks(others.len().max(1)).enumerate() {
+            let told = of_mix.iter().map(|one| match &one.change {
+                Ok(change) => change_text(change),
+                Err(_) => "-".to_owned(),
+            });
+            let told: Vec<String> = told.collect();
+            let _ = writeln!(out, "| {} | {} |", cell(&visible(&design.mixes[mix].name)), told.join(" | "));
+        }
+    }
+    let doubts = answer.doubts();
+    if !doubts.is_empty() || !answer.notes.is_empty() {
+        out.push_str("\n## Doubtful\n\n");
+    }
+    for (doubt, trials) in doubts {
+        let _ = writeln!(out, "- {}: {}", cell(&runs_text(answer, &trials)), cell(&visible(&doubt)));
+    }
+    for note in &answer.notes {
+        let _ = writeln!(out, "- {}", cell(&visible(note)));
+    }
+    out
+}
+
+/// A field of a CSV file.
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+/// Tidy CSV: one value a line, of every metric of every run; empty where it is absent.
+pub fn csv(answer: &Answer) -> String {
+    let design = &answer.manifest.design;
+    let mut out = String::from("block,mix,candidate,policy,metric,value,absent\n");
+    for outcome in &answer.outcomes {
+        let Trial { block, mix, candidate } = outcome.trial;
+        let (mix, candidate) = (field(&design.mixes[mix].name), field(&design.candidates[candidate].name));
+        let policy = field(outcome.policy.as_deref().unwrap_or_default());
+        for (name, value) in &outcome.figures {
+            let _ = writeln!(out, "{block},{mix},{candidate},{policy},{name},{value},");
+        }
+        for (name, why) in &outcome.absent {
+            let _ = writeln!(out, "{block},{mix},{candidate},{policy},{name},,{}", field(why));
+        }
+    }
+    out
+}
+
+/// One JSON object, schema `cosched.comparison/1`.
+pub fn json(answer: &Answer) -> String {
+    let comparisons: Vec<&Comparison> =
+        answer.judged.iter().flat_map(|judged| judged.over_all.iter().chain(&judged.by_mix)).collect();
+    let object = serde_json::json!({
+        "schema": "cosched.comparison/1",
+        "compared": answer.manifest,
+        "blocks": answer.whole_blocks(),
+        "worth_seeing": answer.least,
+        "notes": answer.notes,
+        "comparisons": comparisons,
+        "runs": answer.outcomes,
+    });
+    // Maps with text keys and plain values can't fail to serialise.
+    let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
+    text.push('\n');
+    text
+}
