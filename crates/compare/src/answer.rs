@@ -1,10 +1,12 @@
 //! What a comparison found, as data: the figures of the candidates, and how they compare with the baseline.
 
+use crate::design::Means;
 use crate::design::Trial;
+use crate::figures::ELAPSED;
 use crate::figures::Outcome;
 use crate::store::Manifest;
 use crate::verdict::{Comparison, compare};
-use cosched_core::metric::{METRICS, Metric, Needs, metric};
+use cosched_core::metric::{Better, METRICS, Metric, Needs, metric};
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,11 +25,40 @@ pub struct Spread {
     pub greatest: f64,
 }
 
+/// A metric by which candidates are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judge {
+    /// Its name in files.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub meaning: &'static str,
+    /// Which direction is better.
+    pub better: Better,
+}
+
+impl Judge {
+    fn of(metric: &'static Metric) -> Judge {
+        Judge { name: metric.name, meaning: metric.meaning, better: metric.better }
+    }
+
+    /// The time of the whole program.
+    const ELAPSED: Judge = Judge {
+        name: ELAPSED,
+        meaning: "time from the start of the program that runs the batch to its end",
+        better: Better::Lower,
+    };
+
+    /// The metric of that name.
+    pub fn named(name: &str) -> Option<Judge> {
+        if name == ELAPSED { Some(Judge::ELAPSED) } else { metric(name).map(Judge::of) }
+    }
+}
+
 /// What is known of one metric.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The metric.
-    pub metric: &'static Metric,
+    pub metric: Judge,
     /// Of each candidate its figures; `None` where it has none.
     pub spreads: Vec<Option<Spread>>,
     /// Of each candidate but the baseline, how it compares over all mixes.
@@ -51,15 +82,18 @@ pub struct Answer {
     pub notes: Vec<String>,
 }
 
-/// The metrics to judge: those that were asked for, or the usual ones of which some run has a value.
-fn metrics(asked: &[String], outcomes: &[Outcome]) -> Vec<&'static Metric> {
-    if !asked.is_empty() {
-        return asked.iter().filter_map(|name| metric(name)).collect();
+/// The metrics to judge: those that were asked for, or the usual ones of which some run has a value. Beside other programs the
+/// time of whole programs comes first.
+fn metrics(manifest: &Manifest, outcomes: &[Outcome]) -> Vec<Judge> {
+    if !manifest.metrics.is_empty() {
+        return manifest.metrics.iter().filter_map(|name| Judge::named(name)).collect();
     }
+    let has_others = manifest.design.candidates.iter().any(|one| matches!(one.means, Means::Command(_)));
     let has_values = |metric: &&Metric| {
         metric.needs == Needs::Nothing || outcomes.iter().any(|outcome| outcome.figure(metric.name).is_some())
     };
-    METRICS.iter().filter(|metric| USUAL.contains(&metric.name)).filter(has_values).collect()
+    let usual = METRICS.iter().filter(|metric| USUAL.contains(&metric.name)).filter(has_values).map(Judge::of);
+    has_others.then_some(Judge::ELAPSED).into_iter().chain(usual).collect()
 }
 
 /// The figures of a candidate with these mixes over the blocks in which it ran with all of them.
@@ -88,7 +122,7 @@ impl Answer {
         let design = &manifest.design;
         let mixes = design.mixes.len();
         let others: Vec<usize> = (0..design.candidates.len()).filter(|&at| at != design.baseline).collect();
-        let judge = |metric: &'static Metric| {
+        let judge = |metric: Judge| {
             let against = |mix: Option<usize>| {
                 let outcomes = &outcomes;
                 others.iter().map(move |&candidate| compare(design, outcomes, candidate, metric.name, mix, least))
@@ -100,7 +134,7 @@ impl Answer {
                 by_mix: if mixes > 1 { (0..mixes).flat_map(|mix| against(Some(mix))).collect() } else { Vec::new() },
             }
         };
-        let judged = metrics(&manifest.metrics, &outcomes).into_iter().map(judge).collect();
+        let judged = metrics(&manifest, &outcomes).into_iter().map(judge).collect();
         Answer { manifest, outcomes, least, judged, notes: Vec::new() }
     }
 

@@ -28,7 +28,7 @@ impl Default for Trial {
     }
 }
 
-/// What a command took that ran the batch.
+/// The program that ran the batch, seen from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommandRun {
     /// [`COMMAND_SCHEMA`].
@@ -36,10 +36,14 @@ pub struct CommandRun {
     /// The command, as a shell takes it.
     pub command: String,
     /// Time from its start to its end in seconds.
-    pub turnaround_s: f64,
+    pub elapsed_s: f64,
     /// Its exit status as in a shell.
     pub exit: i32,
 }
+
+/// The name of the time that the whole program took, as a metric. It is the only one that other programs have, and a
+/// policy's is measured in the same way: what cosched itself takes at its start and end is in it.
+pub const ELAPSED: &str = "elapsed_s";
 
 /// The format's name and version.
 pub const COMMAND_SCHEMA: &str = "cosched.command/1";
@@ -71,11 +75,11 @@ impl Outcome {
         Some(outcome)
     }
 
-    /// What a command took.
+    /// What another program took.
     pub fn of_command(trial: Trial, run: &CommandRun) -> Outcome {
         Outcome {
             trial,
-            figures: BTreeMap::from([("turnaround_s".to_owned(), run.turnaround_s)]),
+            figures: BTreeMap::from([(ELAPSED.to_owned(), run.elapsed_s)]),
             doubts: (run.exit != 0).then(|| format!("the command exited with {}", run.exit)).into_iter().collect(),
             ..Outcome::default()
         }

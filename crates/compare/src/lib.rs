@@ -9,9 +9,9 @@ mod store;
 mod text;
 mod verdict;
 
-pub use answer::{Answer, Judged, Spread};
+pub use answer::{Answer, Judge, Judged, Spread};
 pub use design::{Candidate, Design, Means, Mix, Trial};
-pub use figures::{COMMAND_SCHEMA, CommandRun, Outcome};
+pub use figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
 pub use interval::{Interval, LEAST_FOR_BOOTSTRAP, is_sure, mean_and_deviation};
 pub use store::{COMMAND_FILE, COMPARE_SCHEMA, Manifest, RUN_FILE, Store, StoreError};
 pub use text::{csv, json, markdown, text};

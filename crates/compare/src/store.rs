@@ -4,11 +4,11 @@
 //! compare.json                    what is compared
 //! mixes/MIX.toml                  the mixes as they were
 //! solo/MIX.json                   what their jobs do alone
-//! runs/BLOCK/MIX/CANDIDATE/       run.json, the record of a run; or command.json, what a command took
+//! runs/BLOCK/MIX/CANDIDATE/       run.json, the record of a run; command.json, what the program took
 //! ```
 
 use crate::design::{Design, Trial};
-use crate::figures::{COMMAND_SCHEMA, CommandRun, Outcome};
+use crate::figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
 use cosched_report::Record;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -19,7 +19,7 @@ pub const COMPARE_SCHEMA: &str = "cosched.compare/1";
 
 /// The name of the record of a run in its folder.
 pub const RUN_FILE: &str = "run.json";
-/// The name of what a command took.
+/// The name of what the program took as a whole.
 pub const COMMAND_FILE: &str = "command.json";
 
 /// What a folder is of.
@@ -167,21 +167,17 @@ impl Store {
     /// # Errors
     /// Its record can't be read, or is none.
     pub fn outcome(&self, trial: Trial) -> Result<Option<Outcome>, StoreError> {
-        let wrong =
-            |file: &Path, what: String| StoreError::Content { file: file.display().to_string(), what, remedy: AGAIN };
         let folder = self.run(trial);
         let file = folder.join(RUN_FILE);
         if let Some(text) = read_if_there(&file)? {
             let record = Record::from_json(&text).map_err(|error| wrong(&file, error.to_string()))?;
-            return Ok(Outcome::of_record(trial, &record));
+            let Some(mut outcome) = Outcome::of_record(trial, &record) else { return Ok(None) };
+            if let Some(run) = command(&folder.join(COMMAND_FILE))? {
+                outcome.figures.insert(ELAPSED.to_owned(), run.elapsed_s);
+            }
+            return Ok(Some(outcome));
         }
-        let file = folder.join(COMMAND_FILE);
-        let Some(text) = read_if_there(&file)? else { return Ok(None) };
-        let run: CommandRun = serde_json::from_str(&text).map_err(|error| wrong(&file, error.to_string()))?;
-        if run.schema != COMMAND_SCHEMA {
-            return Err(wrong(&file, format!("expected the schema {COMMAND_SCHEMA}, found `{}`", run.schema)));
-        }
-        Ok(Some(Outcome::of_command(trial, &run)))
+        Ok(command(&folder.join(COMMAND_FILE))?.map(|run| Outcome::of_command(trial, &run)))
     }
 
     /// The runs that were made, by block, in the order in which a block makes them.
@@ -214,6 +210,21 @@ impl Store {
         blocks.sort_unstable();
         Ok(blocks)
     }
+}
+
+/// A run whose record can't be read.
+fn wrong(file: &Path, what: String) -> StoreError {
+    StoreError::Content { file: file.display().to_string(), what, remedy: AGAIN }
+}
+
+/// What is known of a program from outside, if it is known.
+fn command(file: &Path) -> Result<Option<CommandRun>, StoreError> {
+    let Some(text) = read_if_there(file)? else { return Ok(None) };
+    let run: CommandRun = serde_json::from_str(&text).map_err(|error| wrong(file, error.to_string()))?;
+    if run.schema != COMMAND_SCHEMA {
+        return Err(wrong(file, format!("expected the schema {COMMAND_SCHEMA}, found `{}`", run.schema)));
+    }
+    Ok(Some(run))
 }
 
 fn read(file: &Path) -> Result<String, StoreError> {
@@ -274,16 +285,12 @@ mod tests {
         let folder = store.run(trial);
         assert!(folder.ends_with("runs/0003/-..-b/GNU-parallel"), "{folder:?}");
         std::fs::create_dir_all(&folder).unwrap();
-        let run = |schema: &str| CommandRun {
-            schema: schema.to_owned(),
-            command: "c".to_owned(),
-            turnaround_s: 2.5,
-            exit: 1,
-        };
+        let run =
+            |schema: &str| CommandRun { schema: schema.to_owned(), command: "c".to_owned(), elapsed_s: 2.5, exit: 1 };
         let put = |run: &CommandRun| std::fs::write(folder.join(COMMAND_FILE), serde_json::to_string(run).unwrap());
         put(&run(COMMAND_SCHEMA)).unwrap();
         let all = store.outcomes(&manifest.design).unwrap();
-        assert_eq!((all.len(), all[0].trial, all[0].figure("turnaround_s")), (1, trial, Some(2.5)));
+        assert_eq!((all.len(), all[0].trial, all[0].figure("elapsed_s")), (1, trial, Some(2.5)));
         assert_eq!(all[0].doubts, ["the command exited with 1"]);
         put(&run("cosched.command/9")).unwrap();
         let error = store.outcomes(&manifest.design).unwrap_err().to_string();

@@ -119,7 +119,9 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
     for outcome in of {
         match (outcome.figure(metric), outcome.absent.get(metric)) {
             (None, Some(why)) => return why.clone(),
-            (None, None) if outcome.policy.is_none() => return "of a command only its time is known".to_owned(),
+            (None, None) if outcome.policy.is_none() => {
+                return "of another program only the time of the whole is known".to_owned();
+            }
             (Some(figure), _) if figure <= 0.0 => return "a value of zero has no ratio".to_owned(),
             _ => {}
         }
@@ -290,7 +292,7 @@ mod tests {
         all[1].policy = None;
         all[1].absent.clear();
         let none = compare(&design(1), &all, 1, "antt", None, 0.02);
-        assert_eq!(none.change, Err("of a command only its time is known".to_owned()));
+        assert_eq!(none.change, Err("of another program only the time of the whole is known".to_owned()));
         let zero = [outcome(1, 0, 0, "max_wait_s", 0.0), outcome(1, 0, 1, "max_wait_s", 2.0)];
         let none = compare(&design(1), &zero, 1, "max_wait_s", None, 0.02);
         assert_eq!(none.change, Err("a value of zero has no ratio".to_owned()));

@@ -5,8 +5,8 @@ use crate::exit::usage;
 use crate::input::near::did_you_mean;
 use crate::input::{self, told};
 use crate::sha256::sha256;
-use cosched_compare::{Candidate, Design, Means, Mix};
-use cosched_core::metric::{METRICS, metric};
+use cosched_compare::{Candidate, Design, ELAPSED, Judge, Means, Mix};
+use cosched_core::metric::METRICS;
 use cosched_core::{Params, find_policy};
 use std::path::Path;
 
@@ -30,8 +30,8 @@ pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
         })?,
         None => candidates.iter().position(|one| one.name == "linux").unwrap_or(0),
     };
-    if let Some(name) = args.metrics.iter().find(|name| metric(name).is_none()) {
-        let known = METRICS.iter().map(|metric| metric.name);
+    if let Some(name) = args.metrics.iter().find(|name| Judge::named(name).is_none()) {
+        let known = METRICS.iter().map(|metric| metric.name).chain([ELAPSED]);
         return Err(usage(format!(
             "--metric: there is no metric `{name}`{}; there are {}",
             did_you_mean(name, known.clone()),

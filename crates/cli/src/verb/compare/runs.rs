@@ -2,6 +2,7 @@
 
 use super::child::{Children, Ended, Keep};
 use crate::exit::{Exit, Failure};
+use crate::input::quote;
 use crate::verb::run::Screen;
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
@@ -186,17 +187,11 @@ impl Maker<'_> {
     fn command(&self, line: &str, folder: &Path, children: &Children) -> anyhow::Result<()> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", line]);
-        let Ended { status, time, .. } = children.run(command, Keep::Nothing, self.signals)?;
-        if status.signal().is_some() {
+        let ended = children.run(command, Keep::Nothing, self.signals)?;
+        if ended.status.signal().is_some() {
             return Ok(());
         }
-        let run = CommandRun {
-            schema: COMMAND_SCHEMA.to_owned(),
-            command: line.to_owned(),
-            turnaround_s: time.as_secs_f64(),
-            exit: status.code().unwrap_or(-1),
-        };
-        write_whole(&folder.join(COMMAND_FILE), serde_json::to_string_pretty(&run)?.as_bytes())
+        note(folder, line.to_owned(), &ended)
     }
 
     fn cosched(&self, trial: Trial, folder: &Path, children: &Children) -> anyhow::Result<()> {
@@ -213,12 +208,26 @@ impl Maker<'_> {
             }
         }
         command.args(&self.design.options);
+        let words = command.get_args().map(|word| quote(word.as_encoded_bytes()));
+        let line = format!("cosched {}", words.collect::<Vec<_>>().join(" "));
         let ended = children.run(command, Keep::Errors, self.signals)?;
-        if folder.join(RUN_FILE).exists() || ended.status.signal().is_some() {
-            return Ok(());
+        let is_made = folder.join(RUN_FILE).exists();
+        if ended.status.signal().is_none() && is_made && !self.design.is_simulated() {
+            note(folder, line, &ended)?;
         }
-        Err(failure(&ended, &self.name(trial)))
+        if is_made || ended.status.signal().is_some() { Ok(()) } else { Err(failure(&ended, &self.name(trial))) }
     }
+}
+
+/// Keeps what a program took.
+fn note(folder: &Path, command: String, ended: &Ended) -> anyhow::Result<()> {
+    let run = CommandRun {
+        schema: COMMAND_SCHEMA.to_owned(),
+        command,
+        elapsed_s: ended.time.as_secs_f64(),
+        exit: ended.status.code().unwrap_or(-1),
+    };
+    write_whole(&folder.join(COMMAND_FILE), serde_json::to_string_pretty(&run)?.as_bytes())
 }
 
 fn set(now: &Mutex<String>, text: String) {
