@@ -24,6 +24,12 @@ fn percent(share: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A share in per cent without needless decimals.
+fn short(share: f64) -> String {
+    let text = format!("{:.2}", 100.0 * share);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A change from the baseline in words.
 fn change_text(change: &Change) -> String {
     // Both ends are told from the side of the mean.
@@ -39,9 +45,16 @@ fn verdict_text(comparison: &Comparison, least: f64) -> String {
     match (comparison.verdict, comparison.more_blocks) {
         (Some(Verdict::Better), _) => "better".to_owned(),
         (Some(Verdict::Worse), _) => "worse".to_owned(),
-        (Some(Verdict::NoDifference), None) => "no difference shown".to_owned(),
-        (Some(Verdict::NoDifference), Some(more)) => {
-            format!("no difference shown; about {} to see {} %", count(u64::from(more), "more block"), percent(least))
+        (Some(Verdict::NoDifference), more) => {
+            let ends = comparison.change.as_ref().ok().and_then(|change| change.interval);
+            let is_likely = ends.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            let shown = if is_likely { "likely, but not sure" } else { "no difference shown" };
+            match more {
+                None => shown.to_owned(),
+                Some(more) => {
+                    format!("{shown}; about {} to see {} %", count(u64::from(more), "more block"), short(least))
+                }
+            }
         }
         (None, _) => "one block shows nothing; make more".to_owned(),
     }
@@ -104,6 +117,9 @@ fn what(answer: &Answer) -> String {
     format!("{mixes} {simulated}{}, {blocks}, seed {}", visible(&answer.manifest.machine), design.seed)
 }
 
+/// A column of words has at least so many characters.
+const LEAST_ROOM: usize = 20;
+
 const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were compared within themselves. A verdict needs a 99 % \
                       interval on one side of zero.";
 
@@ -149,8 +165,20 @@ pub fn text(answer: &Answer, width: usize) -> String {
             for at in 1..4 {
                 let _ = write!(line, "  {:>1$}", row[at], widths[at]);
             }
-            let _ = write!(line, "  {:<1$}  {2}", row[4], widths[4], row[5]);
-            let _ = writeln!(out, "{}", line.trim_end());
+            let _ = write!(line, "  {:<1$}", row[4], widths[4]);
+            // A verdict that has no room goes on below itself, or on lines of its own.
+            let room = width.saturating_sub(line.chars().count() + 2);
+            let (indent, room) =
+                if room >= LEAST_ROOM { (line.chars().count() + 2, room) } else { (4, width.max(44) - 4) };
+            let mut lines = wrap(&row[5], room).into_iter();
+            if indent > 4 {
+                let _ = writeln!(out, "{}", format!("{line}  {}", lines.next().unwrap_or_default()).trim_end());
+            } else {
+                let _ = writeln!(out, "{}", line.trim_end());
+            }
+            for rest in lines {
+                let _ = writeln!(out, "{:indent$}{rest}", "");
+            }
         }
     }
     out.push('\n');
@@ -252,4 +280,82 @@ pub fn json(answer: &Answer) -> String {
     let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::{Candidate, Design, Means, Mix};
+    use crate::figures::{ELAPSED, Outcome};
+    use crate::store::{COMPARE_SCHEMA, Manifest};
+
+    /// Two policies and another program with one or two mixes, five blocks. `fair` takes a tenth less, the program about as
+    /// much as `linux`.
+    fn answer(mixes: usize) -> Answer {
+        let mix = |at: usize| Mix { name: format!("mix|{at}"), file: String::new(), sha256: String::new() };
+        let program = Candidate { name: "by\u{1b} hand".to_owned(), means: Means::Command("make".to_owned()) };
+        let manifest = Manifest {
+            schema: COMPARE_SCHEMA.to_owned(),
+            cosched_version: "0".to_owned(),
+            design: Design {
+                mixes: (0..mixes).map(mix).collect(),
+                candidates: vec![Candidate::policy("linux"), Candidate::policy("fair"), program],
+                baseline: 0,
+                on: "host".to_owned(),
+                seed: 1,
+                options: Vec::new(),
+            },
+            metrics: Vec::new(),
+            command_line: Vec::new(),
+            machine: "two CPUs".to_owned(),
+        };
+        let mut outcomes = Vec::new();
+        for block in 1..=5u32 {
+            for mix in 0..mixes {
+                let noise = |by: u32| 1.0 + 0.01 * f64::from((block * by) % 5);
+                for (candidate, time) in [10.0 * noise(1), 9.0 * noise(2), 10.0 * noise(3)].into_iter().enumerate() {
+                    let mut outcome = Outcome { trial: Trial { block, mix, candidate }, ..Outcome::default() };
+                    outcome.figures.insert(ELAPSED.to_owned(), time + 0.1);
+                    if candidate < 2 {
+                        outcome.policy = Some("p".to_owned());
+                        outcome.failed = Some(0);
+                        outcome.figures.insert("turnaround_s".to_owned(), time);
+                        outcome.absent.insert("antt".to_owned(), "no \"solo\" time, alas".to_owned());
+                    }
+                    outcomes.push(outcome);
+                }
+            }
+        }
+        outcomes[1].doubts.push("others ran".to_owned());
+        outcomes[0].failed = Some(1);
+        let mut answer = Answer::new(manifest, outcomes, 0.02);
+        answer.notes.push("the time was over".to_owned());
+        answer
+    }
+
+    #[test]
+    fn it_reads_well() {
+        insta::assert_snapshot!(text(&answer(1), 100));
+        let narrow = text(&answer(1), 60);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 64), "{narrow}");
+        assert!(!narrow.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn the_document_has_each_mix() {
+        insta::assert_snapshot!(markdown(&answer(2)));
+    }
+
+    #[test]
+    fn every_value_is_a_line() {
+        let csv = csv(&answer(1));
+        assert_eq!(csv.lines().next(), Some("block,mix,candidate,policy,metric,value,absent"));
+        // Five blocks: two metrics and an absence of each policy, one metric of the program.
+        assert_eq!(csv.lines().count(), 1 + 5 * (3 + 3 + 1));
+        assert!(csv.contains("1,mix|0,linux,p,antt,,\"no \"\"solo\"\" time, alas\"\n"), "{csv}");
+        let json: serde_json::Value = serde_json::from_str(&json(&answer(2))).unwrap();
+        assert_eq!((json["blocks"].as_u64(), json["runs"].as_array().map(Vec::len)), (Some(5), Some(30)));
+        let turnaround = json["comparisons"].as_array().unwrap().iter().find(|one| one["metric"] == "turnaround_s");
+        assert_eq!(turnaround.unwrap()["verdict"], "better");
+    }
 }

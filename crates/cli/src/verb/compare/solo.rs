@@ -55,7 +55,7 @@ fn doubts(files: &[SoloFile]) -> Vec<String> {
             || files.iter().flat_map(|file| &file.jobs).filter(|one| one.name == job.name).map(|one| one.time_s);
         let (least, most) = times().fold((f64::INFINITY, 0.0f64), |(least, most), s| (least.min(s), most.max(s)));
         if most > (1.0 + DRIFT) * least {
-            doubts.push(format!("{} took {least:.2} to {most:.2} s alone: its slowdowns are not sure", job.name));
+            doubts.push(format!("{} took {least:.3} to {most:.3} s alone: its slowdowns are not sure", job.name));
         }
     }
     doubts
