@@ -72,6 +72,9 @@ fn simulated_policies_are_compared() {
     let before = stamps();
     let more = compare(&folder, &["--resume", "c", "-r", "4", "--format", "json"]);
     assert_eq!(json(&more)["blocks"], 4, "{}", err(&more));
+    // As many as were asked for last, though one is gone.
+    std::fs::remove_file(&records(&folder, "c")[23]).unwrap();
+    assert_eq!(json(&compare(&folder, &["--resume", "c", "--format", "json"]))["blocks"], 4);
     assert!(records(&folder, "c").len() == 24 && before.iter().all(|stamp| stamps().contains(stamp)));
     // What can't be read is told with its remedy.
     std::fs::write(&records(&folder, "c")[3], "{").unwrap();
@@ -131,6 +134,12 @@ fn real_jobs_and_other_programs_are_compared() {
     // Each job ran alone: its slowdown is known.
     assert!(of(0)["figures"]["antt"].as_f64().unwrap() > 0.9, "{answer}");
     assert!(folder.path().join("c/solo/jobs.json").is_file());
+    // What the jobs wrote is the same in each run, and is not kept.
+    let run = folder.path().join("c/runs/0001/jobs/fifo");
+    let mut left: Vec<_> =
+        run.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, [".cosched-run", "command.json", "run.json", "series.jsonl"]);
     assert!(folder.path().join("c/runs/0001/jobs/by-hand/command.json").is_file());
     let cached = || folder.path().join("cache/cosched/solo").read_dir().unwrap().count();
     assert_eq!(cached(), 1);
@@ -210,7 +219,7 @@ fn an_interrupted_comparison_goes_on() {
     child.kill().unwrap();
     child.wait().unwrap();
     let made = records(&folder, "c").len();
-    let output = compare(&folder, &["--resume", "c", "-r", "2", "--format", "json"]);
+    let output = compare(&folder, &["--resume", "c", "--format", "json"]);
     assert!(output.status.success(), "{}", err(&output));
     assert_eq!((json(&output)["blocks"].as_u64(), records(&folder, "c").len()), (Some(2), 4));
     assert!(made < 4);

@@ -74,8 +74,6 @@ pub struct Answer {
     pub manifest: Manifest,
     /// The runs.
     pub outcomes: Vec<Outcome>,
-    /// The relative difference that is worth seeing.
-    pub least: f64,
     /// The metrics that were judged.
     pub judged: Vec<Judged>,
     /// What else is to be known of it, in sentences.
@@ -117,8 +115,9 @@ fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> O
 }
 
 impl Answer {
-    /// Judges runs. `least` is the relative difference that is worth seeing.
-    pub fn new(manifest: Manifest, outcomes: Vec<Outcome>, least: f64) -> Answer {
+    /// Judges runs.
+    pub fn new(manifest: Manifest, outcomes: Vec<Outcome>) -> Answer {
+        let least = manifest.wish.worth;
         let design = &manifest.design;
         let mixes = design.mixes.len();
         let others: Vec<usize> = (0..design.candidates.len()).filter(|&at| at != design.baseline).collect();
@@ -135,7 +134,7 @@ impl Answer {
             }
         };
         let judged = metrics(&manifest, &outcomes).into_iter().map(judge).collect();
-        Answer { manifest, outcomes, least, judged, notes: Vec::new() }
+        Answer { manifest, outcomes, judged, notes: Vec::new() }
     }
 
     /// Whether jobs of some run did not end well.

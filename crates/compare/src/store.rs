@@ -22,6 +22,26 @@ pub const RUN_FILE: &str = "run.json";
 /// The name of what the program took as a whole.
 pub const COMMAND_FILE: &str = "command.json";
 
+/// How many runs a comparison is to make.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Blocks; with `until_ci` the most.
+    pub reps: u32,
+    /// Blocks are made until each difference is known to this share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ci: Option<f64>,
+    /// The relative difference that is worth seeing.
+    pub worth: f64,
+    /// Times that each job is measured alone.
+    pub solo_runs: u32,
+}
+
+impl Default for Wish {
+    fn default() -> Wish {
+        Wish { reps: 7, until_ci: None, worth: 0.02, solo_runs: 3 }
+    }
+}
+
 /// What a folder is of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -32,6 +52,8 @@ pub struct Manifest {
     /// What is compared.
     #[serde(flatten)]
     pub design: Design,
+    /// How much is to be made.
+    pub wish: Wish,
     /// Metrics that were asked for; empty for the usual ones.
     #[serde(default)]
     pub metrics: Vec<String>,
@@ -258,6 +280,7 @@ mod tests {
                 seed: 1,
                 options: vec!["-j8".to_owned()],
             },
+            wish: Wish::default(),
             metrics: Vec::new(),
             command_line: Vec::new(),
             machine: "m".to_owned(),

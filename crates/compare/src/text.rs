@@ -85,7 +85,7 @@ fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
         let compared = judged.over_all.iter().find(|one| one.candidate == at);
         let told = match compared.map(|one| (one, &one.change)) {
             None => ["the baseline".to_owned(), String::new()],
-            Some((one, Ok(change))) => [change_text(change), verdict_text(one, answer.least)],
+            Some((one, Ok(change))) => [change_text(change), verdict_text(one, answer.manifest.wish.worth)],
             Some((_, Err(why))) => ["-".to_owned(), why.clone()],
         };
         rows.push([vec![visible(&candidate.name)], figures.to_vec(), told.to_vec()].concat());
@@ -271,7 +271,6 @@ pub fn json(answer: &Answer) -> String {
         "schema": "cosched.comparison/1",
         "compared": answer.manifest,
         "blocks": answer.whole_blocks(),
-        "worth_seeing": answer.least,
         "notes": answer.notes,
         "comparisons": comparisons,
         "runs": answer.outcomes,
@@ -287,7 +286,7 @@ mod tests {
     use super::*;
     use crate::design::{Candidate, Design, Means, Mix};
     use crate::figures::{ELAPSED, Outcome};
-    use crate::store::{COMPARE_SCHEMA, Manifest};
+    use crate::store::{COMPARE_SCHEMA, Manifest, Wish};
 
     /// Two policies and another program with one or two mixes, five blocks. `fair` takes a tenth less, the program about as
     /// much as `linux`.
@@ -305,6 +304,7 @@ mod tests {
                 seed: 1,
                 options: Vec::new(),
             },
+            wish: Wish::default(),
             metrics: Vec::new(),
             command_line: Vec::new(),
             machine: "two CPUs".to_owned(),
@@ -328,7 +328,7 @@ mod tests {
         }
         outcomes[1].doubts.push("others ran".to_owned());
         outcomes[0].failed = Some(1);
-        let mut answer = Answer::new(manifest, outcomes, 0.02);
+        let mut answer = Answer::new(manifest, outcomes);
         answer.notes.push("the time was over".to_owned());
         answer
     }

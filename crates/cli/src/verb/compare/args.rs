@@ -41,9 +41,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
 
-    /// Blocks to make; with --until-ci the most
-    #[arg(short, long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=9999))]
-    pub(crate) reps: u32,
+    /// Blocks to make; with --until-ci the most [default: 7]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9999))]
+    pub(crate) reps: Option<u32>,
 
     /// Make blocks until every difference is known to this, as in 2%; at least 3
     ///
@@ -59,18 +59,18 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
     pub(crate) warmup: u32,
 
-    /// The difference that is worth seeing: how many more blocks it takes is told for this one
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "2%", hide_short_help = true)]
-    pub(crate) worth: f64,
+    /// The difference that is worth seeing: how many more blocks it takes is told for this one [default: 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, hide_short_help = true)]
+    pub(crate) worth: Option<f64>,
 
     /// Metrics to judge, as in turnaround_s,stp: see `cosched list metrics` [default: turnaround_s, unfairness, antt and
     /// energy_j, where they are known]
     #[arg(long = "metric", value_name = "M,...", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
 
-    /// Measure each job alone so often first, for slowdowns; 0 for not at all. A simulation knows it
-    #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
-    pub(crate) solo_runs: u32,
+    /// Measure each job alone so often first, for slowdowns; 0 for not at all. A simulation knows it [default: 3]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub(crate) solo_runs: Option<u32>,
 
     /// Measure jobs alone anew, though an earlier comparison did
     #[arg(long, hide_short_help = true)]
@@ -93,8 +93,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Go on with the comparison in this folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["mixes", "policies", "candidate", "params", "baseline", "seed", "out", "options", "solo_runs", "fresh_solo"])]
+    /// Go on with the comparison in this folder, as it was begun; --reps, --until-ci, --worth and --metric may be given anew
+    ///
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["mixes", "policies", "candidate", "params", "baseline", "seed", "out", "options"])]
     pub(crate) resume: Option<PathBuf>,
 
     /// Form of the answer

@@ -20,7 +20,7 @@ use anyhow::Context as _;
 pub(crate) use args::CompareArgs;
 use args::CompareFormat;
 use child::{Children, Keep};
-use cosched_compare::{Answer, COMPARE_SCHEMA, Design, Manifest, Store, precision};
+use cosched_compare::{Answer, COMPARE_SCHEMA, Design, Manifest, Store, Wish, precision};
 use cosched_linux::Interrupts;
 use cosched_report::{count, visible};
 use runs::{Runs, Stopped, candidate_options, cosched_run, failure};
@@ -42,6 +42,13 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     if !args.metrics.is_empty() {
         manifest.metrics.clone_from(&args.metrics);
     }
+    let before = manifest.wish;
+    manifest.wish = Wish {
+        reps: args.reps.unwrap_or(before.reps),
+        until_ci: args.until_ci.or(before.until_ci),
+        worth: args.worth.unwrap_or(before.worth),
+        solo_runs: args.solo_runs.unwrap_or(before.solo_runs),
+    };
     let design = manifest.design.clone();
     unchanged(&design)?;
     let store = Store::new(&folder, &design);
@@ -56,16 +63,16 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         manifest.machine = machine.to_owned();
     }
     if args.dry_run {
-        return explain(&args, &manifest, &folder);
+        return explain(&manifest, &folder);
     }
     prepare(&store, &manifest)?;
     let known = store.outcomes(&design)?;
     let mut outcomes = known;
-    let Some(doubts) = runs.solo(args.solo_runs, args.fresh_solo, &plans)? else {
+    let Some(doubts) = runs.solo(manifest.wish.solo_runs, args.fresh_solo, &plans)? else {
         return interrupted(&folder, 2, true);
     };
     let stopped = runs.blocks(&args, &manifest, &mut outcomes)?;
-    let mut answer = Answer::new(manifest, outcomes, args.worth);
+    let mut answer = Answer::new(manifest, outcomes);
     answer.notes = doubts;
     if stopped == Stopped::Time {
         answer.notes.push("the time of --max-time was over".to_owned());
@@ -89,6 +96,7 @@ fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
         schema: COMPARE_SCHEMA.to_owned(),
         cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
         machine: design.on.clone(),
+        wish: Wish::default(),
         metrics: Vec::new(),
         command_line: words.collect(),
         design,
@@ -232,24 +240,25 @@ impl Runs<'_> {
             }
         }
         let runs = self.design.candidates.len() * self.design.mixes.len();
+        let Wish { reps, until_ci, .. } = manifest.wish;
         // On this machine blocks come one by one; a simulation keeps all threads busy.
-        let at_once = match args.until_ci {
-            None if self.design.is_simulated() => args.reps,
+        let at_once = match until_ci {
+            None if self.design.is_simulated() => reps,
             _ if self.design.is_simulated() => (2 * self.threads).div_ceil(runs) as u32,
             _ => 1,
         };
         let mut block = 0;
-        while block < args.reps {
+        while block < reps {
             let some: Vec<_> =
-                (block + 1..=args.reps.min(block + at_once)).flat_map(|block| self.design.block(block)).collect();
+                (block + 1..=reps.min(block + at_once)).flat_map(|block| self.design.block(block)).collect();
             let stopped = self.make(&some, outcomes, until)?;
             if stopped != Stopped::No {
                 return Ok(stopped);
             }
-            block = args.reps.min(block + at_once);
+            block = reps.min(block + at_once);
             let is_known =
                 |wanted: f64| precision(self.design, outcomes, &metrics).is_some_and(|known| known <= wanted);
-            if block >= LEAST_BLOCKS && args.until_ci.is_some_and(is_known) {
+            if block >= LEAST_BLOCKS && until_ci.is_some_and(is_known) {
                 break;
             }
         }
@@ -297,7 +306,7 @@ fn interrupted(folder: &Path, signal: i32, is_begun: bool) -> anyhow::Result<Exi
 }
 
 /// What would be run.
-fn explain(args: &CompareArgs, manifest: &Manifest, folder: &Path) -> anyhow::Result<ExitCode> {
+fn explain(manifest: &Manifest, folder: &Path) -> anyhow::Result<ExitCode> {
     let design = &manifest.design;
     let mut out = std::io::stdout().lock();
     writeln!(out, "machine   {}", visible(&manifest.machine))?;
@@ -316,12 +325,13 @@ fn explain(args: &CompareArgs, manifest: &Manifest, folder: &Path) -> anyhow::Re
         };
         writeln!(out, "candidate {:<20} {how}{baseline}", visible(&candidate.name))?;
     }
-    if !design.is_simulated() && args.solo_runs > 0 {
-        writeln!(out, "alone     each job {}, unless it is known", count(u64::from(args.solo_runs), "time"))?;
+    let Wish { reps, until_ci, solo_runs, .. } = manifest.wish;
+    if !design.is_simulated() && solo_runs > 0 {
+        writeln!(out, "alone     each job {}, unless it is known", count(u64::from(solo_runs), "time"))?;
     }
     let runs = design.mixes.len() * design.candidates.len();
-    let most = if args.until_ci.is_some() { "at most " } else { "" };
-    writeln!(out, "blocks    {most}{}, each of {}", args.reps, count(runs as u64, "run"))?;
+    let most = if until_ci.is_some() { "at most " } else { "" };
+    writeln!(out, "blocks    {most}{}, each of {}", reps, count(runs as u64, "run"))?;
     writeln!(out, "folder    {}", told(folder))?;
     writeln!(out, "nothing was run")?;
     out.flush()?;

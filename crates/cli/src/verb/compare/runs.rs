@@ -4,11 +4,11 @@ use super::child::{Children, Ended, Keep};
 use crate::exit::{Exit, Failure};
 use crate::input::quote;
 use crate::verb::run::Screen;
-use crate::whole_file::write_whole;
+use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
 use cosched_compare::{COMMAND_FILE, COMMAND_SCHEMA, CommandRun, Design, Means, Outcome, RUN_FILE, Store, Trial};
 use cosched_linux::{Interrupt, Interrupts};
-use cosched_report::{count, seconds};
+use cosched_report::{Record, count, seconds};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -214,8 +214,23 @@ impl Maker<'_> {
         let is_made = folder.join(RUN_FILE).exists();
         if ended.status.signal().is_none() && is_made && !self.design.is_simulated() {
             note(folder, line, &ended)?;
+            drop_output(folder);
         }
         if is_made || ended.status.signal().is_some() { Ok(()) } else { Err(failure(&ended, &self.name(trial))) }
+    }
+}
+
+/// Removes what the jobs of a run wrote, but for those that failed: it is the same in each run, and fills the disk.
+fn drop_output(folder: &Path) {
+    let record = read_own(&folder.join(RUN_FILE)).and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some(record) = record.and_then(|text| Record::from_json(&text).ok()) else { return };
+    for job in record.jobs.iter().filter(|job| job.exit == Some(0)) {
+        for log in [&job.log, &job.log_stderr].into_iter().flatten().map(Path::new) {
+            if log.parent() == Some(folder) {
+                // One that stays costs room, and nothing else.
+                let _ = std::fs::remove_file(log);
+            }
+        }
     }
 }
 
