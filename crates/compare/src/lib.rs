@@ -14,5 +14,5 @@ pub use design::{Candidate, Design, Means, Mix, Trial};
 pub use figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
 pub use interval::{Interval, LEAST_FOR_BOOTSTRAP, is_sure, mean_and_deviation};
 pub use store::{COMMAND_FILE, COMPARE_SCHEMA, Manifest, RUN_FILE, Store, StoreError, Wish};
-pub use text::{csv, json, markdown, text};
+pub use text::{LEVELS, change_text, csv, json, markdown, meaning, number, runs_text, text, verdict_text, what};
 pub use verdict::{Change, Comparison, Verdict, compare, precision};

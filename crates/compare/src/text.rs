@@ -4,11 +4,11 @@ use crate::answer::{Answer, Judged, Spread};
 use crate::design::Trial;
 use crate::verdict::{Change, Comparison, Verdict};
 use cosched_core::metric::Better;
-use cosched_report::{count, visible, wrap};
+use cosched_report::{count, csv_field, visible, wrap};
 use std::fmt::Write as _;
 
 /// A number with about four significant digits.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 999.95 => format!("{value:.0}"),
         size if size >= 99.995 => format!("{value:.1}"),
@@ -30,8 +30,8 @@ fn short(share: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A change from the baseline in words.
-fn change_text(change: &Change) -> String {
+/// A change from the baseline in words: by how much it is more or less, with the ends of the 95 % interval in brackets.
+pub fn change_text(change: &Change) -> String {
     // Both ends are told from the side of the mean.
     let side = if change.mean < 0.0 { -1.0 } else { 1.0 };
     let word = if change.mean < 0.0 { "less" } else { "more" };
@@ -40,8 +40,8 @@ fn change_text(change: &Change) -> String {
     format!("{} % {word}{ends}", percent(side * change.mean))
 }
 
-/// A verdict in words.
-fn verdict_text(comparison: &Comparison, least: f64) -> String {
+/// A verdict in words. `least` is the share that is worth seeing.
+pub fn verdict_text(comparison: &Comparison, least: f64) -> String {
     match (comparison.verdict, comparison.more_blocks) {
         (Some(Verdict::Better), _) => "better".to_owned(),
         (Some(Verdict::Worse), _) => "worse".to_owned(),
@@ -94,7 +94,7 @@ fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
 }
 
 /// What the figures of a metric are, in a sentence.
-fn meaning(answer: &Answer, judged: &Judged) -> String {
+pub fn meaning(answer: &Answer, judged: &Judged) -> String {
     let metric = judged.metric;
     let mixes = answer.manifest.design.mixes.len();
     let over = if mixes > 1 { format!("; figures are geometric means over {mixes} mixes") } else { String::new() };
@@ -106,7 +106,7 @@ fn meaning(answer: &Answer, judged: &Judged) -> String {
 }
 
 /// What was compared, in a sentence.
-fn what(answer: &Answer) -> String {
+pub fn what(answer: &Answer) -> String {
     let design = &answer.manifest.design;
     let mixes = match &design.mixes[..] {
         [one] => visible(&one.name),
@@ -120,11 +120,12 @@ fn what(answer: &Answer) -> String {
 /// A column of words has at least so many characters.
 const LEAST_ROOM: usize = 20;
 
-const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were compared within themselves. A verdict needs a 99 % \
+/// What intervals and verdicts are.
+pub const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were compared within themselves. A verdict needs a 99 % \
                       interval on one side of zero.";
 
 /// Runs as a reader finds them: of so many only the first are named.
-fn runs_text(answer: &Answer, trials: &[Trial]) -> String {
+pub fn runs_text(answer: &Answer, trials: &[Trial]) -> String {
     const NAMED: usize = 3;
     let design = &answer.manifest.design;
     let name = |trial: &Trial| {
@@ -240,24 +241,19 @@ pub fn markdown(answer: &Answer) -> String {
     out
 }
 
-/// A field of a CSV file.
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
-
 /// Tidy CSV: one value a line, of every metric of every run; empty where it is absent.
 pub fn csv(answer: &Answer) -> String {
     let design = &answer.manifest.design;
     let mut out = String::from("block,mix,candidate,policy,metric,value,absent\n");
     for outcome in &answer.outcomes {
         let Trial { block, mix, candidate } = outcome.trial;
-        let (mix, candidate) = (field(&design.mixes[mix].name), field(&design.candidates[candidate].name));
-        let policy = field(outcome.policy.as_deref().unwrap_or_default());
+        let (mix, candidate) = (csv_field(&design.mixes[mix].name), csv_field(&design.candidates[candidate].name));
+        let policy = csv_field(outcome.policy.as_deref().unwrap_or_default());
         for (name, value) in &outcome.figures {
             let _ = writeln!(out, "{block},{mix},{candidate},{policy},{name},{value},");
         }
         for (name, why) in &outcome.absent {
-            let _ = writeln!(out, "{block},{mix},{candidate},{policy},{name},,{}", field(why));
+            let _ = writeln!(out, "{block},{mix},{candidate},{policy},{name},,{}", csv_field(why));
         }
     }
     out

@@ -29,6 +29,8 @@ mod summary;
 #[cfg(test)]
 mod testing;
 mod text;
+mod tidy;
+mod timeline;
 mod warning;
 
 pub use events::{EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, read_event};
@@ -55,6 +57,10 @@ pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
-pub use summary::{SummaryOptions, summary};
+pub use summary::{SummaryOptions, headline_text, metric_name, metric_value, summary};
 pub use text::{clip, count, is_hidden, seconds, visible, visible_bytes, visible_lines, wrap};
+pub use tidy::{
+    Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns, samples,
+};
+pub use timeline::{JobTimeline, Stay, Timeline, Traffic, Wait};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};

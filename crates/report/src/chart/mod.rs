@@ -62,6 +62,8 @@ pub use model::{
     Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, GroupLine, Mark, MarkAxis, Plot, Span, Timeline,
 };
 
+pub use style::{Look, looks};
+
 use sheet::{Sheet, WIDTH};
 use xml::Xml;
 

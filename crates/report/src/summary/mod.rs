@@ -100,8 +100,8 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
     page.text
 }
 
-/// How the run ended.
-fn headline(record: &Record, page: &mut Page) {
+/// How the run ended, in a line.
+pub fn headline_text(record: &Record) -> String {
     let totals = &record.totals;
     let mut parts = vec![format!("{} ended well", totals.succeeded)];
     if totals.failed > 0 {
@@ -130,10 +130,13 @@ fn headline(record: &Record, page: &mut Page) {
         }
         _ => String::new(),
     };
-    let style = if totals.failed > 0 { Style::Bad } else { Style::Title };
     let jobs = count(totals.jobs as u64, "job");
     let simulated = if record.backend == BackendKind::Sim { "simulated: " } else { "" };
-    let line = format!("{simulated}{jobs}{turnaround}: {}{by}", parts.join(", "));
+    format!("{simulated}{jobs}{turnaround}: {}{by}", parts.join(", "))
+}
+
+/// How the run ended.
+fn headline(record: &Record, page: &mut Page) {
     let again: Vec<u64> = record.jobs.iter().map(|job| u64::from(job.runs)).filter(|&runs| runs > 1).collect();
     if !again.is_empty() {
         let (jobs, runs) = (count(again.len() as u64, "job"), grouped(again.iter().sum()));
@@ -145,11 +148,12 @@ fn headline(record: &Record, page: &mut Page) {
         };
         page.paragraph(&format!("{jobs} ran {runs} times, {why}"), Style::Plain);
     }
-    page.paragraph(&line, style);
+    let style = if record.totals.failed > 0 { Style::Bad } else { Style::Title };
+    page.paragraph(&headline_text(record), style);
 }
 
-/// A metric's value with its unit.
-fn value_text(metric: &Metric, value: f64) -> String {
+/// A metric's value with its unit, for people.
+pub fn metric_value(metric: &Metric, value: f64) -> String {
     match metric.unit {
         "s" => seconds(value),
         "1" => format!("{value:.2}"),
@@ -159,7 +163,7 @@ fn value_text(metric: &Metric, value: f64) -> String {
 }
 
 /// A metric's name without its unit, in words.
-fn name_text(name: &str) -> String {
+pub fn metric_name(name: &str) -> String {
     let name = name.trim_end_matches("_s").trim_end_matches("_js").trim_end_matches("_j");
     match name {
         "stp" | "antt" | "edp" => name.to_uppercase(),
@@ -183,7 +187,7 @@ fn metrics(record: &Record, page: &mut Page) {
             (_, Some(value)) => ("~", value),
             (Some(Err(why)), None) => {
                 if is_told(metric) {
-                    unknown.entry(why).or_default().push(name_text(metric.name));
+                    unknown.entry(why).or_default().push(metric_name(metric.name));
                 }
                 continue;
             }
@@ -194,8 +198,8 @@ fn metrics(record: &Record, page: &mut Page) {
             (Needs::Energy, EnergySource::Measured) => " (measured)",
             _ => "",
         };
-        let value = format!("{about}{}", value_text(metric, *value));
-        rows.push((name_text(metric.name), value, format!("{}{more}", metric.hint)));
+        let value = format!("{about}{}", metric_value(metric, *value));
+        rows.push((metric_name(metric.name), value, format!("{}{more}", metric.hint)));
     }
     let name_width = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0);
     let value_width = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);

@@ -1,0 +1,77 @@
+//! The verdicts, in words first, then with their figures.
+
+use crate::html::{Cell, Table, esc, paragraph};
+use cosched_compare::{Answer, Judged, LEVELS, Verdict, change_text, meaning, number, verdict_text};
+use cosched_report::visible;
+
+/// The colour of a verdict. The words say the same.
+fn mark(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Better) => "good",
+        Some(Verdict::Worse) => "bad",
+        Some(Verdict::NoDifference) | None => "",
+    }
+}
+
+/// A sentence for each candidate: what is better and what is worse.
+fn sentences(answer: &Answer) -> String {
+    let design = &answer.manifest.design;
+    let baseline = visible(&design.candidates[design.baseline].name);
+    let mut out = String::from("<ul>\n");
+    for (at, candidate) in design.candidates.iter().enumerate().filter(|(at, _)| *at != design.baseline) {
+        let mut parts: Vec<String> = Vec::new();
+        for judged in &answer.judged {
+            let one = judged.over_all.iter().find(|one| one.candidate == at);
+            let Some((one, change)) = one.and_then(|one| Some((one, one.change.as_ref().ok()?))) else { continue };
+            let told = match one.verdict {
+                Some(Verdict::Better) => "better",
+                Some(Verdict::Worse) => "worse",
+                Some(Verdict::NoDifference) => "no difference shown",
+                None => "one block only",
+            };
+            let class = mark(one.verdict);
+            let name = esc(judged.metric.name);
+            parts.push(format!("<span class=\"{class}\">{name} {told}</span>: {}", esc(&change_text(change))));
+        }
+        let told = if parts.is_empty() { "nothing can be told yet".to_owned() } else { parts.join("; ") };
+        out.push_str(&format!(
+            "<li><strong>{}</strong> against {}: {told}.</li>\n",
+            esc(&candidate.name),
+            esc(&baseline)
+        ));
+    }
+    out.push_str("</ul>\n");
+    out
+}
+
+fn table(answer: &Answer, judged: &Judged) -> String {
+    let design = &answer.manifest.design;
+    let baseline = &design.candidates[design.baseline].name;
+    let columns = ["candidate", "#least", "#median", "#greatest", &format!("against {baseline}"), "verdict"];
+    let rows = design.candidates.iter().enumerate().map(|(at, candidate)| {
+        let spread = judged.spreads[at];
+        let mut cells = vec![Cell::text(&candidate.name)];
+        for value in [spread.map(|one| one.least), spread.map(|one| one.median), spread.map(|one| one.greatest)] {
+            cells.push(Cell::number(value, number));
+        }
+        match judged.over_all.iter().find(|one| one.candidate == at).map(|one| (one, &one.change)) {
+            None => cells.extend([Cell::text("the baseline"), Cell::text("")]),
+            Some((one, Ok(change))) => cells.extend([
+                Cell::Text(change_text(change)),
+                Cell::Marked(mark(one.verdict), verdict_text(one, answer.manifest.wish.worth)),
+            ]),
+            Some((_, Err(why))) => cells.extend([Cell::None, Cell::text(why)]),
+        }
+        cells
+    });
+    let caption = meaning(answer, judged);
+    let id = None;
+    let table = Table { id, caption: &caption, columns: columns.map(str::to_owned).to_vec(), rows: rows.collect() };
+    format!("<h3>{}</h3>\n{}", esc(judged.metric.name), table.html())
+}
+
+/// The section.
+pub(super) fn verdicts(answer: &Answer) -> String {
+    let tables: String = answer.judged.iter().map(|judged| table(answer, judged)).collect();
+    format!("{}{}{tables}", sentences(answer), paragraph(LEVELS))
+}

@@ -1,0 +1,78 @@
+//! What pages and pictures need of a run. It is far smaller than the record, so that those of thousands of runs can be kept.
+
+use cosched_core::ProgressBasis;
+use cosched_report::{EnergySource, Job, Record};
+
+/// What is needed of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobFacts {
+    /// Its name.
+    pub name: String,
+    /// When it ended, in seconds from the start of the run.
+    pub finish_s: Option<f64>,
+    /// From its arrival to its end against its time alone.
+    pub slowdown: Option<f64>,
+    /// The same, with the time alone estimated from progress against the estimated or traced IPC alone.
+    pub by_progress: Option<f64>,
+    /// The same, with what was learnt of it (the policy `even`).
+    pub by_learning: Option<f64>,
+}
+
+/// What is needed of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFacts {
+    /// The policy that decided.
+    pub policy: String,
+    /// Launch to the end of the last job, in seconds.
+    pub turnaround_s: Option<f64>,
+    /// Its jobs, as in the record.
+    pub jobs: Vec<JobFacts>,
+    /// Where the figures of energy come from.
+    pub energy: EnergySource,
+}
+
+impl RunFacts {
+    /// The facts of a run record.
+    pub fn of(record: &Record) -> RunFacts {
+        RunFacts {
+            policy: record.policy.clone(),
+            turnaround_s: record.metrics.get("turnaround_s").copied(),
+            jobs: record.jobs.iter().map(|job| job_facts(job, record.quantum_s)).collect(),
+            energy: record.energy.source,
+        }
+    }
+}
+
+fn job_facts(job: &Job, quantum_s: f64) -> JobFacts {
+    // Only jobs that did all their work have a slowdown.
+    let turnaround = job.turnaround_s().filter(|_| job.exit == Some(0) && !job.timed_out);
+    let against = |quanta: Option<f64>| Some(turnaround? / (quanta.filter(|quanta| *quanta > 0.0)? * quantum_s));
+    let is_measured = matches!(job.progress_basis, ProgressBasis::Ipc | ProgressBasis::Trace);
+    JobFacts {
+        name: job.name.clone(),
+        finish_s: job.finish_s,
+        slowdown: job.slowdown,
+        by_progress: against(job.progress.filter(|_| is_measured)),
+        by_learning: against(job.progress_learnt),
+    }
+}
+
+/// The name that copies of a job have in common, which are called `NAME-1`, `NAME-2` and so on.
+pub(crate) fn family(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((family, number))
+            if !family.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            family
+        }
+        _ => name,
+    }
+}
+
+/// The median; `None` of nothing.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    (n > 0).then(|| 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]))
+}

@@ -1,0 +1,26 @@
+//! Reports as one HTML page: of runs, or of a comparison. A page needs nothing beside it: no script, font or picture is
+//! fetched, so it can be mailed, kept and opened offline.
+//!
+//! What is most important comes first: the verdicts of a comparison, or how a run ended. Colours follow the reader's light
+//! or dark setting and are never the only difference. Everything can be reached by keyboard, and without scripts the page
+//! shows all but the timeline that can be zoomed, in whose place stands a picture.
+//!
+//! [`view`] is what pages are made of, with [`facts`], what is needed of each run; [`charts`] turns these into charts, and
+//! [`pictures`] names those that can be had alone; [`timeline`] shows who ran where; [`run`] and [`comparison`] are the two kinds of page; [`frame`] and [`html`] are the
+//! markup.
+
+mod charts;
+mod comparison;
+mod facts;
+mod frame;
+mod html;
+mod pictures;
+mod run;
+mod timeline;
+mod view;
+
+pub use comparison::comparison_page;
+pub use facts::{JobFacts, RunFacts};
+pub use pictures::{Picture, comparison_pictures, run_pictures};
+pub use run::run_page;
+pub use view::{ComparisonView, RunView};

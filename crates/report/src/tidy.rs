@@ -1,0 +1,252 @@
+//! Tidy tables for other programs: one row for each observation, one column for each variable; as CSV or as JSON Lines.
+
+use crate::record::{Job, Record};
+use crate::series::{Row, SeriesError, SeriesReader};
+use cosched_core::Counter;
+use serde_json::{Map, Value};
+use std::io::{self, BufRead, Write};
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Fields separated by commas, with the names of the columns in the first line. What is absent is empty.
+    Csv,
+    /// One JSON object a line. What is absent is null.
+    Jsonl,
+}
+
+/// Writes a table row by row.
+#[derive(Debug)]
+pub struct Tidy<W> {
+    form: Form,
+    columns: Vec<String>,
+    out: W,
+}
+
+/// A field of a CSV file.
+pub fn csv_field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+impl<W: Write> Tidy<W> {
+    /// A table with these columns.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn new(form: Form, columns: &[&str], mut out: W) -> io::Result<Tidy<W>> {
+        let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+        if form == Form::Csv {
+            let names: Vec<String> = columns.iter().map(|name| csv_field(name)).collect();
+            writeln!(out, "{}", names.join(","))?;
+        }
+        Ok(Tidy { form, columns, out })
+    }
+
+    /// Writes a row: a value for each column, null where it is absent.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn row(&mut self, values: &[Value]) -> io::Result<()> {
+        let mut line = String::new();
+        for (at, name) in self.columns.iter().enumerate() {
+            let value = values.get(at).unwrap_or(&Value::Null);
+            line.push(match (at, self.form) {
+                (0, Form::Jsonl) => '{',
+                (0, Form::Csv) => ' ',
+                _ => ',',
+            });
+            match (self.form, value) {
+                (Form::Jsonl, value) => line.push_str(&format!("{}:{value}", Value::from(name.as_str()))),
+                (Form::Csv, Value::Null) => {}
+                (Form::Csv, Value::String(text)) => line.push_str(&csv_field(text)),
+                (Form::Csv, value) => line.push_str(&csv_field(&value.to_string())),
+            }
+        }
+        match self.form {
+            Form::Csv => writeln!(self.out, "{}", &line[1..]),
+            Form::Jsonl => writeln!(self.out, "{line}}}"),
+        }
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// The columns of a job, as in the run record; and its turnaround, the time that was expected of it, and all counters.
+const JOB: [&str; 32] = [
+    "name",
+    "program",
+    "command",
+    "cpus",
+    "width",
+    "arrival_s",
+    "start_s",
+    "finish_s",
+    "turnaround_s",
+    "exit",
+    "exit_text",
+    "timed_out",
+    "lost",
+    "runs",
+    "cpu_s",
+    "user_s",
+    "system_s",
+    "max_rss_bytes",
+    "read_bytes",
+    "written_bytes",
+    "ran_s",
+    "waited_max_s",
+    "expected_s",
+    "ipc",
+    "progress",
+    "progress_basis",
+    "progress_learnt",
+    "solo_s",
+    "solo_source",
+    "slowdown",
+    "slowdown_estimate",
+    "log",
+];
+
+/// The columns of a table of jobs.
+pub fn job_columns() -> Vec<&'static str> {
+    JOB.into_iter().chain(Counter::ALL.iter().map(|counter| counter.name())).collect()
+}
+
+/// The values of a job, in the order of [`job_columns`].
+pub fn job_values(job: &Job) -> Vec<Value> {
+    // A job can't fail to serialise.
+    let all = serde_json::to_value(job).unwrap_or_default();
+    let empty = Map::new();
+    let all = all.as_object().unwrap_or(&empty);
+    let counts = all.get("counts").and_then(Value::as_object).unwrap_or(&empty);
+    let value = |name: &str| match name {
+        "turnaround_s" => Value::from(job.turnaround_s()),
+        "expected_s" => Value::from(job.expected.map(|expected| expected.time_s)),
+        name => all.get(name).or_else(|| counts.get(name)).cloned().unwrap_or_default(),
+    };
+    job_columns().into_iter().map(value).collect()
+}
+
+/// The columns of a table of metrics: one value a row.
+pub const METRIC_COLUMNS: [&str; 3] = ["metric", "value", "absent"];
+
+/// The rows of the metrics of a run, in the order of [`METRIC_COLUMNS`].
+pub fn metric_values(record: &Record) -> impl Iterator<Item = [Value; 3]> {
+    record.metrics.iter().map(|(name, value)| match value {
+        Ok(value) => [Value::from(name), Value::from(*value), Value::Null],
+        Err(why) => [Value::from(name), Value::Null, Value::from(why)],
+    })
+}
+
+/// Columns of a sample before the counters.
+const SAMPLE: [&str; 11] = [
+    "t_s",
+    "job",
+    "interval_s",
+    "cpus",
+    "purpose",
+    "whole_core",
+    "disturbed",
+    "cut_short",
+    "multiplexed",
+    "cpu_s",
+    "progress",
+];
+
+/// The columns of a table of samples: what was measured of a job in an interval.
+pub fn sample_columns() -> Vec<&'static str> {
+    SAMPLE.into_iter().chain(Counter::ALL.iter().map(|counter| counter.name())).collect()
+}
+
+/// Calls `row` with the values of each sample of a series, in the order of [`sample_columns`].
+///
+/// # Errors
+/// The series can't be read, or `row` failed.
+pub fn samples<R: BufRead, E: From<SeriesError>>(
+    series: &mut SeriesReader<R>,
+    mut row: impl FnMut(Vec<Value>) -> Result<(), E>,
+) -> Result<(), E> {
+    let names: Vec<String> = series.header().tasks.iter().map(|task| task.name.clone()).collect();
+    for line in series.by_ref() {
+        let (at, Row::Sampled(sample)) = line? else { continue };
+        let seconds = |ns: cosched_core::Nanos| Value::from(ns.as_s());
+        let mut values = vec![
+            seconds(at),
+            names.get(sample.task.0 as usize).map_or(Value::Null, |name| Value::from(name.as_str())),
+            seconds(sample.interval),
+            Value::from(sample.cpus.to_string()),
+            serde_json::to_value(sample.purpose).unwrap_or_default(),
+            Value::from(sample.whole_core),
+            Value::from(sample.disturbed),
+            Value::from(sample.cut_short),
+            Value::from(sample.multiplexed),
+            sample.cpu_time.map_or(Value::Null, seconds),
+            sample.progress_milli.map_or(Value::Null, |milli| Value::from(milli as f64 / 1e3)),
+        ];
+        values.extend(Counter::ALL.iter().map(|&counter| Value::from(sample.counts[counter])));
+        row(values)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::record;
+    use crate::testing::{info, result};
+    use std::collections::BTreeSet;
+
+    /// A table of all jobs.
+    fn table(form: Form) -> String {
+        let result = result();
+        let record = record(&result, &info(&result));
+        let mut out = Vec::new();
+        let mut table = Tidy::new(form, &job_columns(), &mut out).unwrap();
+        record.jobs.iter().for_each(|job| table.row(&job_values(job)).unwrap());
+        table.finish().unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_plain_value_of_a_job_is_a_column() {
+        let result = result();
+        let record = record(&result, &info(&result));
+        let columns: BTreeSet<&str> = job_columns().into_iter().collect();
+        let others = ["given", "counts", "expected", "width_source", "multiplexed", "log_stderr"];
+        for job in &record.jobs {
+            for (name, _) in serde_json::to_value(job).unwrap().as_object().unwrap() {
+                let is_known = columns.contains(name.as_str()) || name.ends_with("_absent");
+                assert!(is_known || others.contains(&name.as_str()), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn both_forms_say_the_same() {
+        let (csv, jsonl) = (table(Form::Csv), table(Form::Jsonl));
+        assert_eq!(csv.lines().next().unwrap(), job_columns().join(","));
+        assert_eq!(csv.lines().count(), jsonl.lines().count() + 1);
+        for (line, object) in csv.lines().skip(1).zip(jsonl.lines()) {
+            let object: Value = serde_json::from_str(object).unwrap();
+            assert_eq!(object.as_object().unwrap().len(), job_columns().len());
+            let name = object["name"].as_str().unwrap();
+            assert!(line.starts_with(&format!("{name},")), "{line}");
+            assert_eq!(line.contains(",exit 0,"), object["exit_text"] == "exit 0", "{line}");
+        }
+    }
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        let mut out = Vec::new();
+        let mut table = Tidy::new(Form::Csv, &["a", "b,c"], &mut out).unwrap();
+        table.row(&[Value::from("x \"y\", z\n"), Value::Null]).unwrap();
+        table.row(&[Value::from(1.5), Value::from(true)]).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "a,\"b,c\"\n\"x \"\"y\"\", z\n\",\n1.5,true\n");
+    }
+}
