@@ -9,7 +9,7 @@
 
 use crate::design::{Design, Trial};
 use crate::figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
-use cosched_report::Record;
+use cosched_report::{Record, SoloFile};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 /// The format's name and version.
 pub const COMPARE_SCHEMA: &str = "cosched.compare/1";
 
+/// The file of the folder that says what is compared.
+pub const COMPARISON_FILE: &str = "compare.json";
 /// The name of the record of a run in its folder.
 pub const RUN_FILE: &str = "run.json";
 /// The name of what the program took as a whole.
@@ -95,6 +97,9 @@ pub enum StoreError {
     },
 }
 
+/// Times of a job alone that differ by more than this share are not to be trusted.
+const DRIFT: f64 = 0.05;
+
 /// What to do about a run whose record can't be read.
 const AGAIN: &str = "remove it, and `cosched compare --resume` makes the run again";
 
@@ -134,7 +139,7 @@ impl Store {
     /// # Errors
     /// It is none of a comparison, or of another version.
     pub fn open(folder: &Path) -> Result<(Store, Manifest), StoreError> {
-        let file = folder.join("compare.json");
+        let file = folder.join(COMPARISON_FILE);
         let text = read(&file)?;
         let wrong = |what: String| StoreError::Content {
             file: file.display().to_string(),
@@ -165,7 +170,7 @@ impl Store {
 
     /// The file with what is compared.
     pub fn manifest(&self) -> PathBuf {
-        self.folder.join("compare.json")
+        self.folder.join(COMPARISON_FILE)
     }
 
     /// Where a mix is kept as it was.
@@ -184,15 +189,35 @@ impl Store {
         self.folder.join("runs").join(block).join(&self.mixes[trial.mix]).join(&self.candidates[trial.candidate])
     }
 
+    /// What makes the times of jobs alone doubtful, in sentences.
+    pub fn solo_doubts(&self) -> Vec<String> {
+        let file = |mix| SoloFile::from_json(&read(&self.solo(mix)).ok()?).ok();
+        let mut all = Vec::new();
+        for job in (0..self.mixes.len()).filter_map(file).flat_map(|file| file.jobs) {
+            if let Some((least, most)) = job.range_s.filter(|(least, most)| *most > (1.0 + DRIFT) * least) {
+                all.push(format!("{} took {least:.3} to {most:.3} s alone: its slowdowns are not sure", job.name));
+            }
+        }
+        all
+    }
+
+    /// The record of a run; `None` if it was not made, or another program ran the batch.
+    ///
+    /// # Errors
+    /// It can't be read, or is none.
+    pub fn record(&self, trial: Trial) -> Result<Option<Record>, StoreError> {
+        let file = self.run(trial).join(RUN_FILE);
+        let text = read_if_there(&file)?;
+        text.map(|text| Record::from_json(&text).map_err(|error| wrong(&file, error.to_string()))).transpose()
+    }
+
     /// What a run came to; `None` if it was not made.
     ///
     /// # Errors
     /// Its record can't be read, or is none.
     pub fn outcome(&self, trial: Trial) -> Result<Option<Outcome>, StoreError> {
         let folder = self.run(trial);
-        let file = folder.join(RUN_FILE);
-        if let Some(text) = read_if_there(&file)? {
-            let record = Record::from_json(&text).map_err(|error| wrong(&file, error.to_string()))?;
+        if let Some(record) = self.record(trial)? {
             let Some(mut outcome) = Outcome::of_record(trial, &record) else { return Ok(None) };
             if let Some(run) = command(&folder.join(COMMAND_FILE))? {
                 outcome.figures.insert(ELAPSED.to_owned(), run.elapsed_s);

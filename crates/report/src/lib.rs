@@ -15,6 +15,7 @@ mod info;
 mod joblog;
 mod json;
 mod machine_load;
+mod markdown;
 mod progress;
 mod reason;
 mod record;
@@ -42,6 +43,7 @@ pub use joblog::{
 };
 pub use json::{JsonError, schema_of};
 pub use machine_load::{MachineLoad, MachineUse};
+pub use markdown::markdown;
 pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
@@ -57,7 +59,7 @@ pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
-pub use summary::{SummaryOptions, headline_text, metric_name, metric_value, summary};
+pub use summary::{SummaryOptions, headline_text, metric_name, metric_value, overview, summary};
 pub use text::{clip, count, is_hidden, seconds, visible, visible_bytes, visible_lines, wrap};
 pub use tidy::{
     Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns, samples,

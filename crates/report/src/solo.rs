@@ -41,8 +41,11 @@ pub struct SoloJob {
     /// What else it was given.
     #[serde(default, skip_serializing_if = "Given::is_empty")]
     pub given: Given,
-    /// Time from start to end in seconds.
+    /// Time from start to end in seconds; the median of several measurements, if there were several.
     pub time_s: f64,
+    /// The least and the greatest of several measurements, in seconds; left out if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_s: Option<(f64, f64)>,
     /// Lines of 64 bytes read from memory, mean rate in transactions per microsecond.
     pub mm_reads_per_us: Option<f64>,
     /// Its IPC over the instructions done: pairs of instructions since its start and IPC since the pair before.
@@ -85,6 +88,7 @@ impl SoloFile {
                 command: absent.note_option("command", command, "not given"),
                 given: job.given.clone(),
                 time_s,
+                range_s: None,
                 mm_reads_per_us: absent.note_option("mm_reads_per_us", reads.map(Rate::per_us), &why),
                 trace: absent.note_option("trace", trace, no_trace),
                 absent,

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod model;
+pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod shell;

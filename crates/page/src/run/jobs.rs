@@ -31,11 +31,6 @@ fn ratio(x: f64) -> String {
     format!("{x:.2}")
 }
 
-/// By what jobs are ordered: slowdown, or else turnaround.
-fn weight(job: &Job) -> f64 {
-    job.slowdown.or(job.slowdown_estimate).or(job.turnaround_s()).unwrap_or(f64::INFINITY)
-}
-
 /// How a job ended.
 fn exit_cell(job: &Job) -> Cell {
     let text = job.exit_text.as_deref().or(job.absent.why("exit")).unwrap_or("did not end").to_owned();
@@ -49,7 +44,7 @@ fn exit_cell(job: &Job) -> Cell {
 /// The table.
 pub(super) fn table(run: &RunView<'_>) -> String {
     let mut jobs = all(run);
-    jobs.sort_by(|a, b| weight(b.job).total_cmp(&weight(a.job)));
+    jobs.sort_by(|a, b| a.job.worst_first(b.job));
     let estimated = jobs.iter().all(|done| done.job.slowdown.is_none());
     type Show = fn(&Job) -> Cell;
     let columns: [(&str, Show, bool); 12] = [

@@ -280,6 +280,17 @@ impl Job {
     pub fn turnaround_s(&self) -> Option<f64> {
         self.finish_s.map(|finish| finish - self.arrival_s)
     }
+
+    /// Compares jobs by what a reader wants to see first: those that did not end, then those that were slowed down most,
+    /// then those whose slowdown is not known, the longest turnaround first.
+    pub fn worst_first(&self, other: &Job) -> std::cmp::Ordering {
+        let key = |job: &Job| {
+            let slowdown = job.slowdown.or(job.slowdown_estimate).unwrap_or(0.0);
+            [job.finish_s.map_or(1.0, |_| 0.0), slowdown, job.turnaround_s().unwrap_or(0.0)]
+        };
+        let both = key(other).into_iter().zip(key(self));
+        both.fold(std::cmp::Ordering::Equal, |order, (other, own)| order.then(other.total_cmp(&own)))
+    }
 }
 
 /// Energy of the processor package.

@@ -20,7 +20,7 @@ pub(super) struct Jobs {
 }
 
 fn column(title: &'static str, right: bool, expendable: u8, cells: Vec<String>) -> Column {
-    Column { title, right, expendable, cells }
+    Column { title: title.into(), right, expendable, cells }
 }
 
 fn or_none(value: Option<f64>, show: impl Fn(f64) -> String) -> String {

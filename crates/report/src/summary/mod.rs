@@ -1,12 +1,15 @@
 //! The summary of a run for people: its jobs, its metrics with their meaning, and how they were obtained.
 
 mod jobs;
+mod overview;
 mod table;
+
 use crate::record::{Job, Missing, Record};
 use crate::source::{BackendKind, EnergySource};
 use crate::text::{count, grouped, seconds, unbroken, visible, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_core::{Capability, Counter, ParamValue, Params, find_policy, signal_name};
+pub use overview::overview;
 use std::collections::BTreeMap;
 
 /// How a summary is shown.

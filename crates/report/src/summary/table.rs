@@ -1,10 +1,11 @@
 //! A plain text table that fits a width.
 
 use crate::text::clip;
+use std::borrow::Cow;
 
 /// A column.
 pub(super) struct Column {
-    pub(super) title: &'static str,
+    pub(super) title: Cow<'static, str>,
     /// Whether cells are right-aligned, as numbers are.
     pub(super) right: bool,
     /// If the table is too wide, columns with greater numbers are left out first; a column with 0 always stays.
@@ -58,7 +59,7 @@ pub(super) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
         }
         line.trim_end().to_owned()
     };
-    let mut lines = vec![line(&|column| column.title.to_owned())];
+    let mut lines = vec![line(&|column| column.title.clone().into_owned())];
     lines.extend((0..rows).map(|row| line(&|column| column.cells.get(row).cloned().unwrap_or_default())));
     lines
 }

@@ -68,12 +68,12 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     prepare(&store, &manifest)?;
     let known = store.outcomes(&design)?;
     let mut outcomes = known;
-    let Some(doubts) = runs.solo(manifest.wish.solo_runs, args.fresh_solo, &plans)? else {
+    if !runs.solo(manifest.wish.solo_runs, args.fresh_solo, &plans)? {
         return interrupted(&folder, 2, true);
-    };
+    }
     let stopped = runs.blocks(&args, &manifest, &mut outcomes)?;
     let mut answer = Answer::new(manifest, outcomes);
-    answer.notes = doubts;
+    answer.notes = store.solo_doubts();
     if stopped == Stopped::Time {
         answer.notes.push("the time of --max-time was over".to_owned());
     }
@@ -274,7 +274,9 @@ fn write(store: &Store, answer: &Answer) -> anyhow::Result<()> {
         ("comparison.csv", cosched_compare::csv(answer)),
         ("comparison.json", cosched_compare::json(answer)),
     ];
-    forms.iter().try_for_each(|(name, text)| write_whole(&store.folder().join(name), text.as_bytes()))
+    forms.iter().try_for_each(|(name, text)| write_whole(&store.folder().join(name), text.as_bytes()))?;
+    let page = cosched_page::comparison_page(&super::report::comparison::view(store, answer)?);
+    write_whole(&store.folder().join("comparison.html"), page.as_bytes())
 }
 
 fn print(args: &CompareArgs, answer: &Answer) -> anyhow::Result<()> {
@@ -292,7 +294,7 @@ fn print(args: &CompareArgs, answer: &Answer) -> anyhow::Result<()> {
 fn say_where(args: &CompareArgs, folder: &Path, answer: &Answer) {
     if !args.quiet {
         let runs = count(answer.outcomes.len() as u64, "run");
-        stderr::say(format_args!("cosched: {runs} and the answer in four forms are in {}", told(folder)));
+        stderr::say(format_args!("cosched: {runs} and the answer in five forms are in {}", told(folder)));
     }
 }
 

@@ -8,9 +8,6 @@ use anyhow::Context as _;
 use cosched_report::{SoloFile, SoloJob};
 use std::path::{Path, PathBuf};
 
-/// Times of a job alone that differ by more than this share are not to be trusted.
-const DRIFT: f64 = 0.05;
-
 /// Where what is measured is kept; `None` if there is no place for it.
 fn cache() -> Option<PathBuf> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -34,48 +31,28 @@ fn content(plan: &serde_json::Value, options: &[String]) -> String {
     sha256(text.as_bytes())
 }
 
-/// Of each job the measurement with the median time.
+/// Of each job the measurement with the median time, and the range of the times.
 fn medians(files: Vec<SoloFile>) -> Option<SoloFile> {
     let (first, rest) = files.split_first()?;
     let jobs = first.jobs.iter().map(|job| {
         let same = rest.iter().flat_map(|file| &file.jobs).filter(|other| other.name == job.name);
         let mut all: Vec<&SoloJob> = std::iter::once(job).chain(same).collect();
         all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
-        all[(all.len() - 1) / 2].clone()
+        let range_s = Some((all[0].time_s, all[all.len() - 1].time_s)).filter(|_| all.len() > 1);
+        SoloJob { range_s, ..all[(all.len() - 1) / 2].clone() }
     });
     let disturbed = files.iter().filter(|file| file.disturbed).count() * 2 > files.len();
     Some(SoloFile { jobs: jobs.collect(), disturbed, ..first.clone() })
 }
 
-/// What makes the times doubtful.
-fn doubts(files: &[SoloFile]) -> Vec<String> {
-    let mut doubts = Vec::new();
-    for job in files.first().into_iter().flat_map(|file| &file.jobs) {
-        let times =
-            || files.iter().flat_map(|file| &file.jobs).filter(|one| one.name == job.name).map(|one| one.time_s);
-        let (least, most) = times().fold((f64::INFINITY, 0.0f64), |(least, most), s| (least.min(s), most.max(s)));
-        if most > (1.0 + DRIFT) * least {
-            doubts.push(format!("{} took {least:.3} to {most:.3} s alone: its slowdowns are not sure", job.name));
-        }
-    }
-    doubts
-}
-
 impl Runs<'_> {
-    /// Makes sure that the store has what the jobs of each mix do alone. Returns what makes it doubtful; `None` if the user
-    /// interrupted it.
+    /// Makes sure that the store has what the jobs of each mix do alone. `false` if the user interrupted it.
     ///
     /// # Errors
     /// A job can't be run.
-    pub(super) fn solo(
-        &self,
-        times: u32,
-        fresh: bool,
-        plans: &[serde_json::Value],
-    ) -> anyhow::Result<Option<Vec<String>>> {
-        let mut all = Vec::new();
+    pub(super) fn solo(&self, times: u32, fresh: bool, plans: &[serde_json::Value]) -> anyhow::Result<bool> {
         if self.design.is_simulated() || times == 0 {
-            return Ok(Some(all));
+            return Ok(true);
         }
         for (mix, plan) in plans.iter().enumerate() {
             let kept = cache().map(|folder| folder.join(format!("{}.json", content(plan, &self.design.options))));
@@ -94,8 +71,7 @@ impl Runs<'_> {
                         bytes
                     }
                     None => {
-                        let Some(files) = self.measure(mix, times)? else { return Ok(None) };
-                        all.extend(doubts(&files));
+                        let Some(files) = self.measure(mix, times)? else { return Ok(false) };
                         let file = medians(files).context("no job could be measured alone")?;
                         let text = file.to_json().into_bytes();
                         if let Some(kept) = &kept {
@@ -109,7 +85,7 @@ impl Runs<'_> {
                 write_whole(&place, &content)?;
             }
         }
-        Ok(Some(all))
+        Ok(true)
     }
 
     fn mix_name(&self, mix: usize) -> &str {

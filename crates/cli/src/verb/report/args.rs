@@ -1,0 +1,91 @@
+//! The command line of `cosched report`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Show what happened in runs, or what a comparison found, from the files that were kept
+///
+/// Everything is made anew from records and series; of a run that was killed, or still goes on, from its series alone.
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// Folder of a comparison or of a run, folder with folders of runs, run record, series, or job log
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Form of what is printed; with --html or --figures nothing is, unless this is given [default: text]
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["markdown", "csv", "jsonl"])]
+    format: Option<ReportFormat>,
+
+    /// Short for --format markdown
+    #[arg(long, conflicts_with_all = ["csv", "jsonl"])]
+    markdown: bool,
+
+    /// Short for --format csv
+    #[arg(long, conflicts_with = "jsonl")]
+    csv: bool,
+
+    /// Short for --format jsonl
+    #[arg(long)]
+    jsonl: bool,
+
+    /// What a row of CSV or JSON Lines is [default: metrics; of one run, jobs]
+    #[arg(long, value_enum, value_name = "TABLE")]
+    pub(crate) table: Option<TableArg>,
+
+    /// Write one HTML page that needs nothing beside it; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Write the charts into this folder, each as SVG and as PNG
+    #[arg(long, value_name = "DIR")]
+    pub(crate) figures: Option<PathBuf>,
+
+    /// Of a comparison: hold the candidates against this one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) baseline: Option<String>,
+
+    /// Of a comparison: metrics to judge
+    #[arg(long = "metric", value_name = "M", value_delimiter = ',')]
+    pub(crate) metrics: Vec<String>,
+
+    /// Tell nothing about what was written and what is missing
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// How what is printed looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Tables for people
+    Text,
+    /// A Markdown document
+    Markdown,
+    /// A tidy table, with the names of the columns in its first line
+    Csv,
+    /// The same table, one JSON object a row
+    Jsonl,
+    /// The run record, a list of them, or the object of a comparison
+    Json,
+}
+
+/// What a row of a tidy table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableArg {
+    /// A metric of a run
+    Metrics,
+    /// A job of a run
+    Jobs,
+    /// What was measured of a job in one interval
+    Samples,
+}
+
+impl ReportArgs {
+    /// What is to be printed; `None` for nothing.
+    pub(crate) fn printed(&self) -> Option<ReportFormat> {
+        let short =
+            [(self.markdown, ReportFormat::Markdown), (self.csv, ReportFormat::Csv), (self.jsonl, ReportFormat::Jsonl)];
+        let short = short.into_iter().find(|(is_given, _)| *is_given).map(|(_, format)| format);
+        let is_else = self.html.is_none() && self.figures.is_none();
+        self.format.or(short).or(is_else.then_some(ReportFormat::Text))
+    }
+}

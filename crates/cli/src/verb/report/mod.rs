@@ -1,0 +1,192 @@
+//! `cosched report`: what happened in runs, or what a comparison found, from the files that were kept.
+//!
+//! [`args`]: the command line; [`sources`]: what its paths name; [`files`] opens them; [`runs`]: reads runs, and puts those of one batch together;
+//! [`comparison`]: reads comparisons; [`tables`]: tidy tables; [`figures`]: charts as files.
+
+mod args;
+pub(crate) mod comparison;
+mod figures;
+mod files;
+mod runs;
+mod sources;
+mod tables;
+
+use super::run::width_of;
+use crate::exit::{Exit, usage};
+use crate::input::told;
+use crate::stderr;
+use crate::whole_file::write_whole;
+pub(crate) use args::ReportArgs;
+use args::{ReportFormat, TableArg};
+use cosched_page::{Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
+use cosched_report::{Form, Record, SummaryOptions, count, overview, summary, visible, wrap};
+use runs::{Run, batches};
+use serde_json::Value;
+use sources::Source;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+    match sources::find(&args.paths)? {
+        Source::Comparison(folder) => {
+            let (store, answer) = comparison::judged(&folder, &args)?;
+            if args.html.is_some() || args.figures.is_some() {
+                let view = comparison::view(&store, &answer)?;
+                write_files(&args, || comparison_page(&view), || comparison_pictures(&view))?;
+            }
+            if let Some(format) = args.printed() {
+                let mut out = std::io::stdout().lock();
+                comparison::print(format, &args, (&store, &answer), &mut out)?;
+                out.flush()?;
+            }
+        }
+        Source::Runs(files) => {
+            for (given, what) in [(args.baseline.is_some(), "--baseline"), (!args.metrics.is_empty(), "--metric")] {
+                if given {
+                    return Err(usage(format!(
+                        "{what} is for the folder of a comparison; make one with `cosched compare`"
+                    )));
+                }
+            }
+            let whole = args.html.is_some() || args.figures.is_some();
+            let runs = files.into_iter().map(|files| Run::read(files, whole)).collect::<anyhow::Result<Vec<_>>>()?;
+            let runs = batches(runs);
+            if whole {
+                let views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
+                let pictures = || {
+                    let of = |view: &RunView<'_>| {
+                        let prefix = if views.len() > 1 { format!("{}-", view.label) } else { String::new() };
+                        let named =
+                            move |picture: Picture| Picture { name: format!("{prefix}{}", picture.name), ..picture };
+                        run_pictures(view).into_iter().map(named).collect::<Vec<_>>()
+                    };
+                    views.iter().flat_map(of).collect()
+                };
+                write_files(&args, || run_page(&views), pictures)?;
+            }
+            if let Some(format) = args.printed() {
+                let mut out = std::io::stdout().lock();
+                print(format, &args, &runs, &mut out)?;
+                out.flush()?;
+            }
+            if !args.quiet {
+                for run in &runs {
+                    run.notes.iter().for_each(|note| {
+                        stderr::say(format_args!("cosched: {}: {}", visible(&run.label), visible(note)));
+                    });
+                }
+            }
+        }
+    }
+    Ok(Exit::Success.into())
+}
+
+/// Writes the page and the pictures that were asked for.
+fn write_files(
+    args: &ReportArgs,
+    page: impl FnOnce() -> String,
+    pictures: impl FnOnce() -> Vec<Picture>,
+) -> anyhow::Result<()> {
+    if let Some(file) = &args.html {
+        let page = page();
+        if file == Path::new("-") {
+            if args.printed().is_some() {
+                return Err(usage("--html -: standard output takes one thing; write the page to a file"));
+            }
+            let mut out = std::io::stdout().lock();
+            out.write_all(page.as_bytes())?;
+            out.flush()?;
+        } else {
+            write_whole(file, page.as_bytes())?;
+            say(args, &format!("the page is {}", told(file)));
+        }
+    }
+    if let Some(folder) = &args.figures {
+        let pictures = pictures();
+        let (files, why_no_png) = figures::write(&pictures, folder)?;
+        let what = if pictures.is_empty() { "there is nothing to draw; ".to_owned() } else { String::new() };
+        say(args, &format!("{what}{} in {}", count(files as u64, "figure"), told(folder)));
+        if let Some(why) = why_no_png {
+            say(args, &format!("no PNG: {why}"));
+        }
+    }
+    Ok(())
+}
+
+fn say(args: &ReportArgs, what: &str) {
+    if !args.quiet {
+        stderr::say(format_args!("cosched: {what}"));
+    }
+}
+
+/// The columns before those of a tidy table of runs.
+const PREFIX: [&str; 4] = ["run", "policy", "machine", "seed"];
+
+fn print(format: ReportFormat, args: &ReportArgs, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+    let width = width_of(std::io::stdout());
+    let of_one = if runs.len() == 1 { TableArg::Jobs } else { TableArg::Metrics };
+    let table = args.table.unwrap_or(of_one);
+    match format {
+        ReportFormat::Text => out.write_all(text(runs, width).as_bytes())?,
+        ReportFormat::Markdown => {
+            let all: Vec<String> = runs.iter().map(|run| cosched_report::markdown(&run.label, &run.batch())).collect();
+            out.write_all(all.join("\n").as_bytes())?;
+        }
+        ReportFormat::Json => match runs {
+            [run] => out.write_all(run.record.to_json().as_bytes())?,
+            runs => {
+                let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
+                serde_json::to_writer_pretty(&mut *out, &records)?;
+                out.write_all(b"\n")?;
+            }
+        },
+        ReportFormat::Csv => write_table(Form::Csv, table, runs, out)?,
+        ReportFormat::Jsonl => write_table(Form::Jsonl, table, runs, out)?,
+    }
+    Ok(())
+}
+
+fn write_table(form: Form, table: TableArg, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut writer = tables::Writer::new(form, &PREFIX, table, out)?;
+    for run in runs.iter().flat_map(|run| run.earlier.iter().chain([run])) {
+        let record = &run.record;
+        let prefix = vec![
+            Value::from(run.label.as_str()),
+            Value::from(record.policy.as_str()),
+            Value::from(record.machine.as_str()),
+            Value::from(record.seed),
+        ];
+        writer.run(&prefix, record, run.series.as_deref())?;
+    }
+    writer.finish()
+}
+
+/// For people: one run as at its end, several side by side.
+fn text(runs: &[Run], width: usize) -> String {
+    let options = SummaryOptions { width, verbose: true, ..SummaryOptions::default() };
+    match runs {
+        [run] => {
+            let mut text = String::new();
+            if !run.earlier.is_empty() {
+                let parts = run.earlier.iter().chain([run]).map(|run| (run.label.clone(), &run.record));
+                text.push_str(&overview(&parts.collect::<Vec<_>>(), width));
+                text.push('\n');
+            }
+            text.push_str(&summary(&run.batch(), &options));
+            text
+        }
+        runs => {
+            let mut text =
+                overview(&runs.iter().map(|run| (run.label.clone(), &run.record)).collect::<Vec<_>>(), width);
+            let machines: std::collections::BTreeSet<&str> =
+                runs.iter().map(|run| run.record.machine.as_str()).collect();
+            if machines.len() > 1 {
+                wrap("these runs are of different machines: their figures can't be compared", width)
+                    .iter()
+                    .for_each(|line| text.push_str(&format!("{line}\n")));
+            }
+            text
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Runs as they are read from their files, and those that belong to one batch.
+
+use super::files::open_series;
+use super::sources::RunFiles;
+use crate::exit::usage;
+use crate::input::told;
+use cosched_linux::root::Root;
+use cosched_linux::{Fate, fate_of};
+use cosched_page::RunView;
+use cosched_report::{BackendKind, Record, SeriesHeader, Timeline, rebuild};
+use std::path::{Path, PathBuf};
+
+/// A run that was read.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) label: String,
+    pub(super) record: Record,
+    /// What its series tells, if that was asked for and can be read.
+    pub(super) timeline: Option<Timeline>,
+    /// The series, if there is one that is of this run.
+    pub(super) series: Option<PathBuf>,
+    /// What is to be known of its files.
+    pub(super) notes: Vec<String>,
+    /// Earlier runs of its batch, in the order of time.
+    pub(super) earlier: Vec<Run>,
+}
+
+/// Whether a series is of the run with this record.
+fn is_of(header: &SeriesHeader, record: &Record) -> bool {
+    let names = header.tasks.iter().map(|task| &task.name);
+    header.run_id == record.run_id
+        && header.policy == record.policy
+        && header.seed == record.seed
+        && header.started_at == record.started_at
+        && names.eq(record.jobs.iter().map(|job| &job.name))
+}
+
+impl Run {
+    /// Reads a run; with `whole` also its series, if the record is there.
+    ///
+    /// # Errors
+    /// A file can't be read or is damaged.
+    pub(super) fn read(files: RunFiles, whole: bool) -> anyhow::Result<Run> {
+        let RunFiles { label, record, series } = files;
+        let mut run = match (record, &series) {
+            (Some(file), _) => {
+                let record = read_record(&file, series.as_deref())?;
+                Run { label, record, timeline: None, series, notes: Vec::new(), earlier: Vec::new() }
+            }
+            (None, Some(file)) => {
+                let record = rebuilt(file)?;
+                let notes = vec![rebuilt_note(&record)];
+                Run { label, record, timeline: None, series, notes, earlier: Vec::new() }
+            }
+            (None, None) => return Err(usage(format!("{label}: neither a record nor a series"))),
+        };
+        if let Some(file) = run.series.clone() {
+            match open_series(&file) {
+                Ok(series) if !is_of(series.header(), &run.record) => {
+                    run.notes.push(format!("{} is of another run, and was not used.", told(&file)));
+                    run.series = None;
+                }
+                Ok(mut series) if whole => match Timeline::read(&mut series) {
+                    Ok(timeline) => run.timeline = Some(timeline),
+                    Err(error) => run.notes.push(format!("{error}: who ran when is not known.")),
+                },
+                Ok(_) => {}
+                Err(error) => {
+                    run.notes.push(format!("{error}: who ran when is not known."));
+                    run.series = None;
+                }
+            }
+        }
+        Ok(run)
+    }
+
+    /// As a page shows it.
+    pub(super) fn view(&self) -> RunView<'_> {
+        RunView {
+            label: self.label.clone(),
+            record: &self.record,
+            timeline: self.timeline.as_ref(),
+            notes: self.notes.clone(),
+            earlier: self.earlier.iter().map(Run::view).collect(),
+        }
+    }
+
+    /// The record with the jobs that earlier runs of the batch did, as far as they are known. Its metrics stay those of this
+    /// run alone.
+    pub(super) fn batch(&self) -> Record {
+        let mut whole = self.record.clone();
+        let mut before = Vec::new();
+        for job in &self.record.earlier_jobs {
+            let part = self.earlier.iter().find(|part| part.record.run_id == job.run_id);
+            let of_part = part.and_then(|part| part.record.jobs.iter().find(|one| one.name == job.name));
+            before.extend(job.job.as_ref().or(of_part).cloned());
+        }
+        whole.jobs.splice(0..0, before);
+        whole
+    }
+}
+
+fn read_record(file: &Path, series: Option<&Path>) -> anyhow::Result<Record> {
+    let name = told(file);
+    let text = std::fs::read_to_string(file).map_err(|error| usage(format!("{name}: {error}")))?;
+    Record::from_json(&text).map_err(|error| {
+        let remedy = match series {
+            Some(series) => format!("; what its series tells is told by `cosched report {}`", told(series)),
+            None => String::new(),
+        };
+        usage(format!("{name}: {error}{remedy}"))
+    })
+}
+
+/// The record of a run that has not written one.
+fn rebuilt(file: &Path) -> anyhow::Result<Record> {
+    let series = open_series(file)?;
+    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    let log_of = |name: &str| {
+        let file = |end: &str| {
+            let file = folder.join(format!("{name}.{end}"));
+            file.exists().then(|| file.display().to_string())
+        };
+        (file("out"), file("err"))
+    };
+    rebuild(series, log_of, |_| false).map_err(|error| usage(error.to_string()))
+}
+
+/// What a reader must know of a record that was rebuilt.
+fn rebuilt_note(record: &Record) -> String {
+    let until = record.rebuilt.as_ref().map_or(0.0, |rebuilt| rebuilt.until_s);
+    let so_far = format!("what is told is what its series held after {}", cosched_report::seconds(until));
+    let goes_on = record.backend == BackendKind::Host
+        && record.run_id.as_deref().is_some_and(|run| fate_of(&Root::default(), run) == Fate::Alive);
+    if goes_on {
+        format!("This run still goes on; {so_far}.")
+    } else {
+        format!("This run left no record, since it was killed or still goes on elsewhere; {so_far}.")
+    }
+}
+
+/// Puts runs in the order of time, and those that a later one has continued into that one.
+pub(super) fn batches(mut runs: Vec<Run>) -> Vec<Run> {
+    if runs.iter().all(|run| run.record.started_at.is_some()) {
+        // RFC 3339 in UTC with equal decimals sorts as text.
+        runs.sort_by(|a, b| a.record.started_at.cmp(&b.record.started_at));
+    }
+    let mut all: Vec<Run> = Vec::new();
+    for mut run in runs {
+        let is_before = |other: &Run| {
+            let id = other.record.run_id.as_ref();
+            id.is_some() && run.record.earlier_jobs.iter().any(|job| job.run_id.as_ref() == id)
+        };
+        let (before, others): (Vec<Run>, Vec<Run>) = all.into_iter().partition(is_before);
+        for mut part in before {
+            let earlier = std::mem::take(&mut part.earlier);
+            run.earlier.extend(earlier);
+            run.earlier.push(part);
+        }
+        all = others;
+        all.push(run);
+    }
+    all
+}

@@ -1,0 +1,157 @@
+//! What a path on the command line names: a comparison, or runs.
+
+use super::files::open_series;
+use crate::exit::usage;
+use crate::input::told;
+use crate::verb::run::folders_of_batch;
+use anyhow::Context as _;
+use cosched_compare::COMPARISON_FILE;
+use cosched_report::{JOBLOG_HEADER, RECORD_SCHEMA, Record, SERIES_SCHEMA};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// The files of a run. At least one of them is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunFiles {
+    /// What the reader calls it.
+    pub(super) label: String,
+    pub(super) record: Option<PathBuf>,
+    pub(super) series: Option<PathBuf>,
+}
+
+/// What is to be reported on.
+#[derive(Debug)]
+pub(super) enum Source {
+    Comparison(PathBuf),
+    Runs(Vec<RunFiles>),
+}
+
+/// What these paths name.
+///
+/// # Errors
+/// One of them is neither a comparison nor a run; or there is a comparison and something else.
+pub(super) fn find(paths: &[PathBuf]) -> anyhow::Result<Source> {
+    let mut runs: Vec<RunFiles> = Vec::new();
+    for path in paths {
+        match one(path)? {
+            Source::Comparison(_) if paths.len() > 1 => {
+                return Err(usage(format!("{}: this is a comparison; report on it alone", told(path))));
+            }
+            Source::Comparison(folder) => return Ok(Source::Comparison(folder)),
+            Source::Runs(more) => runs.extend(more),
+        }
+    }
+    // The same run can be named in two ways.
+    let mut known = std::collections::BTreeSet::new();
+    runs.retain(|run| {
+        let file = run.record.as_ref().or(run.series.as_ref());
+        known.insert(file.map(|file| std::fs::canonicalize(file).unwrap_or_else(|_| file.clone())))
+    });
+    Ok(Source::Runs(runs))
+}
+
+fn one(path: &Path) -> anyhow::Result<Source> {
+    let meta = std::fs::metadata(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
+    if !meta.is_dir() {
+        return file(path);
+    }
+    if path.join(COMPARISON_FILE).exists() {
+        return Ok(Source::Comparison(path.to_owned()));
+    }
+    if let Some(run) = folder(path, &name_of(path)) {
+        return Ok(Source::Runs(vec![run]));
+    }
+    let mut below: Vec<PathBuf> = path
+        .read_dir()
+        .with_context(|| format!("reading {}", told(path)))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_dir())
+        .collect();
+    below.sort();
+    let runs: Vec<RunFiles> = below.iter().filter_map(|path| folder(path, &name_of(path))).collect();
+    if runs.is_empty() {
+        return Err(usage(format!(
+            "{}: there is no run in this folder, nor in a folder in it; a run has run.json or series.jsonl there, and a \
+             comparison has {COMPARISON_FILE}",
+            told(path)
+        )));
+    }
+    Ok(Source::Runs(runs))
+}
+
+/// What a reader calls a folder or file.
+fn name_of(path: &Path) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    whole.file_name().map_or_else(|| told(path), |name| told(Path::new(name)))
+}
+
+/// The run in a log folder.
+fn folder(path: &Path, label: &str) -> Option<RunFiles> {
+    let file = |name: &str| Some(path.join(name)).filter(|file| file.is_file());
+    let (record, series) = (file("run.json"), file("series.jsonl"));
+    (record.is_some() || series.is_some()).then(|| RunFiles { label: label.to_owned(), record, series })
+}
+
+/// The files of a certain run, if they are in this folder: several runs can have used it.
+fn of_run(path: &Path, run: &str) -> Option<RunFiles> {
+    let files = folder(path, &name_of(path))?;
+    let id = match (&files.record, &files.series) {
+        (Some(record), _) => Record::from_json(&std::fs::read_to_string(record).ok()?).ok()?.run_id,
+        (None, Some(series)) => open_series(series).ok()?.header().run_id.clone(),
+        (None, None) => None,
+    };
+    (id.as_deref() == Some(run)).then_some(files)
+}
+
+/// So much of a file tells what it is.
+const BEGINNING: u64 = 4096;
+
+fn file(path: &Path) -> anyhow::Result<Source> {
+    let mut begin = String::new();
+    let mut bytes = Vec::new();
+    let opened = File::open(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
+    opened.take(BEGINNING).read_to_end(&mut bytes).with_context(|| format!("reading {}", told(path)))?;
+    begin.push_str(&String::from_utf8_lossy(&bytes));
+    let begins = |schema: &str| begin.split_once(schema).is_some_and(|(before, _)| before.len() < 40);
+    let label = name_of(path);
+    if begins(SERIES_SCHEMA) {
+        return Ok(Source::Runs(vec![RunFiles { label, record: None, series: Some(path.to_owned()) }]));
+    }
+    if begins(RECORD_SCHEMA) {
+        return Ok(Source::Runs(vec![RunFiles { label, series: beside(path), record: Some(path.to_owned()) }]));
+    }
+    if begins("cosched.compare/") || begins("cosched.comparison/") {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let hint = if folder == Path::new("") { ".".to_owned() } else { told(folder) };
+        return Err(usage(format!("{}: report on the folder of the comparison, {hint}", told(path))));
+    }
+    if begin.starts_with(JOBLOG_HEADER.trim_end()) {
+        let runs: Vec<RunFiles> = folders_of_batch(path)
+            .into_iter()
+            .filter_map(|(run, folders)| folders.iter().find_map(|path| of_run(path, &run)))
+            .collect();
+        if runs.is_empty() {
+            return Err(usage(format!(
+                "{}: no run that wrote to this job log has left a record or a series; name their log folders",
+                told(path)
+            )));
+        }
+        return Ok(Source::Runs(runs));
+    }
+    Err(usage(format!(
+        "{}: this is no run record ({RECORD_SCHEMA}), no series ({SERIES_SCHEMA}) and no job log; name one of them, or a folder \
+         that holds runs or a comparison",
+        told(path)
+    )))
+}
+
+/// The series beside a record.
+fn beside(record: &Path) -> Option<PathBuf> {
+    let named = if record.file_name().is_some_and(|name| name == "run.json") {
+        record.with_file_name("series.jsonl")
+    } else {
+        record.with_extension("series.jsonl")
+    };
+    Some(named).filter(|file| file.is_file())
+}

@@ -1,0 +1,89 @@
+//! Tidy tables of several runs.
+
+use super::args::TableArg;
+use super::files::open_series;
+use crate::exit::usage;
+use cosched_report::{
+    Form, METRIC_COLUMNS, Record, SeriesError, Tidy, job_columns, job_values, metric_values, sample_columns, samples,
+};
+use serde_json::Value;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The values before those of a row: which run it is of.
+pub(super) type Prefix = Vec<Value>;
+
+/// Writes a table whose rows say which run they are of.
+pub(super) struct Writer<'a> {
+    table: TableArg,
+    tidy: Tidy<&'a mut dyn Write>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        form: Form,
+        prefix: &[&str],
+        table: TableArg,
+        out: &'a mut dyn Write,
+    ) -> anyhow::Result<Writer<'a>> {
+        let rest = match table {
+            TableArg::Metrics => METRIC_COLUMNS.to_vec(),
+            TableArg::Jobs => job_columns(),
+            TableArg::Samples => sample_columns(),
+        };
+        let columns: Vec<&str> = prefix.iter().copied().chain(rest).collect();
+        Ok(Writer { table, tidy: Tidy::new(form, &columns, out)? })
+    }
+
+    /// Writes one row.
+    pub(super) fn row(&mut self, prefix: &Prefix, values: Vec<Value>) -> io::Result<()> {
+        let all: Vec<Value> = prefix.iter().cloned().chain(values).collect();
+        self.tidy.row(&all)
+    }
+
+    /// Writes all rows of a run.
+    ///
+    /// # Errors
+    /// They can't be written, or the series can't be read.
+    pub(super) fn run(&mut self, prefix: &Prefix, record: &Record, series: Option<&Path>) -> anyhow::Result<()> {
+        match self.table {
+            TableArg::Metrics => {
+                for values in metric_values(record) {
+                    self.row(prefix, values.to_vec())?;
+                }
+            }
+            TableArg::Jobs => {
+                for job in &record.jobs {
+                    self.row(prefix, job_values(job))?;
+                }
+            }
+            TableArg::Samples => {
+                let Some(series) = series else { return Ok(()) };
+                let done =
+                    samples(&mut open_series(series)?, |values| self.row(prefix, values).map_err(Problem::Write));
+                match done {
+                    Ok(()) => {}
+                    Err(Problem::Read(error)) => return Err(usage(error.to_string())),
+                    Err(Problem::Write(error)) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        Ok(self.tidy.finish()?)
+    }
+}
+
+/// What went wrong while a series became rows.
+enum Problem {
+    Read(SeriesError),
+    Write(io::Error),
+}
+
+impl From<SeriesError> for Problem {
+    fn from(error: SeriesError) -> Problem {
+        Problem::Read(error)
+    }
+}

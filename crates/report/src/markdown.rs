@@ -1,0 +1,103 @@
+//! A run as a Markdown document.
+
+use crate::record::{Job, Record};
+use crate::source::BackendKind;
+use crate::summary::{headline_text, metric_name, metric_value};
+use crate::text::{seconds, visible};
+use cosched_core::metric::METRICS;
+use std::fmt::Write as _;
+
+/// A text in a cell of a table, or in a line.
+fn cell(text: &str) -> String {
+    visible(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_")
+}
+
+/// A document with how the run ended, its metrics, its jobs, those that were slowed down most first, its warnings and its
+/// setting. `name` is what the reader calls the run.
+pub fn markdown(name: &str, record: &Record) -> String {
+    let mut out = format!("# {}\n\n", cell(name));
+    let simulated = if record.backend == BackendKind::Sim { "**Simulated.** " } else { "" };
+    let _ = writeln!(
+        out,
+        "{simulated}{}\n\n## Result\n\n| metric | value | meaning |\n| --- | ---: | --- |",
+        cell(&headline_text(record))
+    );
+    for metric in METRICS {
+        let (value, more) = match record.metrics.entry(metric.name) {
+            Some(Ok(value)) => (metric_value(metric, *value), String::new()),
+            Some(Err(why)) => ("-".to_owned(), format!("; not known: {why}")),
+            None => continue,
+        };
+        let _ =
+            writeln!(out, "| {} | {value} | {} |", metric_name(metric.name), cell(&format!("{}{more}", metric.hint)));
+    }
+    out.push_str("\n## Jobs\n\n| job | slowdown | turnaround | alone | longest wait | CPU time | ended |\n");
+    out.push_str("| --- | ---: | ---: | ---: | ---: | ---: | --- |\n");
+    let mut jobs: Vec<&Job> = record.jobs.iter().collect();
+    jobs.sort_by(|a, b| a.worst_first(b));
+    let time = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), seconds);
+    for job in jobs {
+        let slowdown = match (job.slowdown, job.slowdown_estimate) {
+            (Some(slowdown), _) => format!("{slowdown:.2}"),
+            (None, Some(estimate)) => format!("~{estimate:.2}"),
+            (None, None) => "-".to_owned(),
+        };
+        let ended = job.exit_text.as_deref().or(job.absent.why("exit")).unwrap_or("-");
+        let times = [job.turnaround_s(), job.solo_s, job.waited_max_s, job.cpu_s].map(time).join(" | ");
+        let _ = writeln!(out, "| {} | {slowdown} | {times} | {} |", cell(&job.name), cell(ended));
+    }
+    if !record.warnings.is_empty() {
+        out.push_str("\n## Warnings\n\n");
+        for warning in &record.warnings {
+            let _ = writeln!(out, "- {}", cell(&warning.text));
+        }
+    }
+    let setting = &record.setting;
+    out.push_str("\n## Setting\n\n");
+    let mut line = |name: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            let _ = writeln!(out, "- {name}: {}", cell(value));
+        }
+    };
+    line("policy", Some(&record.policy));
+    line("machine", Some(&record.machine));
+    line("host", setting.host.as_deref());
+    line("kernel", setting.kernel.as_deref());
+    line("counters", record.counters.as_deref().or(record.absent.why("counters")));
+    line("seed", Some(&record.seed.to_string()));
+    line("started", record.started_at.as_deref());
+    line("cosched", Some(&record.cosched_version));
+    if let Some(words) = &setting.command_line {
+        // In a code span nothing is markup but the back quote.
+        let _ = writeln!(out, "- command: `{}`", visible(&words.join(" ")).replace('`', "'"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::record;
+    use crate::summary::overview;
+    use crate::testing::{info, result, simulated};
+
+    #[test]
+    fn of_a_run() {
+        let result = result();
+        let record = record(&result, &info(&result));
+        insta::assert_snapshot!(markdown("my|run", &record).replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+    }
+
+    #[test]
+    fn runs_side_by_side_fit_the_width() {
+        let (one, two) = (result(), simulated());
+        let records = [record(&one, &info(&one)), record(&two.0, &two.1)];
+        let runs = [("first".to_owned(), &records[0]), ("second".to_owned(), &records[1])];
+        for width in [60, 100] {
+            let text = overview(&runs, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            assert_eq!(text.lines().count(), 3);
+        }
+        insta::assert_snapshot!(overview(&runs, 120));
+    }
+}
