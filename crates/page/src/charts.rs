@@ -109,10 +109,10 @@ pub(crate) fn memory(traffic: &Traffic) -> Option<Chart> {
 /// A metric of every candidate against the baseline, with intervals: of each mix, and over all.
 pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Chart> {
     let design = &view.answer.manifest.design;
-    let ratio = |one: &Comparison| {
+    let percent = |one: &Comparison| {
         let change = one.change.as_ref().ok()?;
-        let interval = change.interval.map(|(low, high)| (1.0 + low, 1.0 + high));
-        Some(Estimate { value: 1.0 + change.mean, interval })
+        let interval = change.interval.map(|(low, high)| (100.0 * low, 100.0 * high));
+        Some(Estimate { value: 100.0 * change.mean, interval })
     };
     let mut groups: Vec<String> = Vec::new();
     if !judged.by_mix.is_empty() {
@@ -126,7 +126,7 @@ pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Char
         let over_all = judged.over_all.iter().filter(|one| one.candidate == candidate);
         BarSeries {
             name: design.candidates[candidate].name.clone(),
-            values: by_mix.chain(over_all).map(ratio).collect(),
+            values: by_mix.chain(over_all).map(percent).collect(),
         }
     };
     let others = (0..design.candidates.len()).filter(|&at| at != design.baseline);
@@ -139,10 +139,10 @@ pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Char
     };
     has_values.then(|| Chart {
         title: format!("{} against {baseline}", judged.metric.name),
-        subtitle: Some(format!("1 is the same; {better} is better; lines: 95 % intervals")),
+        subtitle: Some(format!("{better} is better; lines are 95 % intervals")),
         x: axis(if judged.by_mix.is_empty() { "" } else { "mix" }, None),
-        y: axis(&format!("{} / {baseline}", judged.metric.name), None),
-        marks: vec![Mark { axis: MarkAxis::Y, at: 1.0, label: baseline.clone() }],
+        y: axis("change", Some("%")),
+        marks: vec![Mark { axis: MarkAxis::Y, at: 0.0, label: String::new() }],
         plot: Plot::Bars(Bars { groups, series, line: None }),
     })
 }

@@ -80,11 +80,14 @@ impl Table<'_> {
         }
         // A region that scrolls must be reachable by keyboard.
         let label = if self.caption.is_empty() { "table" } else { self.caption };
-        let _ = writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", esc(label));
-        let _ = writeln!(out, "<table{id}>");
         if !self.caption.is_empty() {
-            let _ = writeln!(out, "<caption>{}</caption>", esc(self.caption));
+            // Not within the region that scrolls.
+            let _ = writeln!(out, "<p class=\"dim caption\">{}</p>", esc(self.caption));
         }
+        let tall = if self.rows.len() > MANY { " tall" } else { "" };
+        let _ =
+            writeln!(out, "<div class=\"wide{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", esc(label));
+        let _ = writeln!(out, "<table{id}>");
         out.push_str("<thead><tr>");
         let is_number: Vec<bool> = self.columns.iter().map(|name| name.starts_with('#')).collect();
         for (name, &is_number) in self.columns.iter().zip(&is_number) {

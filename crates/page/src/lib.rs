@@ -16,6 +16,10 @@ mod frame;
 mod html;
 mod pictures;
 mod run;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod view;
 

@@ -20,7 +20,7 @@ pub fn run_pictures(view: &RunView<'_>) -> Vec<Picture> {
     let facts = RunFacts::of(view.record);
     let named = [(view.record.policy.clone(), &facts)];
     let all = [
-        ("timeline", view.timeline.and_then(|timeline| timeline::picture(timeline, view.record))),
+        ("timeline", view.timeline.and_then(|timeline| timeline::picture(&view.label, timeline, view.record))),
         ("completion", completion(&named, "Jobs ended over time")),
         ("slowdowns", slowdowns(&named, "Slowdown of each job")),
         ("estimates", estimates(&named, "Estimated against true slowdown")),

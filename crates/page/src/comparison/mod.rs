@@ -57,7 +57,11 @@ const MEDIAN_RUNS: &str = "Of each candidate the run with the median turnaround.
 fn completions(view: &ComparisonView<'_>) -> String {
     let parts = by_mix(view, |mix| {
         let runs = view.shown_runs(mix);
-        let all = [completion(&runs, "Jobs ended over time"), slowdowns(&runs, "Slowdown of each job")];
+        let name = &view.answer.manifest.design.mixes[mix].name;
+        let all = [
+            completion(&runs, &format!("Jobs of {name} ended over time")),
+            slowdowns(&runs, &format!("Slowdown of each job of {name}")),
+        ];
         charts(&all.into_iter().flatten().collect::<Vec<_>>())
     });
     if parts.is_empty() { parts } else { format!("{}{parts}", paragraph(MEDIAN_RUNS)) }
@@ -66,7 +70,8 @@ fn completions(view: &ComparisonView<'_>) -> String {
 fn estimated(view: &ComparisonView<'_>) -> String {
     let parts = by_mix(view, |mix| {
         let runs = view.shown_runs(mix);
-        let one_by_one = runs.iter().map(|run| estimates(std::slice::from_ref(run), &run.0));
+        let name = &view.answer.manifest.design.mixes[mix].name;
+        let one_by_one = runs.iter().map(|run| estimates(std::slice::from_ref(run), &format!("{}, {name}", run.0)));
         charts(&one_by_one.flatten().collect::<Vec<_>>())
     });
     if parts.is_empty() { parts } else { format!("{}{parts}", paragraph(MEDIAN_RUNS)) }

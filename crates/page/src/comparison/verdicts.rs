@@ -47,31 +47,32 @@ fn sentences(answer: &Answer) -> String {
 fn table(answer: &Answer, judged: &Judged) -> String {
     let design = &answer.manifest.design;
     let baseline = &design.candidates[design.baseline].name;
-    let columns = ["candidate", "#least", "#median", "#greatest", &format!("against {baseline}"), "verdict"];
+    // What is most important comes first: on a small screen the rest must be scrolled to.
+    let columns = ["candidate", "verdict", &format!("against {baseline}"), "#median", "#least", "#greatest"];
     let rows = design.candidates.iter().enumerate().map(|(at, candidate)| {
         let spread = judged.spreads[at];
         let mut cells = vec![Cell::text(&candidate.name)];
-        for value in [spread.map(|one| one.least), spread.map(|one| one.median), spread.map(|one| one.greatest)] {
-            cells.push(Cell::number(value, number));
-        }
         match judged.over_all.iter().find(|one| one.candidate == at).map(|one| (one, &one.change)) {
             None => cells.extend([Cell::text("the baseline"), Cell::text("")]),
             Some((one, Ok(change))) => cells.extend([
-                Cell::Text(change_text(change)),
                 Cell::Marked(mark(one.verdict), verdict_text(one, answer.manifest.wish.worth)),
+                Cell::Text(change_text(change)),
             ]),
-            Some((_, Err(why))) => cells.extend([Cell::None, Cell::text(why)]),
+            Some((_, Err(why))) => cells.extend([Cell::text(why), Cell::None]),
+        }
+        for value in [spread.map(|one| one.median), spread.map(|one| one.least), spread.map(|one| one.greatest)] {
+            cells.push(Cell::number(value, number));
         }
         cells
     });
     let caption = meaning(answer, judged);
     let id = None;
     let table = Table { id, caption: &caption, columns: columns.map(str::to_owned).to_vec(), rows: rows.collect() };
-    format!("<h3>{}</h3>\n{}", esc(judged.metric.name), table.html())
+    format!("<div>\n<h3>{}</h3>\n{}</div>\n", esc(judged.metric.name), table.html())
 }
 
 /// The section.
 pub(super) fn verdicts(answer: &Answer) -> String {
     let tables: String = answer.judged.iter().map(|judged| table(answer, judged)).collect();
-    format!("{}{}{tables}", sentences(answer), paragraph(LEVELS))
+    format!("{}{}<div class=\"tables\">\n{tables}</div>\n", sentences(answer), paragraph(LEVELS))
 }

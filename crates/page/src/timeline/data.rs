@@ -197,3 +197,133 @@ impl Data {
         Some(Data { json: json.to_string(), is_best_by_job: shared_time > own_time, note })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{placed, record_of, waited};
+    use cosched_core::WaitReason;
+    use proptest::prelude::*;
+
+    /// A stay or a wait as the script sees it: row, begin, end in ticks, and the rest.
+    type Seen = Vec<(usize, u64, u64, String)>;
+
+    /// Reads the data as the script does.
+    fn decoded(json: &str) -> (Value, Seen, Seen) {
+        let data: Value = serde_json::from_str(json).unwrap();
+        let (mut stays, mut waits) = (Vec::new(), Vec::new());
+        for (cpu, row) in data["on"].as_array().unwrap().iter().enumerate() {
+            let mut at = 0;
+            for three in row.as_array().unwrap().chunks(3) {
+                let [gap, length, who] = [0, 1, 2].map(|ix: usize| three[ix].as_u64().unwrap());
+                stays.push((cpu, at + gap, at + gap + length, format!("{} {}", who / 4, who % 4)));
+                at += gap + length;
+            }
+        }
+        for (job, row) in data["waits"].as_array().unwrap().iter().enumerate() {
+            let (row, mut at, mut ix) = (row.as_array().unwrap(), 0, 0);
+            while ix < row.len() {
+                let [gap, length, changes, text] = [0, 1, 2, 3].map(|more: usize| row[ix + more].as_u64().unwrap());
+                ix += 4;
+                let mut why = String::new();
+                for c in data["texts"][text as usize].as_str().unwrap().chars() {
+                    if c == '#' {
+                        why.push_str(row[ix].as_str().map_or_else(|| row[ix].to_string(), str::to_owned).as_str());
+                        ix += 1;
+                    } else {
+                        why.push(c);
+                    }
+                }
+                waits.push((job, at + gap, at + gap + length, format!("{changes} {why}")));
+                at += gap + length;
+            }
+        }
+        (data, stays, waits)
+    }
+
+    #[test]
+    fn sentences_come_back_with_their_numbers() {
+        let mut texts = Texts::default();
+        for text in ["No numbers.", "It needs 2 CPUs, and 0.50 are free.", "It needs 13 CPUs, and 1 are free.", "7."] {
+            let (form, numbers) = texts.split(text);
+            let mut numbers = numbers.into_iter();
+            let back: String = texts.all[form]
+                .chars()
+                .map(|c| match c {
+                    '#' => numbers.next().map(|n| n.as_str().map_or_else(|| n.to_string(), str::to_owned)).unwrap(),
+                    c => c.to_string(),
+                })
+                .collect();
+            assert_eq!(back, text);
+        }
+        assert_eq!(texts.all.len(), 3);
+    }
+
+    #[test]
+    fn the_script_sees_who_was_where_and_why_others_waited() {
+        let mut timeline =
+            Timeline { cpus: "1-2".parse().unwrap(), until: Nanos(3_000_000_000), ..Timeline::default() };
+        timeline.jobs = vec![JobTimeline::default(), JobTimeline::default()];
+        timeline.jobs[0].stays =
+            vec![placed(0, 1_000, "1-2", Mode::Exclusive), placed(2_000, 3_000, "2", Mode::Exclusive)];
+        timeline.jobs[0].stays[1].purpose = Purpose::MeasureAlone;
+        timeline.jobs[1].stays = vec![placed(1_000, 2_000, "1-2", Mode::Shared)];
+        timeline.jobs[1].waits = vec![waited(0, 1_000, WaitReason::Gang { needs: 2, free: 1 })];
+        let record = record_of(&["a-1", "a-2"]);
+        let data = Data::of(&timeline, &record).unwrap();
+        assert!(!data.is_best_by_job && data.note.is_none());
+        let (all, stays, waits) = decoded(&data.json);
+        let ticks = |ms: u64| ms * 1_000_000 / all["unit"].as_u64().unwrap();
+        let seen = |cpu, from, to, who: &str| (cpu, ticks(from), ticks(to), who.to_owned());
+        assert_eq!(stays, [seen(0, 0, 1_000, "0 0"), seen(1, 0, 1_000, "0 0"), seen(1, 2_000, 3_000, "0 1")]);
+        assert_eq!(waits, [seen(1, 0, 1_000, "0 It needs 2 CPUs at once, and 1 is free.")]);
+        assert_eq!(all["shared"], json!([[1, ticks(1_000), ticks(1_000), "1-2"]]));
+        assert_eq!((&all["group"], &all["cpus"]), (&json!([0, 0]), &json!(["1", "2"])));
+    }
+
+    #[test]
+    fn of_very_many_only_what_can_be_seen_is_kept() {
+        let mut timeline =
+            Timeline { cpus: "0".parse().unwrap(), until: Nanos(400_000_000_000), ..Timeline::default() };
+        let stays = (0..400_000).map(|at| placed(at, at + 1, "0", Mode::Exclusive));
+        timeline.jobs = vec![JobTimeline { stays: stays.collect(), ..JobTimeline::default() }];
+        let data = Data::of(&timeline, &record_of(&["a"])).unwrap();
+        let (_, stays, _) = decoded(&data.json);
+        assert!((10_000..=MOST).contains(&stays.len()), "{}", stays.len());
+        assert!(data.note.unwrap().contains("left out"));
+        // They are spread over the whole run.
+        let most = stays.windows(2).map(|two| two[1].1 - two[0].2).max().unwrap();
+        let last = stays.last().unwrap().2;
+        assert!(most < last / 1_000, "{most} of {last}");
+    }
+
+    #[test]
+    fn a_run_without_stays_has_no_timeline() {
+        let timeline = Timeline { jobs: vec![JobTimeline::default()], ..Timeline::default() };
+        assert!(Data::of(&timeline, &record_of(&["a"])).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happened_comes_back(lengths in proptest::collection::vec((0_u64..2_000, 1_u64..2_000), 1..60)) {
+            // One after the other on one CPU, with gaps in which the other job waits.
+            let mut timeline = Timeline { cpus: "7".parse().unwrap(), ..Timeline::default() };
+            timeline.jobs = vec![JobTimeline::default(), JobTimeline::default()];
+            let (mut at, mut expected) = (0, Vec::new());
+            for (ix, (gap, length)) in lengths.iter().enumerate() {
+                let (from, to) = (at + gap, at + gap + length);
+                timeline.jobs[ix % 2].stays.push(placed(from, to, "7", Mode::Exclusive));
+                expected.push((from, to, ix % 2));
+                at = to;
+            }
+            timeline.until = Nanos(at * 1_000_000);
+            let (all, stays, _) = decoded(&Data::of(&timeline, &record_of(&["a", "b"])).unwrap().json);
+            let unit = all["unit"].as_u64().unwrap();
+            prop_assert_eq!(stays.len(), expected.len());
+            for ((_, from, to, who), (begin, end, job)) in stays.iter().zip(expected) {
+                prop_assert_eq!(who, &format!("{job} 0"));
+                prop_assert!(from.abs_diff(begin * 1_000_000 / unit) <= 1 && to.abs_diff(end * 1_000_000 / unit) <= 1);
+            }
+        }
+    }
+}

@@ -14,7 +14,7 @@ pub(crate) fn timeline_box(id: &str, what: &str, timeline: &Timeline, record: &R
     let data = data::Data::of(timeline, record)?;
     let by_job = if data.is_best_by_job { ("", " checked") } else { (" checked", "") };
     let note = data.note.as_deref().map(|note| format!("<p class=\"dim\">{}</p>\n", esc(note))).unwrap_or_default();
-    let still = picture(timeline, record).map(|chart| format!("<noscript>\n{}</noscript>\n", chart.svg()));
+    let still = picture(what, timeline, record).map(|chart| format!("<noscript>\n{}</noscript>\n", chart.svg()));
     Some(format!(
         "<div data-timeline=\"{id}\" hidden>
 <div class=\"tl-bar\" role=\"group\" aria-label=\"view of the timeline\">

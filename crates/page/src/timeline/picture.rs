@@ -13,10 +13,10 @@ const MOST_ROWS: usize = 64;
 /// Families of jobs that have a colour of their own.
 const MOST_SERIES: usize = 24;
 
-/// The picture; `None` if there is nothing to see, or too much.
+/// The picture of what is named so; `None` if there is nothing to see, or too much.
 ///
 /// Rows are CPUs; or jobs, where these share CPUs.
-pub(crate) fn picture(timeline: &Timeline, record: &Record) -> Option<Chart> {
+pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Option<Chart> {
     let until = timeline.until.0;
     if until == 0 || timeline.jobs.len() > record.jobs.len() {
         return None;
@@ -96,10 +96,10 @@ pub(crate) fn picture(timeline: &Timeline, record: &Record) -> Option<Chart> {
             last = Some((part, series));
         }
     }
-    let what = if by_job { "each job's time on CPUs" } else { "in each moment the job that had the CPU for longest" };
+    let told = if by_job { "each job's time on CPUs" } else { "in each moment the job that had the CPU for longest" };
     (!spans.is_empty()).then(|| Chart {
-        title: "Who ran where".to_owned(),
-        subtitle: Some(what.to_owned()),
+        title: format!("Who ran where: {what}"),
+        subtitle: Some(told.to_owned()),
         x: Axis { label: "time since the start".to_owned(), unit: Some("s".to_owned()), ..Axis::default() },
         y: Axis::default(),
         marks: Vec::new(),

@@ -135,11 +135,13 @@ for (const box of document.querySelectorAll("[data-timeline]")) {
         const isSelected = selected && selected.r === r && selected.span === span;
         // What is narrower than a part of a pixel is drawn once.
         if (b <= busyTo + 0.4 && !isSelected) continue;
-        const w = Math.max(b - a, 0.6);
+        const w = Math.max(b - a, span.wait ? 0.6 : 1);
         busyTo = a + w;
         if (span.wait) {
           paint.fillStyle = dim;
-          paint.fillRect(a, y + ROW / 2 - 0.75, w, 1.5);
+          paint.globalAlpha = 0.5;
+          paint.fillRect(a, y + ROW / 2 - 0.5, w, 1);
+          paint.globalAlpha = 1;
         } else {
           paint.fillStyle = fill(paint, data.group[span.job] % data.looks.length);
           paint.globalAlpha = span.kind === 3 ? 0.45 : 1;

@@ -161,6 +161,7 @@ pub fn metric_value(metric: &Metric, value: f64) -> String {
         "s" => seconds(value),
         "1" => format!("{value:.2}"),
         "instructions/cycle" => format!("{value:.2}"),
+        unit if value >= 99_999.5 => format!("{} {unit}", grouped((value + 0.5) as u64)),
         unit => format!("{value:.1} {unit}"),
     }
 }

@@ -1,0 +1,175 @@
+//! Whole pages: they are well-formed, nothing from outside becomes markup, and nothing is fetched.
+
+use crate::testing::{placed, record_of, waited};
+use crate::{ComparisonView, RunFacts, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
+use cosched_compare::{Answer, COMPARE_SCHEMA, Candidate, Design, Manifest, Means, Mix, Outcome, Trial, Wish};
+use cosched_core::{Nanos, WaitReason};
+use cosched_report::{JobTimeline, Mode, Record, Timeline};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Elements without an end.
+const VOID: [&str; 4] = ["meta", "link", "input", "br"];
+
+/// Checks that every element ends where it must, that each id is used once, and that nothing is fetched.
+fn check(page: &str) {
+    assert!(page.starts_with("<!DOCTYPE html>"));
+    let mut open: Vec<String> = Vec::new();
+    let mut ids = BTreeSet::new();
+    let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let end = rest.find('>').expect("a tag ends");
+        let (tag, after) = (&rest[..end], &rest[end + 1..]);
+        let name: String = tag.trim_start_matches('/').chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+        assert!(!name.is_empty(), "`<{tag}>` is no tag");
+        rest = after;
+        if let Some(ended) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(ended.trim()), "</{ended}>");
+            continue;
+        }
+        if let Some((_, id)) = tag.split_once(" id=\"") {
+            let id = id.split('"').next().unwrap();
+            assert!(ids.insert(id.to_owned()), "the id {id} is used twice");
+        }
+        for word in ["src=", "href=\"http", "@import"] {
+            assert!(!tag.contains(word), "<{tag}> fetches something");
+        }
+        if tag.ends_with('/') || VOID.contains(&name.as_str()) {
+            continue;
+        }
+        if name == "script" || name == "style" {
+            rest = &rest[rest.find(&format!("</{name}>")).expect("it ends")..];
+        }
+        open.push(name);
+    }
+    assert_eq!(open, Vec::<String>::new());
+    for link in page.split("href=\"#").skip(1) {
+        let id = link.split('"').next().unwrap();
+        assert!(ids.contains(id), "there is nothing at #{id}");
+    }
+}
+
+fn timeline() -> Timeline {
+    let mut timeline = Timeline { cpus: "0-1".parse().unwrap(), until: Nanos(2_000_000_000), ..Timeline::default() };
+    timeline.jobs = vec![JobTimeline::default(), JobTimeline::default()];
+    timeline.jobs[0].stays = vec![placed(0, 1_000, "0-1", Mode::Exclusive)];
+    timeline.jobs[1].stays = vec![placed(1_000, 2_000, "1", Mode::WholeCore)];
+    timeline.jobs[1].waits = vec![waited(0, 1_000, WaitReason::Affinity)];
+    timeline
+}
+
+fn view<'a>(label: &str, record: &'a Record, timeline: Option<&'a Timeline>) -> RunView<'a> {
+    RunView { label: label.to_owned(), record, timeline, notes: vec!["a <note>".to_owned()], earlier: Vec::new() }
+}
+
+#[test]
+fn the_page_of_a_run_shows_what_happened() {
+    let (record, timeline) = (record_of(&["</script>", "b\u{1b}"]), timeline());
+    let page = run_page(&[view("x<y", &record, Some(&timeline))]);
+    check(&page);
+    for told in
+        ["x&lt;y", "a &lt;note&gt;", "others &amp; &lt;more&gt;", "./&lt;/script&gt; &lt;in&gt;", "no energy meter"]
+    {
+        assert!(page.contains(told), "{told}");
+    }
+    assert!(!page.contains('\u{1b}') && page.contains("data-timeline=\"timeline-1\""));
+    // The job that was slowed down most comes first.
+    let jobs = page.split("id=\"jobs-table\"").nth(1).unwrap();
+    assert!(jobs.find("b\\x1b").unwrap() < jobs.find("&lt;/script&gt;").unwrap());
+    let names: Vec<String> =
+        run_pictures(&view("r", &record, Some(&timeline))).into_iter().map(|picture| picture.name).collect();
+    assert_eq!(names, ["timeline", "completion", "slowdowns", "estimates"]);
+}
+
+#[test]
+fn a_run_without_a_series_says_so() {
+    let record = record_of(&["a"]);
+    let page = run_page(&[view("r", &record, None)]);
+    check(&page);
+    assert!(page.contains("The series of this run is not there") && !page.contains("data-timeline"));
+}
+
+#[test]
+fn runs_stand_side_by_side() {
+    let (one, two, timeline) = (record_of(&["a", "b"]), record_of(&["c"]), timeline());
+    let mut last = view("two", &two, None);
+    last.earlier = vec![view("zero", &one, Some(&timeline))];
+    let page = run_page(&[view("one", &one, Some(&timeline)), last.clone()]);
+    check(&page);
+    assert!(page.contains("2 runs") && page.contains("cosched compare"));
+    let page = run_page(&[last]);
+    check(&page);
+    assert!(page.contains("Earlier runs of this batch") && page.contains("timeline-earlier-1"));
+}
+
+/// Two policies and another program, with so many mixes, in five blocks. The second policy is a tenth faster.
+fn answer(mixes: usize) -> Answer {
+    let mix = |at: usize| Mix { name: format!("mix<{at}>"), file: format!("{at}.toml"), sha256: "0".to_owned() };
+    let program = Candidate { name: "by hand".to_owned(), means: Means::Command("make <all>".to_owned()) };
+    let manifest = Manifest {
+        schema: COMPARE_SCHEMA.to_owned(),
+        cosched_version: "0".to_owned(),
+        design: Design {
+            mixes: (0..mixes).map(mix).collect(),
+            candidates: vec![Candidate::policy("linux"), Candidate::policy("fair"), program],
+            baseline: 0,
+            on: "host".to_owned(),
+            seed: 1,
+            options: Vec::new(),
+        },
+        wish: Wish::default(),
+        metrics: Vec::new(),
+        command_line: vec!["cosched".to_owned(), "compare".to_owned(), "'a<b'".to_owned()],
+        machine: "two CPUs".to_owned(),
+    };
+    let mut outcomes = Vec::new();
+    for block in 1..=5u32 {
+        for mix in 0..mixes {
+            for candidate in 0..3 {
+                let mut outcome = Outcome { trial: Trial { block, mix, candidate }, ..Outcome::default() };
+                let time = [10.0, 9.0, 11.0][candidate] + 0.01 * f64::from(block * (candidate as u32 + 1) % 5);
+                outcome.figures.insert("elapsed_s".to_owned(), time);
+                if candidate < 2 {
+                    outcome.figures.insert("turnaround_s".to_owned(), time);
+                    outcome
+                        .figures
+                        .insert("unfairness".to_owned(), 1.5 - 0.1 * candidate as f64 + 0.01 * f64::from(block % 2));
+                }
+                outcomes.push(outcome);
+            }
+        }
+    }
+    outcomes[0].doubts.push("others <ran>".to_owned());
+    Answer::new(manifest, outcomes)
+}
+
+#[test]
+fn the_page_of_a_comparison_begins_with_the_verdicts() {
+    let record = record_of(&["a", "b"]);
+    for mixes in [1, 2] {
+        let answer = answer(mixes);
+        let facts = |outcome: &Outcome| (outcome.trial.candidate < 2).then(|| (outcome.trial, RunFacts::of(&record)));
+        let runs: BTreeMap<Trial, RunFacts> = answer.outcomes.iter().filter_map(facts).collect();
+        let whole = [0, 1].map(|candidate| (Trial { block: 1, mix: 0, candidate }, record.clone(), Some(timeline())));
+        let view = ComparisonView { answer: &answer, runs, whole: whole.to_vec() };
+        let page = comparison_page(&view);
+        check(&page);
+        let (verdicts, rest) = page.split_once("id=\"charts\"").unwrap();
+        assert!(verdicts.contains("turnaround_s better") && rest.contains("make &lt;all&gt;"));
+        assert!(page.contains("others &lt;ran&gt;") && page.contains("a&lt;b") && page.contains("timeline-2"));
+        let names: BTreeSet<String> = comparison_pictures(&view).into_iter().map(|picture| picture.name).collect();
+        assert!(names.contains("turnaround_s") && names.contains("fair-and-fast"), "{names:?}");
+        assert!(names.contains("completion-mix<0>"));
+    }
+}
+
+#[test]
+fn the_median_run_is_shown() {
+    let mut answer = answer(1);
+    for outcome in answer.outcomes.iter_mut().filter(|outcome| outcome.trial.candidate == 0) {
+        let time = [5.0, 1.0, 4.0, 2.0, 3.0][outcome.trial.block as usize - 1];
+        outcome.figures.insert("turnaround_s".to_owned(), time);
+    }
+    assert_eq!(ComparisonView::median_run(&answer, 0, 0).map(|trial| trial.block), Some(5));
+    assert_eq!(ComparisonView::median_run(&answer, 2, 0), None);
+}
