@@ -115,8 +115,9 @@ fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> O
 }
 
 impl Answer {
-    /// Judges runs.
-    pub fn new(manifest: Manifest, outcomes: Vec<Outcome>) -> Answer {
+    /// Judges runs, in whatever order they were made.
+    pub fn new(manifest: Manifest, mut outcomes: Vec<Outcome>) -> Answer {
+        outcomes.sort_by_key(|outcome| outcome.trial);
         let least = manifest.wish.worth;
         let design = &manifest.design;
         let mixes = design.mixes.len();

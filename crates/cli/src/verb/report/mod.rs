@@ -23,7 +23,7 @@ use cosched_report::{Form, Record, SummaryOptions, count, overview, summary, vis
 use runs::{Run, batches};
 use serde_json::Value;
 use sources::Source;
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -124,11 +124,13 @@ fn say(args: &ReportArgs, what: &str) {
 const PREFIX: [&str; 4] = ["run", "policy", "machine", "seed"];
 
 fn print(format: ReportFormat, args: &ReportArgs, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
-    let width = width_of(std::io::stdout());
+    // As at the end of a run.
+    let is_terminal = std::io::stdout().is_terminal();
+    let width = if is_terminal { width_of(std::io::stdout()) } else { 100 };
     let of_one = if runs.len() == 1 { TableArg::Jobs } else { TableArg::Metrics };
     let table = args.table.unwrap_or(of_one);
     match format {
-        ReportFormat::Text => out.write_all(text(runs, width).as_bytes())?,
+        ReportFormat::Text => out.write_all(text(runs, width, is_terminal).as_bytes())?,
         ReportFormat::Markdown => {
             let all: Vec<String> = runs.iter().map(|run| cosched_report::markdown(&run.label, &run.batch())).collect();
             out.write_all(all.join("\n").as_bytes())?;
@@ -163,8 +165,9 @@ fn write_table(form: Form, table: TableArg, runs: &[Run], out: &mut dyn Write) -
 }
 
 /// For people: one run as at its end, several side by side.
-fn text(runs: &[Run], width: usize) -> String {
-    let options = SummaryOptions { width, verbose: true, ..SummaryOptions::default() };
+fn text(runs: &[Run], width: usize, is_terminal: bool) -> String {
+    let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let options = SummaryOptions { width, colour, verbose: true, ..SummaryOptions::default() };
     match runs {
         [run] => {
             let mut text = String::new();
