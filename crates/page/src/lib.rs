@@ -5,9 +5,9 @@
 //! or dark setting and are never the only difference. Everything can be reached by keyboard, and without scripts the page
 //! shows all but the timeline that can be zoomed, in whose place stands a picture.
 //!
-//! [`view`] is what pages are made of, with [`facts`], what is needed of each run; [`charts`] turns these into charts, and
-//! [`pictures`] names those that can be had alone; [`timeline`] shows who ran where; [`run`] and [`comparison`] are the two kinds of page; [`frame`] and [`html`] are the
-//! markup.
+//! `view` is what pages are made of, with `facts`, what is needed of each run; `charts` turns these into charts, and
+//! `pictures` names those that can be had alone; `timeline` shows who ran where; `run` and `comparison` are the two kinds of
+//! page; `frame` and `html` are the markup.
 
 mod charts;
 mod comparison;
