@@ -32,6 +32,7 @@ struct Cli {
 enum Verb {
     Run(Box<verb::run::RunArgs>),
     Compare(Box<verb::compare::CompareArgs>),
+    Why(verb::why::WhyArgs),
     Decide(verb::decide::DecideArgs),
     Report(verb::report::ReportArgs),
     Reproduce(verb::reproduce::ReproduceArgs),
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
     let done = match parsed.verb {
         Verb::Run(args) => verb::run::run(*args),
         Verb::Compare(args) => verb::compare::run(*args),
+        Verb::Why(args) => verb::why::run(args),
         Verb::Decide(args) => verb::decide::run(args),
         Verb::Report(args) => verb::report::run(args),
         Verb::Reproduce(args) => verb::reproduce::run(args),

@@ -1,5 +1,6 @@
 //! The documentation of the formats says what the code does.
 
+use crate::Pick;
 use crate::series::Row;
 use crate::testing::{decision, info, result, samples, snapshot, warnings};
 use crate::{
@@ -94,7 +95,7 @@ fn the_example_of_a_series_reads_and_writes_the_same() {
 
 #[test]
 fn every_key_of_an_event_is_documented() {
-    let event = read_event(block("event").as_bytes(), "docs/formats.md", None).unwrap();
+    let event = read_event(block("event").as_bytes(), "docs/formats.md", Pick::First).unwrap();
     let event =
         crate::Event { snapshot: snapshot(), samples: samples(Nanos::ZERO), decision: Some(decision()), ..event };
     check_keys(&serde_json::to_value(event).unwrap(), &["value", "absent", "exclusive", "place", "stop", "placement"]);
@@ -110,7 +111,7 @@ fn solo_profiles_are_documented() {
 
 #[test]
 fn the_example_of_a_question_is_complete() {
-    let event = read_event(block("event").as_bytes(), "docs/formats.md", None).unwrap();
+    let event = read_event(block("event").as_bytes(), "docs/formats.md", Pick::First).unwrap();
     assert_eq!((event.snapshot.tasks.len(), event.decision.is_none()), (2, true));
     assert_eq!(event.snapshot.machine.validate(), Ok(()));
     let line = event.to_json();
@@ -122,7 +123,7 @@ fn the_example_of_a_question_is_complete() {
 #[test]
 fn the_example_of_an_error_is_real() {
     let text = block("event").replacen("\"nice\": 0", "\"nice\": \"low\"", 1);
-    let error = read_event(text.as_bytes(), "question.json", None).unwrap_err().to_string();
+    let error = read_event(text.as_bytes(), "question.json", Pick::First).unwrap_err().to_string();
     assert!(DOCS.contains(&error), "{error}");
 }
 

@@ -33,8 +33,9 @@ mod text;
 mod tidy;
 mod timeline;
 mod warning;
+mod why;
 
-pub use events::{EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, read_event};
+pub use events::{EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event};
 pub use figures::{Absences, Figures};
 pub use given::Given;
 pub use info::{JobInfo, RunInfo, Solo};
@@ -45,7 +46,7 @@ pub use json::{JsonError, schema_of};
 pub use machine_load::{MachineLoad, MachineUse};
 pub use markdown::markdown;
 pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
-pub use reason::{trigger_text, wait_code, wait_text};
+pub use reason::{trigger_text, wait_code, wait_text, wait_text_naming};
 pub use record::{
     EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Rebuilt, Record,
     RecordError, SoloTimes, Totals, WarningRecord, exit_status, record, solo_times,
@@ -66,3 +67,4 @@ pub use tidy::{
 };
 pub use timeline::{JobTimeline, Stay, Timeline, Traffic, Wait};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
+pub use why::{Did, Latest, Preferred, State, Step, WHY_SCHEMA, Why, why, why_text};

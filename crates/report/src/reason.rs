@@ -24,8 +24,13 @@ fn per_us(rate: Rate) -> String {
     format!("{:.1}", rate.per_us())
 }
 
-/// Why a job waits: one sentence with its numbers and their units.
+/// Why a job waits: one sentence with its numbers and their units. Other jobs are named by the numbers of their tasks.
 pub fn wait_text(reason: &WaitReason) -> String {
+    wait_text_naming(reason, |task| format!("Job {task}"))
+}
+
+/// The same; `name` returns the name of a task's job.
+pub fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) -> String {
     match *reason {
         WaitReason::Order { ahead: 0 } => "All CPUs are taken, and it is the next in line.".to_owned(),
         WaitReason::Order { ahead } => {
@@ -64,7 +69,7 @@ pub fn wait_text(reason: &WaitReason) -> String {
         }
         WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
         WaitReason::Measuring { task } => {
-            format!("Job {task} is being measured with little beside it, and this one would disturb it.")
+            format!("{} is being measured with little beside it, and this one would disturb it.", name(task))
         }
         WaitReason::Lead { progress_milli, limit_milli } => format!(
             "It is ahead of the others: it has done {:.2} quanta of work alone, and none with more than {:.2} runs now.",

@@ -11,4 +11,5 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod thaw;
+pub(crate) mod why;
 pub(crate) mod workload;

@@ -4,7 +4,7 @@
 use crate::facts::family;
 use cosched_core::{Nanos, Purpose};
 use cosched_report::chart::looks;
-use cosched_report::{JobTimeline, Mode, Record, Timeline, count, seconds, wait_text};
+use cosched_report::{JobTimeline, Mode, Record, Timeline, count, seconds, wait_text_naming};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -154,6 +154,7 @@ impl Data {
             })
             .collect();
 
+        let named = |task: u32| record.jobs.get(task as usize).map_or_else(String::new, |job| job.name.clone());
         let mut texts = Texts::default();
         let mut waits: Vec<Vec<Value>> = Vec::new();
         for job in &timeline.jobs {
@@ -163,7 +164,7 @@ impl Data {
             let mut last = 0;
             for wait in kept.into_iter().map(|at| &job.waits[at]) {
                 let (from, to) = (ticks(wait.from).max(last), ticks(wait.to).max(last));
-                let (text, numbers) = texts.split(&wait_text(&wait.reason));
+                let (text, numbers) = texts.split(&wait_text_naming(&wait.reason, |task| named(task.0)));
                 flat.extend([from - last, to - from, wait.changes.into(), text as u64].map(Value::from));
                 flat.extend(numbers);
                 last = to;

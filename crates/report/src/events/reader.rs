@@ -2,6 +2,7 @@
 
 use super::event::{EVENT_SCHEMA, Event};
 use crate::json::{Depth, JsonError};
+use cosched_core::Nanos;
 use std::io::{self, BufRead};
 
 /// An event that can't be read.
@@ -30,6 +31,14 @@ pub enum EventError {
     Empty {
         /// The file, as the caller named it.
         file: String,
+    },
+    /// All events of the file are later.
+    #[error("{file}: there is no decision at that time or before; the first is at {first_s:.3} s")]
+    TooEarly {
+        /// The file, as the caller named it.
+        file: String,
+        /// When the first decision was made, in seconds from the start of the run.
+        first_s: f64,
     },
     /// The file has no event with this number.
     #[error("{file}: there is no decision with number {seq}; the file holds {}", held(*.count, *.least, *.greatest))]
@@ -128,24 +137,48 @@ impl<R: BufRead> Iterator for EventReader<R> {
     }
 }
 
-/// Reads the only event of a file, or the one with number `seq`; `file` names it in errors.
+/// Which event of a file is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The first.
+    First,
+    /// The one with this number.
+    Seq(u64),
+    /// The last whose snapshot was taken at this time or before: its decision held then.
+    At(Nanos),
+}
+
+/// Reads one event of a file; `file` names it in errors.
 ///
 /// # Errors
 /// The file can't be read, or has no such event. The error names file, line, key and what was expected, or which events
 /// there are.
-pub fn read_event(input: impl BufRead, file: &str, seq: Option<u64>) -> Result<Event, EventError> {
+pub fn read_event(input: impl BufRead, file: &str, pick: Pick) -> Result<Event, EventError> {
     let (mut count, mut least, mut greatest) = (0, u64::MAX, 0);
+    let (mut first, mut held) = (None, None);
     for event in EventReader::new(input, file) {
         let event = event?;
-        if seq.is_none_or(|seq| event.seq == seq) {
-            return Ok(event);
+        match pick {
+            Pick::First => return Ok(event),
+            Pick::Seq(seq) if event.seq == seq => return Ok(event),
+            Pick::Seq(_) => {}
+            Pick::At(at) => {
+                first = first.or(Some(event.snapshot.now));
+                if event.snapshot.now > at {
+                    break;
+                }
+                held = Some(event);
+                continue;
+            }
         }
         count += 1;
         (least, greatest) = (least.min(event.seq), greatest.max(event.seq));
     }
     let file = file.to_owned();
-    match seq {
-        Some(seq) if count > 0 => Err(EventError::NoSuch { file, seq, count, least, greatest }),
+    match (pick, held, first) {
+        (_, Some(event), _) => Ok(event),
+        (_, None, Some(first)) => Err(EventError::TooEarly { file, first_s: first.as_s() }),
+        (Pick::Seq(seq), ..) if count > 0 => Err(EventError::NoSuch { file, seq, count, least, greatest }),
         _ => Err(EventError::Empty { file }),
     }
 }

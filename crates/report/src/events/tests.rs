@@ -62,7 +62,7 @@ fn events_read_back_and_write_the_same() {
 
 #[test]
 fn indented_events_are_read_too() {
-    let event = read_event(text(1).as_bytes(), "e", None).unwrap();
+    let event = read_event(text(1).as_bytes(), "e", Pick::First).unwrap();
     let pretty = serde_json::to_string_pretty(&event).unwrap();
     let both = format!("\n{pretty}\n\n{}\n{pretty}", event.to_json());
     assert_eq!(EventReader::new(both.as_bytes(), "e").map(Result::unwrap).collect::<Vec<_>>(), vec![event; 3]);
@@ -70,19 +70,23 @@ fn indented_events_are_read_too() {
 
 #[test]
 fn by_number() {
-    assert_eq!(read_event(text(3).as_bytes(), "e", Some(2)).unwrap().snapshot.now, Nanos::from_ms(800));
-    let error = read_event(text(3).as_bytes(), "e", Some(9)).unwrap_err().to_string();
+    assert_eq!(read_event(text(3).as_bytes(), "e", Pick::Seq(2)).unwrap().snapshot.now, Nanos::from_ms(800));
+    let error = read_event(text(3).as_bytes(), "e", Pick::Seq(9)).unwrap_err().to_string();
     assert_eq!(error, "e: there is no decision with number 9; the file holds 3, with numbers from 0 to 2");
-    let error = read_event(text(1).as_bytes(), "e", Some(9)).unwrap_err().to_string();
+    let error = read_event(text(1).as_bytes(), "e", Pick::Seq(9)).unwrap_err().to_string();
     assert!(error.ends_with("the file holds 1, with number 0"), "{error}");
-    assert!(read_event("\n".as_bytes(), "e", Some(0)).unwrap_err().to_string().contains("found nothing"));
+    // At a time the decision that held then.
+    let seq_at = |ms| read_event(text(3).as_bytes(), "e", Pick::At(Nanos::from_ms(ms))).map(|event| event.seq);
+    assert_eq!((seq_at(400).unwrap(), seq_at(799).unwrap(), seq_at(9_000).unwrap()), (0, 1, 2));
+    assert!(seq_at(1).unwrap_err().to_string().contains("the first is at 0.400 s"));
+    assert!(read_event("\n".as_bytes(), "e", Pick::Seq(0)).unwrap_err().to_string().contains("found nothing"));
 }
 
 #[test]
 fn errors_name_file_line_key_and_what_was_expected() {
-    let pretty = serde_json::to_string_pretty(&read_event(text(1).as_bytes(), "e", None).unwrap()).unwrap();
+    let pretty = serde_json::to_string_pretty(&read_event(text(1).as_bytes(), "e", Pick::First).unwrap()).unwrap();
     let check = |text: &str, expected: &str| {
-        let error = read_event(text.as_bytes(), "e.json", None).unwrap_err().to_string();
+        let error = read_event(text.as_bytes(), "e.json", Pick::First).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
     let with = |from: &str, to: &str| {
@@ -159,7 +163,7 @@ proptest! {
         let mut writer = EventWriter::new(Vec::new(), context("fifo", BTreeMap::new()));
         write(&mut writer, &snapshot);
         let text = String::from_utf8(writer.into_inner()).unwrap();
-        let event = read_event(text.as_bytes(), "e", None).unwrap();
+        let event = read_event(text.as_bytes(), "e", Pick::First).unwrap();
         for (task, back) in snapshot.tasks.iter().zip(&event.snapshot.tasks) {
             let bits = |reading: Reading<f64>| reading.value().map(f64::to_bits);
             prop_assert_eq!(bits(task.estimates.progress), bits(back.estimates.progress));

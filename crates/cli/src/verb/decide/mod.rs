@@ -3,14 +3,15 @@
 mod known;
 
 use crate::exit::usage;
+use crate::input::near::near;
 use crate::input::told;
-use crate::verb::run::{Format, name_value, once_each, seed, unmet};
+use crate::verb::run::{Format, moment, name_value, once_each, seed, unmet};
 use clap::Args;
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Decision, Importance, POLICIES, Params, PolicyEntry, Rng, Snapshot,
-    TaskId, check, find_policy,
+    Absence, Capabilities, Capability, Change, Decision, Importance, Nanos, POLICIES, Params, PolicyEntry, Rng,
+    Snapshot, TaskId, check, find_policy,
 };
-use cosched_report::{BackendKind, Event, read_event, trigger_text, visible, visible_lines, wait_text};
+use cosched_report::{BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
@@ -38,6 +39,14 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "N")]
     seq: Option<u64>,
 
+    /// The decision that held at this time since the start of the run, as in 90s
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with = "seq")]
+    at: Option<Nanos>,
+
+    /// Tell only what concerns this job: what becomes of it, and who has CPUs if it has none
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+
     /// Seed of the generator [default: the recorded state of the recorded policy, else 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
@@ -55,7 +64,12 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
         let opened = std::fs::File::open(&args.snapshot);
         Box::new(BufReader::new(opened.map_err(|error| usage(format!("{file}: {error}")))?))
     };
-    let event = read_event(input, &file, args.seq).map_err(|error| usage(error.to_string()))?;
+    let pick = match (args.seq, args.at) {
+        (Some(seq), _) => Pick::Seq(seq),
+        (None, Some(at)) => Pick::At(at),
+        (None, None) => Pick::First,
+    };
+    let event = read_event(input, &file, pick).map_err(|error| usage(error.to_string()))?;
     let snapshot = &event.snapshot;
     let known = || POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
     let name = args.policy.as_deref().or(event.policy.as_deref());
@@ -87,12 +101,15 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
         (None, Some(recorded)) => Rng::restore(recorded),
         (None, None) => Rng::new(1),
     };
-    let decision = policy.decide(snapshot, &mut rng);
+    let mut decision = policy.decide(snapshot, &mut rng);
     let fault = check(snapshot, &decision).err().map(|fault| fault.to_string());
+    let replayed = event.decision.as_ref().filter(|_| same && !event.stood_in).map(|then| *then == decision);
+    if let Some(name) = &args.job {
+        narrow(snapshot, &mut decision, name).map_err(|why| usage(format!("{file}: {why}")))?;
+    }
     let mut out = std::io::stdout();
     match args.format {
         Format::Json => {
-            let replayed = event.decision.as_ref().filter(|_| same && !event.stood_in).map(|then| *then == decision);
             let object = serde_json::json!({
                 "policy": entry.name, "backend": event.backend, "params": params, "seq": event.seq, "decision": decision,
                 "invalid": fault, "same_as_recorded": replayed, "learnt": known::known(snapshot, &decision),
@@ -107,6 +124,20 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Leaves of a decision what concerns a job: what becomes of it; if it waits, also who is placed instead.
+fn narrow(snapshot: &Snapshot, decision: &mut Decision, name: &str) -> Result<(), String> {
+    let job = snapshot.tasks.iter().find(|task| *task.name == *name).map(|task| task.id);
+    let job = job.ok_or_else(|| {
+        let hint = near(name, snapshot.tasks.iter().map(|task| &*task.name));
+        let hint = hint.map_or_else(String::new, |other| format!("; is it `{other}`?"));
+        format!("there is no job `{name}` that had arrived and not ended then{hint}")
+    })?;
+    decision.waits.retain(|wait| wait.task == job);
+    let waits = !decision.waits.is_empty();
+    decision.changes.retain(|change| change.task() == job || (waits && matches!(change, Change::Place { .. })));
+    Ok(())
 }
 
 /// What the run of the event could do, as far as this policy needs it.

@@ -20,6 +20,7 @@ pub(crate) use args::ReportArgs;
 use args::{ReportFormat, TableArg};
 use cosched_page::{Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
 use cosched_report::{Form, Record, SummaryOptions, count, overview, summary, visible, wrap};
+pub(crate) use files::{Series, newest_run, series_of};
 use runs::{Run, batches};
 use serde_json::Value;
 use sources::Source;

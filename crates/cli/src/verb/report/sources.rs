@@ -1,6 +1,6 @@
 //! What a path on the command line names: a comparison, or runs.
 
-use super::files::open_series;
+use super::files::{beside, open_series};
 use crate::exit::usage;
 use crate::input::told;
 use crate::verb::run::folders_of_batch;
@@ -144,14 +144,4 @@ fn file(path: &Path) -> anyhow::Result<Source> {
          that holds runs or a comparison",
         told(path)
     )))
-}
-
-/// The series beside a record.
-fn beside(record: &Path) -> Option<PathBuf> {
-    let named = if record.file_name().is_some_and(|name| name == "run.json") {
-        record.with_file_name("series.jsonl")
-    } else {
-        record.with_extension("series.jsonl")
-    };
-    Some(named).filter(|file| file.is_file())
 }

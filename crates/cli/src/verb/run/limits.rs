@@ -108,6 +108,16 @@ pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     ns.map(Nanos).ok_or_else(expected)
 }
 
+/// Reads a time since the start of a run: as a duration, or 0.
+pub(crate) fn moment(text: &str) -> Result<Nanos, String> {
+    let zero = ["0", "0s", "0ms"].contains(&text);
+    if zero {
+        Ok(Nanos::ZERO)
+    } else {
+        duration(text).map_err(|_| "expected a time, as in 0, 90s, 5m or 1.5".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

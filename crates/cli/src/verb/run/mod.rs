@@ -49,7 +49,7 @@ mod terminal;
 pub(crate) use args::{Format, RunArgs, name_value, seed};
 pub(crate) use console::{ConsoleArgs, main as console};
 pub(crate) use killed::folders_of_batch;
-pub(crate) use limits::duration;
+pub(crate) use limits::{duration, moment};
 pub(crate) use policy::{once_each, unmet};
 pub(crate) use screen::Screen;
 pub(crate) use terminal::width_of;

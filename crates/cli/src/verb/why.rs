@@ -1,0 +1,76 @@
+//! `cosched why`: why a job runs or waits, now or at some time, from the series of its run.
+
+use super::report::{Series, newest_run, series_of};
+use super::run::{Format, moment, width_of};
+use crate::exit::{Exit, usage};
+use crate::input::near::near;
+use crate::input::told;
+use clap::Args;
+use cosched_core::{Nanos, TaskId};
+use cosched_report::{SeriesHeader, visible, why, why_text};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Tell why a job runs or waits: the last decisions about it, who has the CPUs instead, and when it runs at the latest
+///
+/// It reads the series of the run, which is written while the run goes on. So it answers for a run that goes on as well as
+/// for one that has ended.
+#[derive(Args, Debug)]
+pub(crate) struct WhyArgs {
+    /// The job's name
+    job: String,
+
+    /// Log folder, run record or series of the run [default: the newest run in cosched-logs]
+    run: Option<PathBuf>,
+
+    /// At this time since the start of the run, as in 90s or 1.5m [default: the last time that is known]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    at: Option<Nanos>,
+
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+}
+
+pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
+    let path = match &args.run {
+        Some(path) => path.clone(),
+        None => newest_run()?,
+    };
+    let Series { file, mut reader } = series_of(&path)?;
+    let task = find(reader.header(), &args.job, &told(&file))?;
+    let answer = why(&mut reader, task, args.at).map_err(|error| usage(error.to_string()))?;
+    let mut out = std::io::stdout().lock();
+    match args.format {
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)?,
+        Format::Text => out.write_all(why_text(&answer, width_of(std::io::stdout())).as_bytes())?,
+    }
+    out.flush()?;
+    Ok(Exit::Success.into())
+}
+
+/// So many names are told to somebody who named another.
+const NAMED: usize = 10;
+
+/// The task with this name, or the only one whose name begins so.
+fn find(header: &SeriesHeader, name: &str, file: &str) -> anyhow::Result<TaskId> {
+    let tasks = &header.tasks;
+    if let Some(task) = tasks.iter().find(|task| task.name == name) {
+        return Ok(TaskId(task.task));
+    }
+    let begin: Vec<_> = tasks.iter().filter(|task| task.name.starts_with(name)).collect();
+    if let [only] = begin[..] {
+        return Ok(TaskId(only.task));
+    }
+    let hint = match near(name, tasks.iter().map(|task| task.name.as_str())) {
+        _ if !begin.is_empty() => {
+            let names: Vec<String> = begin.iter().take(NAMED).map(|task| visible(&task.name)).collect();
+            let more = if begin.len() > NAMED { " and more" } else { "" };
+            format!("it could be {}{more}", names.join(", "))
+        }
+        Some(other) => format!("is it {}?", visible(other)),
+        None => "`cosched report` lists the jobs of a run".to_owned(),
+    };
+    Err(usage(format!("{file}: there is no job `{}` in this run; {hint}", visible(name))))
+}

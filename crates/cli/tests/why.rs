@@ -1,0 +1,121 @@
+//! `cosched why`, and `cosched decide` at a time and about a job.
+
+mod common;
+
+use common::{cosched, ended, err, json, out, until, write};
+use serde_json::Value;
+use std::process::Stdio;
+use tempfile::TempDir;
+
+const MIX: &str = "[[job]]\nprogram = 'gcc'\ncopies = 3\nwork_instructions = 3e9\n\n[[job]]\nprogram = 'lbm'\ncopies = 3\n\
+                   work_instructions = 3e9\n";
+
+/// A simulated run of six jobs on two CPUs, with its events.
+fn simulated() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "mix.toml", MIX);
+    let words = ["run", "mix.toml", "--on", "epyc-2cpu", "-p", "fair", "-q", "--events", "events.jsonl"];
+    let run = cosched(&folder, &words);
+    assert!(run.status.success(), "{}", err(&run));
+    folder
+}
+
+/// Of every job at several times: the states are those of the series, read in the simplest way.
+#[test]
+fn every_state_is_that_of_the_series() {
+    let folder = simulated();
+    let logs = folder.path().join("cosched-logs").read_dir().unwrap().next().unwrap().unwrap().path();
+    let series = std::fs::read_to_string(logs.join("series.jsonl")).unwrap();
+    let rows: Vec<Value> = series.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let header: Value = serde_json::from_str(series.lines().next().unwrap()).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for ms in [0, 350, 777, 1_500, 4_000] {
+        for (task, job) in header["tasks"].as_array().unwrap().iter().enumerate() {
+            let mut expected = "queued";
+            for row in rows.iter().filter(|row| row[1].as_u64().unwrap() <= ms * 1_000_000 && row[2] == task) {
+                expected = match row[0].as_str().unwrap() {
+                    "p" => "runs",
+                    "x" => "waits",
+                    "b" if expected == "queued" => "waits",
+                    "e" => "ended",
+                    _ => expected,
+                };
+            }
+            let name = job["name"].as_str().unwrap();
+            let at = format!("{ms}ms");
+            let answer = json(&cosched(&folder, &["why", name, "--at", &at, "--format", "json"]));
+            assert_eq!(answer["state"], expected, "{name} at {at}");
+            let is_waiting = ["waits", "queued"].contains(&expected);
+            assert_eq!(answer["latest"].is_null(), !is_waiting, "{name} at {at}");
+            seen.insert(expected);
+            let text = out(&cosched(&folder, &["why", name, logs.to_str().unwrap(), "--at", &at]));
+            assert!(text.starts_with(&format!("{name} at {:.3} s: ", ms as f64 / 1e3)), "{text}");
+            assert_eq!(text.contains("  latest: "), is_waiting, "{text}");
+        }
+    }
+    assert!(seen.len() >= 3, "{seen:?}");
+}
+
+#[test]
+fn what_can_not_be_answered_is_told() {
+    let folder = simulated();
+    let error = |words: &[&str]| {
+        let output = cosched(&folder, words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        err(&output)
+    };
+    assert!(error(&["why", "gcc"]).contains("it could be gcc-1, gcc-2, gcc-3"));
+    assert!(error(&["why", "gvc-1"]).contains("is it gcc-1?"));
+    assert!(error(&["why", "gcc-1", "nowhere"]).contains("nowhere: No such file"));
+    assert!(error(&["why", "gcc-1", "mix.toml"]).contains("expected a series"));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(err(&cosched(&empty, &["why", "x"])).contains("there is no run in cosched-logs here"));
+}
+
+#[test]
+fn a_run_that_goes_on_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "going", "");
+    let cpu = common::one_cpu();
+    let job = "while test -e going; do :; done; : {}";
+    let words = ["run", "-q", "--cpus", &cpu, "-j2", "-p", "round-robin", job, ":::", "a", "b"];
+    let mut run = common::command(folder.path(), &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let told = || out(&cosched(&folder, &["why", "a"]));
+    let is_told = |word: &str| told().lines().next().is_some_and(|line| line.contains(word));
+    until("a runs and waits in turn", || is_told("runs on CPU"));
+    until("a waits", || {
+        let text = told();
+        text.contains(": waits,") && text.contains("instead: b on CPU") && text.contains("latest: ")
+    });
+    std::fs::remove_file(folder.path().join("going")).unwrap();
+    assert!(ended(&mut run).success());
+    assert!(told().contains("a at ") && told().contains("ended at"), "{}", told());
+}
+
+#[test]
+fn decisions_are_found_by_time_and_told_of_one_job() {
+    let folder = simulated();
+    let decide = |words: &[&str]| cosched(&folder, &[&["decide", "events.jsonl"], words].concat());
+    let at = json(&decide(&["--at", "900ms", "--format", "json"]));
+    let seq = at["seq"].to_string();
+    assert_eq!(out(&decide(&["--seq", &seq])), out(&decide(&["--at", "900ms"])));
+    // The next decision is later.
+    let next: u64 = at["seq"].as_u64().unwrap() + 1;
+    let text = out(&decide(&["--seq", &next.to_string()]));
+    let when = text.split("fair at ").nth(1).and_then(|rest| rest.split(' ').next());
+    assert!(when.unwrap().parse::<f64>().unwrap() > 0.9, "{text}");
+    // Of a job that waits, why, and who is placed instead; of one that does not, only that.
+    let all = json(&decide(&["--at", "900ms", "--format", "json"]));
+    let waits = all["decision"]["waits"].as_array().unwrap();
+    let task = waits[0]["task"].as_u64().unwrap() as usize;
+    let name = ["gcc-1", "gcc-2", "gcc-3", "lbm-1", "lbm-2", "lbm-3"][task];
+    let one = json(&decide(&["--at", "900ms", "--job", name, "--format", "json"]));
+    assert_eq!(one["decision"]["waits"], Value::from(vec![waits[0].clone()]));
+    assert_eq!(one["same_as_recorded"], true);
+    let text = out(&decide(&["--at", "900ms", "--job", name]));
+    assert!(text.contains(&format!("wait   {name}")) && text.matches("wait   ").count() == 1, "{text}");
+    let wrong = decide(&["--at", "900ms", "--job", "gcc-7"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(err(&wrong).contains("there is no job `gcc-7`"), "{}", err(&wrong));
+    assert_eq!(decide(&["--at", "900ms", "--seq", "1"]).status.code(), Some(2));
+}
