@@ -1,0 +1,216 @@
+//! A shell on a terminal of its own, and what is seen there.
+
+use anyhow::{Context as _, bail};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// A piece of a row in which all characters look alike.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Piece {
+    pub(super) column: u16,
+    pub(super) text: String,
+    pub(super) bold: bool,
+    pub(super) inverse: bool,
+    /// The colour of the terminal's palette; `None` for that of plain text.
+    pub(super) colour: Option<u8>,
+}
+
+/// What is seen for a while: of each row its pieces.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Frame {
+    pub(super) rows: Vec<Vec<Piece>>,
+    pub(super) lasts: Duration,
+}
+
+/// The prompt. The shell is ready when it stands at the beginning of the last line that is written.
+const PROMPT: &str = "$ ";
+/// Nothing that is recorded takes longer.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// What comes within this time is seen together.
+const MOMENT: Duration = Duration::from_millis(60);
+/// Between two letters.
+const TYPING: Duration = Duration::from_millis(45);
+
+/// A shell on a terminal.
+pub(super) struct Shell {
+    child: Child,
+    input: File,
+    output: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+    frames: Vec<Frame>,
+    since: Instant,
+    is_seen: bool,
+}
+
+impl Shell {
+    /// Starts a shell in a folder.
+    pub(super) fn start(folder: &Path, columns: NonZeroU16, rows: NonZeroU16) -> anyhow::Result<Shell> {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+        grantpt(&controller)?;
+        unlockpt(&controller)?;
+        let name = ptsname(&controller, Vec::new())?.into_string().context("the terminal's name")?;
+        let user: OwnedFd = OpenOptions::new().read(true).write(true).open(name)?.into();
+        tcsetwinsize(&user, Winsize { ws_row: rows.get(), ws_col: columns.get(), ws_xpixel: 0, ws_ypixel: 0 })?;
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait", "bash", "--norc", "--noprofile"]);
+        command.env("PS1", PROMPT).env("TERM", "xterm-256color").env_remove("PROMPT_COMMAND").current_dir(folder);
+        command.stdin(Stdio::from(user.try_clone()?)).stdout(Stdio::from(user.try_clone()?)).stderr(Stdio::from(user));
+        let child = command.spawn().context("setsid and bash")?;
+        let (sender, output) = channel();
+        let mut reading = File::from(controller.try_clone()?);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reading.read(&mut bytes) {
+                if sender.send(bytes[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut shell = Shell {
+            child,
+            input: controller.into(),
+            output,
+            screen: vt100::Parser::new(rows, columns, 0),
+            frames: Vec::new(),
+            since: Instant::now(),
+            is_seen: false,
+        };
+        shell.until_ready()?;
+        Ok(shell)
+    }
+
+    /// Runs a command that is not seen, and clears the screen.
+    pub(super) fn run_unseen(&mut self, line: &str) -> anyhow::Result<()> {
+        self.is_seen = false;
+        self.send(&format!("{line}; clear\n"))?;
+        self.until_ready()
+    }
+
+    /// Types a command, and waits until it has ended.
+    pub(super) fn run(&mut self, line: &str) -> anyhow::Result<()> {
+        if !self.is_seen {
+            (self.is_seen, self.since) = (true, Instant::now());
+        }
+        for letter in line.chars() {
+            self.send(&letter.to_string())?;
+            self.watch(TYPING)?;
+        }
+        self.watch(8 * TYPING)?;
+        self.send("\n")?;
+        self.until_ready()
+    }
+
+    /// What was seen.
+    pub(super) fn finish(mut self) -> anyhow::Result<Vec<Frame>> {
+        self.keep();
+        self.send("exit\n")?;
+        drop(self.input);
+        self.child.wait()?;
+        Ok(self.frames)
+    }
+
+    fn send(&mut self, text: &str) -> anyhow::Result<()> {
+        Ok(self.input.write_all(text.as_bytes())?)
+    }
+
+    /// Looks at the terminal for so long.
+    fn watch(&mut self, time: Duration) -> anyhow::Result<()> {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left.min(MOMENT)) {
+                Ok(bytes) => {
+                    // What was seen until now was seen until now.
+                    if self.since.elapsed() >= MOMENT {
+                        self.keep();
+                    }
+                    self.screen.process(&bytes);
+                }
+                Err(RecvTimeoutError::Disconnected) => bail!("the shell has ended"),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Waits until the shell asks for the next command.
+    fn until_ready(&mut self) -> anyhow::Result<()> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.watch(MOMENT)?;
+            let (row, column) = self.screen.screen().cursor_position();
+            let line = self.screen.screen().rows(0, u16::MAX).nth(row.into()).unwrap_or_default();
+            if usize::from(column) == PROMPT.len() && line.trim_end() == PROMPT.trim_end() {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                bail!("no prompt after {} s: {}", PATIENCE.as_secs(), self.screen.screen().contents());
+            }
+        }
+    }
+
+    /// Keeps what is seen, and since when.
+    fn keep(&mut self) {
+        let lasts = self.since.elapsed();
+        self.since = Instant::now();
+        if !self.is_seen {
+            return;
+        }
+        let rows = rows(self.screen.screen());
+        match self.frames.last_mut().filter(|last| last.rows == rows) {
+            Some(last) => last.lasts += lasts,
+            None => self.frames.push(Frame { rows, lasts }),
+        }
+    }
+}
+
+/// What is on the screen, with the place of the cursor.
+fn rows(screen: &vt100::Screen) -> Vec<Vec<Piece>> {
+    let (height, width) = screen.size();
+    let cursor = (!screen.hide_cursor()).then(|| screen.cursor_position());
+    let mut rows = Vec::new();
+    for row in 0..height.get() {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for column in 0..width.get() {
+            let Some(cell) = screen.cell(row, column) else { continue };
+            let is_cursor = cursor == Some((row, column));
+            let text = if cell.has_contents() { cell.contents() } else { " " };
+            let colour = match cell.fgcolor() {
+                vt100::Color::Idx(colour) => Some(colour),
+                _ => None,
+            };
+            let (bold, inverse) = (cell.bold(), cell.inverse() != is_cursor);
+            let is_plain = text == " " && !inverse;
+            match pieces.last_mut() {
+                Some(last) if (last.bold, last.inverse, last.colour) == (bold, inverse, colour) => {
+                    last.text.push_str(text)
+                }
+                None if is_plain => {}
+                _ => pieces.push(Piece { column, text: text.to_owned(), bold, inverse, colour }),
+            }
+        }
+        for piece in &mut pieces {
+            if !piece.inverse {
+                piece.text.truncate(piece.text.trim_end().len());
+            }
+        }
+        pieces.retain(|piece| !piece.text.is_empty());
+        rows.push(pieces);
+    }
+    rows
+}
+
+/// The same with long stills cut short, and the last one long enough to read.
+pub(super) fn shortened(frames: Vec<Frame>, longest: Duration, last: Duration) -> Vec<Frame> {
+    let count = frames.len();
+    let lasts = |at: usize, lasts: Duration| if at + 1 == count { last } else { lasts.min(longest) };
+    frames.into_iter().enumerate().map(|(at, frame)| Frame { lasts: lasts(at, frame.lasts), ..frame }).collect()
+}
