@@ -122,3 +122,34 @@ fn a_signal_ends_it_and_nothing_is_written() {
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
     assert!(output.stdout.is_empty());
 }
+
+#[test]
+fn runs_are_kept_as_comparisons_and_nothing_else_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let kept = small(&["--runs", runs.to_str().unwrap()]);
+    assert!(kept.status.success(), "{}", text(&kept.stderr));
+    assert_eq!(text(&kept.stdout), text(&small(&[]).stdout));
+    let mut grids: Vec<_> = std::fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    grids.sort();
+    assert!(grids.len() > 1, "{grids:?}");
+    for grid in &grids {
+        let report = cosched(&["report", grid.to_str().unwrap(), "--format", "json"]);
+        assert!(report.status.success(), "{}", text(&report.stderr));
+        let found: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+        let (mixes, candidates) = (&found["compared"]["mixes"], &found["compared"]["candidates"]);
+        let all = mixes.as_array().unwrap().len() * candidates.as_array().unwrap().len();
+        let blocks = found["blocks"].as_u64().unwrap() as usize;
+        assert_eq!(found["runs"].as_array().unwrap().len(), all * blocks, "{grid:?}");
+        assert!(blocks > 0 && all > 1);
+        // Every job has its slowdown.
+        let jobs = cosched(&["report", grid.to_str().unwrap(), "--jsonl", "--table", "jobs"]);
+        for line in text(&jobs.stdout).lines().take(100) {
+            let job: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert!(job["slowdown"].as_f64().is_some_and(|slowdown| slowdown > 0.3), "{line}");
+        }
+    }
+    let again = cosched(&[&SMALL[..], &["--runs", runs.to_str().unwrap()]].concat());
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("there are files in it; name a new folder"));
+}

@@ -1,6 +1,7 @@
 //! Trials over mixes, candidates and seeds, and what is computed over them.
 
 use crate::error::ReproduceError;
+use crate::keep::Kept;
 use crate::mixes::Mix;
 use crate::pool::Pool;
 use crate::stats::geometric_mean;
@@ -79,8 +80,29 @@ pub(crate) fn simulate(
     seeds: &[u64],
     variants: impl Fn(usize, u64) -> Vec<Trial> + Sync,
 ) -> Result<Vec<Vec<Vec<Measured>>>, ReproduceError> {
+    simulate_and_keep(pool, what, lists, seeds, variants, None)
+}
+
+/// The same; records go to `kept` as soon as they are there, since all together would take much memory.
+fn simulate_and_keep(
+    pool: &Pool<'_>,
+    what: &str,
+    lists: usize,
+    seeds: &[u64],
+    variants: impl Fn(usize, u64) -> Vec<Trial> + Sync,
+    kept: Option<&Kept<'_>>,
+) -> Result<Vec<Vec<Vec<Measured>>>, ReproduceError> {
     let cells: Vec<(usize, u64)> = (0..lists).flat_map(|list| seeds.iter().map(move |&seed| (list, seed))).collect();
-    let found = pool.map(what, &cells, |&(list, seed)| Trial::simulate_all(&variants(list, seed)))?;
+    let found = pool.map(what, &cells, |&(list, seed)| {
+        let mut all = Trial::simulate_all(&variants(list, seed))?;
+        for (variant, one) in all.iter_mut().enumerate() {
+            let place = seeds.iter().position(|&other| other == seed).unwrap_or(0);
+            if let (Some(kept), Some(record)) = (kept, one.record.take()) {
+                kept.keep((list, variant, place), &record)?;
+            }
+        }
+        Ok(all)
+    })?;
     let mut results: Vec<Vec<Vec<Measured>>> = vec![Vec::new(); lists];
     for ((list, _), of_variants) in cells.into_iter().zip(found) {
         results[list].resize_with(of_variants.len(), Vec::new);
@@ -109,8 +131,11 @@ impl Grid {
         candidates: &[Candidate],
         seeds: &[u64],
     ) -> Result<Grid, ReproduceError> {
+        let named = candidates.iter().map(|one| (one.label.clone(), one.policy, one.params.clone()));
+        let kept = pool.keep.map(|keeper| Kept::begin(keeper, what, machine, mixes, named, seeds)).transpose()?;
         let variants = |mix: usize, seed: u64| {
             let of = |candidate: &Candidate| Trial {
+                keep: kept.is_some(),
                 restart: mixes[mix].restart,
                 params: candidate.params.clone(),
                 truth: candidate.truth,
@@ -121,7 +146,8 @@ impl Grid {
             };
             candidates.iter().map(of).collect()
         };
-        Ok(Grid::of_results(simulate(pool, what, mixes.len(), seeds, variants)?, seeds.len()))
+        let results = simulate_and_keep(pool, what, mixes.len(), seeds, variants, kept.as_ref())?;
+        Ok(Grid::of_results(results, seeds.len()))
     }
 
     /// Results by mix, candidate and seed, of so many seeds.

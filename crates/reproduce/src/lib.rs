@@ -14,6 +14,7 @@ mod even;
 mod figure;
 pub mod findings;
 mod grid;
+mod keep;
 mod knowing;
 mod lab;
 mod lucky;
@@ -27,6 +28,7 @@ mod trial;
 
 pub use error::ReproduceError;
 pub use findings::Findings;
+pub use keep::Keeper;
 pub use pool::Pool;
 pub use stats::{Estimate, deviation, geometric_mean, mean, quantile};
 

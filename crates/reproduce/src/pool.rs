@@ -1,6 +1,7 @@
 //! Independent trials on all CPUs.
 
 use crate::error::ReproduceError;
+use crate::keep::Keeper;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -12,6 +13,8 @@ pub struct Pool<'a> {
     pub progress: &'a (dyn Fn(&str, usize, usize) + Sync),
     /// Set from outside: no further trial begins.
     pub stop: &'a AtomicBool,
+    /// Keeps records of trials; `None` for none.
+    pub keep: Option<&'a Keeper<'a>>,
 }
 
 impl Pool<'_> {
@@ -63,7 +66,7 @@ mod tests {
     use super::*;
 
     fn pool<'a>(threads: usize, stop: &'a AtomicBool, progress: &'a (dyn Fn(&str, usize, usize) + Sync)) -> Pool<'a> {
-        Pool { threads, progress, stop }
+        Pool { threads, progress, stop, keep: None }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One simulated run, and what is measured in it.
 
 use crate::error::ReproduceError;
+use crate::keep::{Was, record_of};
 use crate::knowing::Knowing;
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::{
@@ -8,6 +9,7 @@ use cosched_core::{
     Params, Placement, PolicyEntry, ProgressBasis, Purpose, Recorder, Restart, RunConfig, RunError, SoloProfile,
     SoloTrace, TaskId, TaskSpec, find_policy, run,
 };
+use cosched_report::Record;
 use cosched_sim::{
     FIT_LENGTH, MACHINES, MachineFit, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine, fit,
 };
@@ -57,6 +59,8 @@ pub(crate) struct Trial {
     pub(crate) remembers: bool,
     /// How long who runs where is noted from the start.
     pub(crate) noted: Nanos,
+    /// Whether its record is kept.
+    pub(crate) keep: bool,
 }
 
 impl Trial {
@@ -77,6 +81,7 @@ impl Trial {
             others_traces: false,
             remembers: false,
             noted: Nanos::ZERO,
+            keep: false,
         }
     }
 
@@ -148,7 +153,9 @@ impl Trial {
 
     fn beside(&self, alone: &Alone) -> Result<Measured, ReproduceError> {
         let earlier = if self.remembers {
-            Trial { remembers: false, truth: false, seed: self.seed ^ OTHER_RUN, ..self.clone() }.beside(alone)?.kept
+            Trial { remembers: false, truth: false, keep: false, seed: self.seed ^ OTHER_RUN, ..self.clone() }
+                .beside(alone)?
+                .kept
         } else {
             Vec::new()
         };
@@ -195,6 +202,18 @@ impl Trial {
         if failed > 0 {
             return Err(ReproduceError::Failed { what: self.what(), tasks: failed });
         }
+        let record = self.keep.then(|| {
+            let was = Was {
+                machine: &self.machine,
+                policy: self.policy,
+                params: &params,
+                seed: self.seed,
+                quantum,
+                jobs: &self.jobs,
+                at_once: self.at_once,
+            };
+            Box::new(record_of(&was, &result))
+        });
         let outcomes = Outcomes::of(&result);
         let value = |name: &str| metric(name).and_then(|metric| metric.of(&outcomes).value());
         let reads: u64 = result.tasks.iter().filter_map(|task| task.counts[Counter::MmReads].value()).sum();
@@ -220,6 +239,7 @@ impl Trial {
             progress_errors: watch.progress.values().map(|(estimate, truth)| estimate / truth - 1.0).collect(),
             ends_s,
             stays_s,
+            record,
             kept: result.tasks.iter().map(|task| Kept { ran: task.ran, learnt: task.learnt.clone() }).collect(),
             watch,
         })
@@ -327,6 +347,8 @@ pub(crate) struct Measured {
     pub(crate) progress_errors: Vec<f64>,
     /// What a later run can know of each job.
     pub(crate) kept: Vec<Kept>,
+    /// The record, if it was to be kept.
+    pub(crate) record: Option<Box<Record>>,
     pub(crate) watch: Watch,
 }
 

@@ -14,7 +14,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reproduction
 fn the_short_form_is_the_one_in_the_documentation() {
     let stop = AtomicBool::new(false);
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    let pool = Pool { threads, progress: &|_, _, _| (), stop: &stop };
+    let pool = Pool { threads, progress: &|_, _, _| (), stop: &stop, keep: None };
     let request = Request {
         experiments: Experiment::PAPERS.to_vec(),
         quick: true,

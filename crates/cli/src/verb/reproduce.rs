@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_reproduce::findings::{csv, markdown, text};
-use cosched_reproduce::{Experiment, Findings, Pool, ReproduceError, Request, reproduce};
+use cosched_reproduce::{Experiment, Findings, Keeper, Pool, ReproduceError, Request, reproduce};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -63,6 +63,11 @@ pub(crate) struct ReproduceArgs {
     /// with its numbers as CSV
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    /// Also keep a record of each run below this folder: a comparison for each grid of mixes, policies and seeds, to be looked
+    /// into with `cosched report`. With 20 seeds these are some GB
+    #[arg(long, value_name = "DIR")]
+    runs: Option<PathBuf>,
 
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = ReproduceFormat::Text, value_name = "FORMAT")]
@@ -136,7 +141,13 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
     };
     let all = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = args.jobs.map_or(all, NonZeroUsize::get);
-    let findings = watched(&request, threads, args.quiet, &interrupts)?;
+    if let Some(folder) = &args.runs {
+        std::fs::create_dir_all(folder).map_err(|error| usage(format!("--runs {}: {error}", told(folder))))?;
+        if folder.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(usage(format!("--runs {}: there are files in it; name a new folder", told(folder))));
+        }
+    }
+    let findings = watched(&request, threads, &args, &interrupts)?;
     if let Some(folder) = &args.out {
         write_all(&findings, folder)?;
     }
@@ -159,8 +170,13 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Carries out the request, shows how far it is, and ends at a signal.
-fn watched(request: &Request, threads: usize, quiet: bool, interrupts: &Interrupts) -> anyhow::Result<Findings> {
-    let screen = Screen::new(quiet);
+fn watched(
+    request: &Request,
+    threads: usize,
+    args: &ReproduceArgs,
+    interrupts: &Interrupts,
+) -> anyhow::Result<Findings> {
+    let screen = Screen::new(args.quiet);
     let stop = AtomicBool::new(false);
     let now = Mutex::new(String::new());
     let progress = |what: &str, done: usize, all: usize| {
@@ -168,7 +184,14 @@ fn watched(request: &Request, threads: usize, quiet: bool, interrupts: &Interrup
             *now = format!("{what}: {done} of {all}");
         }
     };
-    let pool = Pool { threads, progress: &progress, stop: &stop };
+    let write = |file: &Path, text: &str| {
+        let file = args.runs.as_deref().unwrap_or(Path::new("")).join(file);
+        file.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(file, text)
+    };
+    let keeper = Keeper::new(&write);
+    let keep = args.runs.is_some().then_some(&keeper);
+    let pool = Pool { threads, progress: &progress, stop: &stop, keep };
     let mut signal = None;
     let found = std::thread::scope(|scope| {
         let (sender, receiver) = channel();

@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn the_fast_core_goes_round_so_that_all_progress_alike() {
         let stop = AtomicBool::new(false);
-        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop };
+        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop, keep: None };
         let (spec, all) = (machine("big1-small3").unwrap(), Mixes::Lucky.of(8));
         assert_eq!(all.len(), 8);
         let grid = Grid::simulate(&pool, "two mixes", &spec, &all[..2], &candidates(), &[1]).unwrap();

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn equal_progress_saves_nearly_as_much_energy_as_efs_at_once() {
         let stop = AtomicBool::new(false);
-        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop };
+        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop, keep: None };
         let (spec, all) = (machine("i5-2500").unwrap(), Mixes::Efs.of(4));
         assert_eq!(Mixes::FourCopies.of(4).len(), 29);
         let grid = Grid::simulate(&pool, "two mixes", &spec, &all[4..6], &candidates(), &[1]).unwrap();

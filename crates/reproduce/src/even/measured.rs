@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_bench_shows_each_policy_and_what_it_estimates() {
         let stop = AtomicBool::new(false);
-        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop };
+        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop, keep: None };
         let (spec, all) = (machine("xeon-e5645-1ch").unwrap(), Mixes::PerfFair.of(4));
         let candidates = candidates();
         assert_eq!((candidates[BANDWIDTH].policy, candidates[EVEN].policy), ("bandwidth", "even"));
