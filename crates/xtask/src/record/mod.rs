@@ -16,7 +16,8 @@ use std::time::Duration;
 /// Arguments of `cargo xtask record`.
 #[derive(Args)]
 pub(crate) struct RecordArgs {
-    /// File with a command on each line; lines that begin with # are skipped, those with @ are run before, unseen
+    /// File with a command on each line; lines that begin with # are skipped, those with @ are run unseen, and those with ~, as
+    /// in `~ 3 q`, wait so many seconds and then press keys, while the command before them goes on
     script: PathBuf,
     /// The SVG file
     out: PathBuf,
@@ -44,11 +45,18 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let own = tempfile::tempdir()?;
     let folder = args.folder.as_deref().unwrap_or(own.path());
     let mut shell = terminal::Shell::start(folder, args.columns, args.rows)?;
-    for line in script.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
-        match line.strip_prefix('@') {
-            Some(hidden) => shell.run_unseen(hidden.trim())?,
-            None => shell.run(line)?,
+    let mut lines = script.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).peekable();
+    while let Some(line) = lines.next() {
+        if let Some(hidden) = line.strip_prefix('@') {
+            shell.run_unseen(hidden.trim())?;
+            continue;
         }
+        shell.type_in(line)?;
+        while let Some(keys) = lines.next_if(|next| next.starts_with('~')) {
+            let (seconds, keys) = keys[1..].trim().split_once(' ').context("~ SECONDS KEYS")?;
+            shell.press(Duration::from_secs_f64(seconds.parse()?), keys.trim())?;
+        }
+        shell.until_ready()?;
     }
     let frames = shell.finish()?;
     let frames = terminal::shortened(frames, LONGEST_STILL, LAST);

@@ -94,8 +94,8 @@ impl Shell {
         self.until_ready()
     }
 
-    /// Types a command, and waits until it has ended.
-    pub(super) fn run(&mut self, line: &str) -> anyhow::Result<()> {
+    /// Types a command.
+    pub(super) fn type_in(&mut self, line: &str) -> anyhow::Result<()> {
         if !self.is_seen {
             (self.is_seen, self.since) = (true, Instant::now());
         }
@@ -104,8 +104,13 @@ impl Shell {
             self.watch(TYPING)?;
         }
         self.watch(8 * TYPING)?;
-        self.send("\n")?;
-        self.until_ready()
+        self.send("\n")
+    }
+
+    /// Presses keys after a while.
+    pub(super) fn press(&mut self, after: Duration, keys: &str) -> anyhow::Result<()> {
+        self.watch(after)?;
+        self.send(keys)
     }
 
     /// What was seen.
@@ -142,7 +147,7 @@ impl Shell {
     }
 
     /// Waits until the shell asks for the next command.
-    fn until_ready(&mut self) -> anyhow::Result<()> {
+    pub(super) fn until_ready(&mut self) -> anyhow::Result<()> {
         let end = Instant::now() + PATIENCE;
         loop {
             self.watch(MOMENT)?;
