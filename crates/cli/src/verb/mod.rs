@@ -9,5 +9,6 @@ pub(crate) mod model;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod shell;
+pub(crate) mod status;
 pub(crate) mod thaw;
 pub(crate) mod workload;

@@ -12,12 +12,13 @@ use super::resume::{move_file, moved};
 use super::screen::Screen;
 use super::setting::setting;
 use super::shell::sh_is_bash;
-use super::solo;
+use super::{solo, watched};
 use crate::exit::Exit;
 use crate::input::{Command, shell_word, told};
 use crate::parallel::literal_word;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
+use cosched_linux::root::Root;
 use cosched_report::{RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
@@ -70,7 +71,11 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
     let memory = RefCell::new(std::mem::take(&mut plan.memory));
-    let common = Setting { args, platform, screen: &screen, memory: &memory };
+    // Nobody looks at a simulation: it is over too soon.
+    let window = (!platform.view().is_simulated()).then(|| watched::open(&Root::default()));
+    let window = window.and_then(|made| made.map_err(|warning| screen.warn(warning)).ok());
+    let logs = plan.logs.clone();
+    let common = Setting { args, platform, screen: &screen, memory: &memory, window: window.as_ref(), logs: &logs };
     let mut infos = plan.infos(platform.view().is_simulated());
     if args.output.no_logs {
         infos.iter_mut().for_each(|info| (info.log, info.log_stderr) = (None, None));

@@ -7,7 +7,8 @@
 //! Each file uses only files that stand before it:
 //!
 //! - [`limits`]: limits in GNU parallel's forms; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line;
-//!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too;
+//!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too; [`mod@window`]: for those who look at the
+//!   run, and [`watched`]: what they are told;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`folder`] and
@@ -45,6 +46,8 @@ mod shell;
 mod simulated;
 mod solo;
 mod terminal;
+mod watched;
+mod window;
 
 pub(crate) use args::{Format, RunArgs, name_value, seed};
 pub(crate) use console::{ConsoleArgs, main as console};
@@ -52,6 +55,7 @@ pub(crate) use limits::duration;
 pub(crate) use policy::{once_each, unmet};
 pub(crate) use screen::Screen;
 pub(crate) use terminal::width_of;
+pub(crate) use window::{Request, WINDOW_SCHEMA, WindowArgs, main as window};
 
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};

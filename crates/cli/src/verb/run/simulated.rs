@@ -11,7 +11,7 @@ use crate::input::{Job, spec, told};
 use anyhow::Context as _;
 use cosched_core::{Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::accounts::CpuUse;
-use cosched_linux::{Interrupt, Interrupts};
+use cosched_linux::{Inbox, Interrupt, Interrupts};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s};
@@ -314,7 +314,13 @@ impl Platform for SimPlatform {
         }
     }
 
-    fn backend(&self, _args: &RunArgs, _jobs: Vec<()>, _screen: &Screen) -> anyhow::Result<Interruptible<Sim>> {
+    fn backend(
+        &self,
+        _args: &RunArgs,
+        _jobs: Vec<()>,
+        _screen: &Screen,
+        _inbox: Option<Box<dyn Inbox>>,
+    ) -> anyhow::Result<Interruptible<Sim>> {
         let made = self.made()?;
         let sim = made.sim.take().context("a simulation runs only once")?;
         let interrupts = made.alone.interrupts.take().context("a simulation runs only once")?;
