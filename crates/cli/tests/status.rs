@@ -2,63 +2,17 @@
 
 mod common;
 
+use common::looping::{Run, status, waiting};
 use common::{command, cosched, ended, err, json, out, until};
-use serde_json::Value;
-use std::process::{Child, Command, Stdio};
-use tempfile::{TempDir, tempdir};
-
-/// A run of jobs that go on until the file `end` is there, two at once, one of which has ended. It is killed with the test.
-struct Run(Child, TempDir);
-
-impl Run {
-    fn start(more: &[&str]) -> Run {
-        let folder = tempdir().expect("a folder");
-        let mix = "[[job]]\nname = \"first\"\ncommand = \"exit 3\"\n[[job]]\nname = \"loop\"\ncopies = 4\ncommand = \"until [ -e end ]; do :; done\"\n";
-        std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
-        let words =
-            ["run", "mix.toml", "--policy", "round-robin", "--param", "quantum_s=0.02", "--jobs", "3", "--quiet"];
-        let mut command = command(folder.path(), &words);
-        let child = command.args(more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a run");
-        let run = Run(child, folder);
-        until("jobs run", || status(&run.pid()).is_some_and(|status| waiting(&status).count() > 0));
-        run
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-
-    fn end(mut self) {
-        std::fs::write(self.1.path().join("end"), "").expect("a file");
-        assert_eq!(ended(&mut self.0).code(), Some(1), "one job failed");
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-        let _ = std::fs::write(self.1.path().join("end"), "");
-    }
-}
-
-/// The state of a run, once it has answered.
-fn status(name: &str) -> Option<Value> {
-    let output = common::command(std::path::Path::new("."), &["status", name, "--format", "json"]).output().ok()?;
-    let told: Value = serde_json::from_slice(&output.stdout).ok()?;
-    Some(told["runs"][0]["status"].clone()).filter(Value::is_object)
-}
-
-fn waiting(status: &Value) -> impl Iterator<Item = &Value> {
-    status["jobs"].as_array().into_iter().flatten().filter(|job| job["state"] == "waiting")
-}
+use std::process::{Command, Stdio};
+use tempfile::tempdir;
 
 #[test]
 fn a_run_is_shown_with_its_jobs_by_any_of_its_names() {
     let run = Run::start(&["--logs", "L"]);
     let by_pid = status(&run.pid()).expect("a state");
     let id = by_pid["run"]["run_id"].as_str().expect("an identity");
-    let folder = run.1.path().join("L");
+    let folder = run.folder().join("L");
     for name in [id, &id[..id.len() - 3], &folder.display().to_string()] {
         let same = status(name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(same["run"], by_pid["run"], "{name}");
@@ -70,7 +24,7 @@ fn a_run_is_shown_with_its_jobs_by_any_of_its_names() {
     let figures = &waiting["figures"];
     assert!(figures["latest_s"].as_f64() > figures["waiting_since_s"].as_f64(), "{figures}");
     assert!(figures["resident_bytes"].as_f64() > Some(1e5), "{figures}");
-    let text = out(&command(run.1.path(), &["status", &run.pid()]).output().expect("text"));
+    let text = out(&command(run.folder(), &["status", &run.pid()]).output().expect("text"));
     for part in ["round-robin on CPUs", "of 5 jobs done", "loop-1", "exit 3", "waits", "at the latest"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -116,13 +70,13 @@ fn a_suspended_run_is_told_to_be_so() {
     stop("-STOP");
     // A state that is hardly older than the question is as good as a new one.
     until("its silence is told", || {
-        let output = command(run.1.path(), &["status", &run.pid()]).output().expect("text");
+        let output = command(run.folder(), &["status", &run.pid()]).output().expect("text");
         assert!(output.status.success());
         out(&output).contains("it has not answered since")
     });
     stop("-CONT");
     until("it answers again", || {
-        let output = command(run.1.path(), &["status", &run.pid()]).output().expect("text");
+        let output = command(run.folder(), &["status", &run.pid()]).output().expect("text");
         !out(&output).contains("it has not answered since")
     });
     run.end();

@@ -95,7 +95,7 @@ mod tests {
             threads: 1,
             start: 70 + pid as u64,
         };
-        let mut make = |pid: RawPid, start: u64, pages: u64, children: &str| {
+        let make = |pid: RawPid, start: u64, pages: u64, children: &str| {
             write_stat(dir.path(), pid, 'S', start);
             let task = at(&format!("proc/{pid}/task/{pid}"));
             std::fs::create_dir_all(&task).unwrap();

@@ -7,7 +7,7 @@ use crate::verb::run::Request;
 use cosched_linux::root::Root;
 use cosched_linux::{LiveRun, live_runs};
 use cosched_report::Status;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -54,6 +54,15 @@ pub(crate) fn known(root: &Root, wanted: impl Fn(&LiveRun) -> bool) -> Vec<Known
 
 fn goes_on(root: &Root, run: &LiveRun) -> bool {
     cosched_linux::fate_of(root, &run.run) != cosched_linux::Fate::Dead
+}
+
+/// A connection to the run of this identity; `None` if it does not go on.
+///
+/// # Errors
+/// It goes on, and can't be reached.
+pub(crate) fn connect(root: &Root, run: &str) -> io::Result<Option<Client>> {
+    let found = live_runs(root).into_iter().find(|known| known.run == run);
+    found.map(|known| known.connect().and_then(Client::new)).transpose()
 }
 
 /// Asks a run for its state; or in words why it can't be asked.

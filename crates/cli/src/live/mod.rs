@@ -3,7 +3,8 @@
 mod client;
 mod find;
 
-pub(crate) use find::{Known, known, meant};
+pub(crate) use client::{Answer, Client};
+pub(crate) use find::{Known, connect, known, meant};
 
 use cosched_linux::Residents;
 use cosched_linux::root::Root;

@@ -11,4 +11,5 @@ pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod status;
 pub(crate) mod thaw;
+pub(crate) mod top;
 pub(crate) mod workload;

@@ -77,7 +77,8 @@ impl<S: Read + Write> Client<S> {
             if self.heard.len() >= MOST_REQUEST {
                 return Some(Err(format!("a request is a line of at most {MOST_REQUEST} bytes")));
             }
-            match self.stream.read(&mut piece[self.heard.len()..]) {
+            let room = MOST_REQUEST - self.heard.len();
+            match self.stream.read(&mut piece[..room]) {
                 Ok(0) => {
                     // It may still read.
                     self.closing = true;
