@@ -42,8 +42,8 @@ pub use joblog::{
 };
 pub use json::{JsonError, schema_of};
 pub use live::{
-    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, RunLine, STATUS_SCHEMA, Status, jobs_text,
-    runs_text,
+    CpuNow, JobNow, JobState, LeftOut, LiveTotals, MetricsFormat, OwnUse, Reason, RunFacts, RunLine, STATUS_SCHEMA,
+    Status, jobs_text, metrics_text, runs_text,
 };
 pub use machine_load::{MachineLoad, MachineUse};
 pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};

@@ -190,6 +190,11 @@ pub enum RunWarning {
         /// What the system says.
         why: String,
     },
+    /// Metrics are served where other machines can reach them.
+    MetricsOpen {
+        /// The address.
+        address: String,
+    },
     /// More jobs may be live than the policy runs at once, and it lets none take turns.
     FewerAtOnce {
         /// The policy.
@@ -336,6 +341,7 @@ impl RunWarning {
             RunWarning::HistoryBusy { .. } => "history-busy",
             RunWarning::NoConsole { .. } => "no-console",
             RunWarning::NoWindow { .. } => "no-window",
+            RunWarning::MetricsOpen { .. } => "metrics-open",
             RunWarning::FewerAtOnce { .. } => "fewer-at-once",
             RunWarning::CpusShared { .. } => "cpus-shared",
             RunWarning::CpusCollide { .. } => "cpus-collide",
@@ -442,6 +448,11 @@ impl RunWarning {
                 format!(
                     "`cosched status` and `cosched top` can't look at this run ({}); `kill -USR1` asks it what runs",
                     visible(why)
+                )
+            }
+            RunWarning::MetricsOpen { address } => {
+                format!(
+                    "--metrics {address}: whoever can reach this address can read the metrics; a port alone serves this machine only"
                 )
             }
             RunWarning::FewerAtOnce { policy, asked, cpus } => format!(

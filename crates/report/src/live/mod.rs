@@ -1,11 +1,14 @@
-//! The state of a run that goes on, for those who look at it: [`build`] makes it, [`tables`] shows it in words.
+//! The state of a run that goes on, for those who look at it: [`build`] makes it, [`tables`] shows it in words, [`metrics`]
+//! as metrics.
 
 mod build;
+mod metrics;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use build::Live;
+pub use metrics::{MetricsFormat, metrics_text};
 pub use tables::{RunLine, jobs_text, runs_text};
 
 use crate::figures::{Absences, Figures};

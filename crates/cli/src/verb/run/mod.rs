@@ -6,7 +6,7 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`limits`]: limits in GNU parallel's forms; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line;
+//! - [`limits`]: limits in GNU parallel's forms; [`metrics`]: where metrics are served; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line;
 //!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too; [`mod@window`]: for those who look at the
 //!   run, and [`watched`]: what they are told;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
@@ -33,6 +33,7 @@ mod keys;
 mod killed;
 mod limits;
 mod memory;
+mod metrics;
 mod named;
 mod old_logs;
 mod plan;

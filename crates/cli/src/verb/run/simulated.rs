@@ -137,6 +137,7 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--keep-order", args.output.keep_order, "simulated jobs write nothing"),
         ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
         ("--shell", args.shell.is_some(), "no command is run"),
+        ("--metrics", args.output.metrics.is_some(), "it is over too soon"),
         ("--history", args.history.history.is_some(), "no command is run"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];

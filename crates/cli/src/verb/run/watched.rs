@@ -1,15 +1,18 @@
 //! What those who look at a run are told beside what its loop knows.
 
 use super::args::RunArgs;
+use super::metrics::MetricsSocket;
 use super::window::Window;
 use cosched_core::{Nanos, RunConfig};
 use cosched_linux::root::Root;
 use cosched_report::{Absences, RunFacts, RunInfo, RunWarning, Status};
 use std::path::Path;
 
-/// Makes the window of this run. Where there can be none, nobody can look at the run, and it goes on all the same.
-pub(crate) fn open(root: &Root) -> Result<Window, RunWarning> {
-    Window::new(root).map_err(|error| RunWarning::NoWindow { why: error.to_string() })
+/// Makes the window of this run. Where there can be no socket for it, nobody can look at the run but who asks for metrics, and
+/// it goes on all the same.
+pub(crate) fn open(root: &Root, metrics: Option<MetricsSocket>) -> (Window, Option<RunWarning>) {
+    let (window, problem) = Window::new(root, metrics);
+    (window, problem.map(|error| RunWarning::NoWindow { why: error.to_string() }))
 }
 
 /// What does not change while jobs run. `alone` says that each of them runs alone.

@@ -1,18 +1,20 @@
 //! Those who look at a run, each on a connection that never makes anybody wait: what they ask for, what they are still to
 //! be sent, and when they are given up.
 
+use super::answer::{Piece, refusal};
+use super::http::{self, Parsed};
+use cosched_report::MetricsFormat;
 use rustix::event::PollFlags;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Bytes of a request at most.
-const MOST_REQUEST: usize = 4096;
-/// Somebody who takes nothing for so long of what was asked for is given up.
+/// Bytes of a request on a line at most.
+const MOST_LINE: usize = 4096;
+/// Somebody who takes nothing for so long of what was asked for is given up, and who asks nothing by HTTP.
 const STALL: Duration = Duration::from_secs(10);
 
-/// A request: one JSON object on a line.
+/// A request on the socket: one JSON object on a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub(crate) enum Request {
@@ -20,15 +22,34 @@ pub(crate) enum Request {
     Status,
 }
 
+/// How requests are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// One on each line.
+    Lines,
+    /// One by HTTP.
+    Http,
+}
+
+/// What somebody wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The state, on a line.
+    Status,
+    /// The state as metrics, by HTTP.
+    Metrics(MetricsFormat),
+}
+
 /// A connection.
 pub(super) struct Client<S> {
     pub(super) stream: S,
+    pub(super) manner: Manner,
     heard: Vec<u8>,
     /// What is left to be sent: pieces, and how much of the first was sent.
     left: Vec<Piece>,
     sent: usize,
-    /// Since when it has waited for an answer.
-    pub(super) asked: Option<Instant>,
+    /// What it waits for, and since when.
+    pub(super) asked: Option<(Instant, Wanted)>,
     /// When something last moved.
     moved: Instant,
     /// It sends nothing more, or is sent nothing more after what is left.
@@ -36,14 +57,12 @@ pub(super) struct Client<S> {
     gone: bool,
 }
 
-/// A piece of an answer; several connections can share one.
-pub(super) type Piece = Rc<[u8]>;
-
 impl<S: Read + Write> Client<S> {
     /// A connection that never blocks.
-    pub(super) fn new(stream: S, now: Instant) -> Client<S> {
+    pub(super) fn new(stream: S, manner: Manner, now: Instant) -> Client<S> {
         Client {
             stream,
+            manner,
             heard: Vec::new(),
             left: Vec::new(),
             sent: 0,
@@ -63,22 +82,19 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// Reads what has come; a whole request, if there is one.
-    pub(super) fn read(&mut self, now: Instant) -> Option<Result<Request, String>> {
-        let mut piece = [0; MOST_REQUEST];
+    /// Reads what has come. Returns what it wants, once a request is whole; or how it is refused.
+    pub(super) fn read(&mut self, now: Instant) -> Option<Result<Wanted, Vec<u8>>> {
+        let mut piece = [0; 4096];
         loop {
-            if let Some(end) = self.heard.iter().position(|&byte| byte == b'\n') {
-                let rest = self.heard.split_off(end + 1);
-                let line = std::mem::replace(&mut self.heard, rest);
+            let request = match self.manner {
+                Manner::Lines => self.line(),
+                Manner::Http => self.http(),
+            };
+            if request.is_some() {
                 self.moved = now;
-                let request = serde_json::from_slice(&line);
-                return Some(request.map_err(|error| format!("this is no request: {error}")));
+                return request;
             }
-            if self.heard.len() >= MOST_REQUEST {
-                return Some(Err(format!("a request is a line of at most {MOST_REQUEST} bytes")));
-            }
-            let room = MOST_REQUEST - self.heard.len();
-            match self.stream.read(&mut piece[..room]) {
+            match self.stream.read(&mut piece) {
                 Ok(0) => {
                     // It may still read.
                     self.closing = true;
@@ -92,6 +108,27 @@ impl<S: Read + Write> Client<S> {
                     return None;
                 }
             }
+        }
+    }
+
+    fn line(&mut self) -> Option<Result<Wanted, Vec<u8>>> {
+        let Some(end) = self.heard.iter().position(|&byte| byte == b'\n').filter(|&end| end < MOST_LINE) else {
+            let why = format!("a request is a line of at most {MOST_LINE} bytes");
+            return (self.heard.len() >= MOST_LINE).then(|| Err(refusal(&why)));
+        };
+        let rest = self.heard.split_off(end + 1);
+        let line = std::mem::replace(&mut self.heard, rest);
+        Some(match serde_json::from_slice(&line) {
+            Ok(Request::Status) => Ok(Wanted::Status),
+            Err(error) => Err(refusal(&format!("this is no request: {error}"))),
+        })
+    }
+
+    fn http(&mut self) -> Option<Result<Wanted, Vec<u8>>> {
+        match http::parse(&self.heard) {
+            Parsed::Part => None,
+            Parsed::Metrics(format) => Some(Ok(Wanted::Metrics(format))),
+            Parsed::Refused(status, why) => Some(Err(http::refusal(status, why))),
         }
     }
 
@@ -142,13 +179,13 @@ impl<S: Read + Write> Client<S> {
     /// Whether there is nothing more to do for it.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         let is_served = self.left.is_empty() && self.asked.is_none();
-        let stalls = !self.left.is_empty() && now - self.moved >= STALL;
-        self.gone || stalls || (self.closing && is_served)
+        self.gone || (self.closing && is_served) || self.gives_up().is_some_and(|end| now >= end)
     }
 
-    /// When it is given up if it goes on to take nothing.
+    /// When it is given up if it goes on to take nothing, or to ask nothing.
     pub(super) fn gives_up(&self) -> Option<Instant> {
-        (!self.left.is_empty()).then(|| self.moved + STALL)
+        let is_asking = self.manner == Manner::Http && self.asked.is_none();
+        (is_asking || !self.left.is_empty()).then(|| self.moved + STALL)
     }
 
     /// Since when it has neither asked for anything nor been sent anything; `None` while it is.
@@ -161,11 +198,12 @@ impl<S: Read + Write> Client<S> {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
+    use std::rc::Rc;
 
     fn pair() -> (Client<UnixStream>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        (Client::new(ours, Instant::now()), theirs)
+        (Client::new(ours, Manner::Lines, Instant::now()), theirs)
     }
 
     #[test]
@@ -176,8 +214,8 @@ mod tests {
         peer.write_all(b"{\"ask\":").unwrap();
         assert_eq!(client.read(now), None);
         peer.write_all(b"\"status\"}\n{\"ask\":\"status\"}\nx\n").unwrap();
-        assert_eq!(client.read(now), Some(Ok(Request::Status)));
-        assert_eq!(client.read(now), Some(Ok(Request::Status)));
+        assert_eq!(client.read(now), Some(Ok(Wanted::Status)));
+        assert_eq!(client.read(now), Some(Ok(Wanted::Status)));
         assert!(client.read(now).is_some_and(|request| request.is_err()));
         drop(peer);
         assert_eq!(client.read(now), None);
@@ -188,7 +226,7 @@ mod tests {
     fn a_line_without_an_end_is_refused() {
         let (mut client, mut peer) = pair();
         let now = Instant::now();
-        peer.write_all(&[b'x'; 3 * MOST_REQUEST]).unwrap();
+        peer.write_all(&[b'x'; 3 * MOST_LINE]).unwrap();
         assert!(client.read(now).is_some_and(|request| request.is_err()));
         client.dismiss([Rc::from(&b"no"[..])], now);
         assert!(client.is_over(now));
@@ -199,7 +237,7 @@ mod tests {
         let (mut client, mut peer) = pair();
         let began = Instant::now();
         let much: Piece = vec![b'x'; 8 << 20].into();
-        client.asked = Some(began);
+        client.asked = Some((began, Wanted::Status));
         client.answer([much.clone(), Rc::from(&b"\n"[..])], began);
         assert_eq!(client.interest(), PollFlags::OUT);
         assert!(!client.is_over(began) && client.gives_up().is_some_and(|at| at == began + STALL));
@@ -218,6 +256,23 @@ mod tests {
         assert_eq!(reader.join().unwrap(), (true, (8 << 20) + 1));
     }
 
+    #[test]
+    fn by_http_there_is_one_request_in_a_limited_time() {
+        let (mut client, mut peer) = pair();
+        client.manner = Manner::Http;
+        let now = Instant::now();
+        peer.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
+        assert_eq!(client.read(now), None);
+        assert!(!client.is_over(now) && client.is_over(now + STALL), "who goes on for ever is given up");
+        peer.write_all(b"\r\n").unwrap();
+        assert_eq!(client.read(now), Some(Ok(Wanted::Metrics(MetricsFormat::Plain))));
+        let (mut other, mut peer) = pair();
+        other.manner = Manner::Http;
+        peer.write_all(&[b'x'; 100_000]).unwrap();
+        let refused = other.read(now).unwrap().unwrap_err();
+        assert!(refused.starts_with(b"HTTP/1.1 431") && other.heard.len() < 20_000);
+    }
+
     /// Whoever has closed its own half still gets what it has asked for.
     #[test]
     fn who_sends_nothing_more_may_still_read() {
@@ -225,8 +280,8 @@ mod tests {
         let now = Instant::now();
         peer.write_all(b"{\"ask\":\"status\"}\n").unwrap();
         peer.shutdown(std::net::Shutdown::Write).unwrap();
-        assert_eq!(client.read(now), Some(Ok(Request::Status)));
-        client.asked = Some(now);
+        assert_eq!(client.read(now), Some(Ok(Wanted::Status)));
+        client.asked = Some((now, Wanted::Status));
         assert_eq!(client.read(now), None);
         assert!(!client.is_over(now));
         client.answer([Rc::from(&b"state\n"[..])], now);

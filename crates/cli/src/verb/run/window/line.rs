@@ -30,6 +30,10 @@ pub(super) enum Told {
 pub(super) enum Door {
     /// That of `cosched status` and `cosched top`.
     Window,
+    /// That of `--metrics`, on TCP.
+    MetricsTcp,
+    /// That of `--metrics`, in the file system.
+    MetricsUnix,
 }
 
 /// From the window to its run.

@@ -6,15 +6,19 @@
 //! the other; the run answers with a file in memory. When nobody has looked for a while the window ends, and the run
 //! watches the socket itself again; so it does when the window was killed.
 
+mod answer;
 mod clients;
+mod http;
 mod line;
 mod process;
 mod serve;
+mod stream;
 
+pub(crate) use answer::WINDOW_SCHEMA;
 pub(crate) use clients::Request;
 pub(crate) use process::{WindowArgs, main};
-pub(crate) use serve::WINDOW_SCHEMA;
 
+use super::metrics::MetricsSocket;
 use cosched_core::Event;
 use cosched_linux::root::Root;
 use cosched_linux::{Inbox, NoFolder, WindowPlace};
@@ -45,6 +49,8 @@ struct Inner {
     doors: RefCell<Rc<Doors>>,
     /// The place of the socket, which goes with the run.
     place: RefCell<Option<WindowPlace>>,
+    /// That of metrics, which goes with it as well.
+    metrics: RefCell<Option<MetricsSocket>>,
     open: RefCell<Option<Open>>,
     deaths: Cell<u32>,
     /// Why nobody can look any more, until somebody has asked.
@@ -60,20 +66,27 @@ struct Open {
 }
 
 impl Window {
-    /// Makes the socket. No process is started before somebody connects.
-    ///
-    /// # Errors
-    /// There is no folder for the socket, or it can't be made there.
-    pub(crate) fn new(root: &Root) -> Result<Window, NoFolder> {
-        let (place, listener) = WindowPlace::make(root)?;
+    /// Makes the socket; and why there is none, if it can't be made. No process is started before somebody connects, there or
+    /// to the socket for metrics.
+    pub(crate) fn new(root: &Root, metrics: Option<MetricsSocket>) -> (Window, Option<NoFolder>) {
+        let (place, listener, problem) = match WindowPlace::make(root) {
+            Ok((place, listener)) => (Some(place), Some(listener), None),
+            Err(problem) => (None, None, Some(problem)),
+        };
+        let window = listener.map(|listener| (Door::Window, OwnedFd::from(listener)));
+        let asked = metrics.as_ref().and_then(|metrics| match metrics {
+            MetricsSocket::Tcp(listener) => Some((Door::MetricsTcp, listener.as_fd().try_clone_to_owned().ok()?)),
+            MetricsSocket::Unix(listener, _) => Some((Door::MetricsUnix, listener.as_fd().try_clone_to_owned().ok()?)),
+        });
         let inner = Inner {
-            doors: RefCell::new(Rc::new(vec![(Door::Window, OwnedFd::from(listener))])),
-            place: RefCell::new(Some(place)),
+            doors: RefCell::new(Rc::new(window.into_iter().chain(asked).collect())),
+            place: RefCell::new(place),
+            metrics: RefCell::new(metrics),
             open: RefCell::new(None),
             deaths: Cell::new(0),
             lost: RefCell::new(None),
         };
-        Ok(Window { inner: Rc::new(inner) })
+        (Window { inner: Rc::new(inner) }, problem)
     }
 
     /// What a run watches while it waits.
@@ -131,6 +144,7 @@ impl Inner {
             self.lost.replace(Some(format!("{why}, {MOST_DEATHS} times")));
             self.doors.replace(Rc::default());
             self.place.replace(None);
+            self.metrics.replace(None);
         }
     }
 

@@ -1,16 +1,12 @@
-//! When the run is asked for its state, and what those who wait are answered. Time is given, so that it can be tested.
+//! When the run is asked for its state, and when those who wait are answered. Time is given, so that it can be tested.
 
-use super::clients::Piece;
-use std::rc::Rc;
+use super::answer::Piece;
 use std::time::{Duration, Instant};
 
 /// The run is asked at most this often, however many look. A younger state is as good as a new one.
 const LEAST_BETWEEN: Duration = Duration::from_millis(200);
 /// Those who ask wait for the run for so long. Then they get what there is.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The schema of answers.
-pub(crate) const WINDOW_SCHEMA: &str = "cosched.window/1";
 
 /// The last state of the run, and when it is asked for the next.
 #[derive(Default)]
@@ -52,38 +48,15 @@ impl Relay {
         next_ask.min(asked + PATIENCE)
     }
 
-    /// The answer that there is now.
-    pub(super) fn answer(&self, now: Instant) -> [Piece; 3] {
-        let (head, state) = match &self.state {
-            Some((at, state)) => {
-                let age_s = (now - *at).as_secs_f64();
-                (format!("{{\"schema\":\"{WINDOW_SCHEMA}\",\"age_s\":{age_s:.3},\"status\":"), state.clone())
-            }
-            None => (
-                format!(
-                    "{{\"schema\":\"{WINDOW_SCHEMA}\",\"age_s\":null,\"status_absent\":\"the run has not answered yet: it \
-                     is suspended, or it begins or ends\",\"status\":"
-                ),
-                Rc::from(&b"null"[..]),
-            ),
-        };
-        [head.into_bytes().into(), state, Rc::from(&b"}\n"[..])]
+    /// The last state of the run, and how old it is in seconds.
+    pub(super) fn state(&self, now: Instant) -> Option<(f64, &Piece)> {
+        self.state.as_ref().map(|(at, state)| ((now - *at).as_secs_f64(), state))
     }
-}
-
-/// An answer that says what is wrong.
-pub(super) fn refusal(why: &str) -> [Piece; 1] {
-    let answer = serde_json::json!({"schema": WINDOW_SCHEMA, "error": why});
-    [format!("{answer}\n").into_bytes().into()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn text(pieces: &[Piece]) -> serde_json::Value {
-        serde_json::from_slice(&pieces.concat()).unwrap()
-    }
 
     #[test]
     fn the_run_is_asked_seldom_however_many_look() {
@@ -114,21 +87,11 @@ mod tests {
         let ms = |ms| began + Duration::from_millis(ms);
         assert!(relay.ask(ms(0)));
         assert_eq!(relay.next(ms(0)), ms(2_000));
-        assert!(relay.is_ready(ms(0), ms(2_000)));
-        let told = text(&relay.answer(ms(2_000)));
-        assert!(
-            told["status"].is_null() && told["status_absent"].as_str().is_some_and(|why| why.contains("suspended"))
-        );
-        relay.answered(br#"{"a":1}"#.to_vec(), ms(2_100));
+        assert!(relay.is_ready(ms(0), ms(2_000)) && relay.state(ms(2_000)).is_none());
+        relay.answered(b"{}".to_vec(), ms(2_100));
         assert!(relay.ask(ms(5_000)));
         assert!(!relay.is_ready(ms(5_000), ms(6_999)) && relay.is_ready(ms(5_000), ms(7_000)));
-        let told = text(&relay.answer(ms(7_000)));
-        assert_eq!((&told["age_s"], &told["status"]["a"]), (&4.9.into(), &1.into()));
+        assert_eq!(relay.state(ms(7_000)).unwrap().0, 4.9);
         assert!(relay.ask(ms(7_001)), "it may have gone on meanwhile");
-    }
-
-    #[test]
-    fn refusals_are_told_in_words() {
-        assert_eq!(text(&refusal("a \"b\""))["error"], "a \"b\"");
     }
 }
