@@ -7,6 +7,7 @@ mod danger;
 mod exit;
 mod history;
 mod input;
+mod live;
 mod parallel;
 mod sha256;
 mod size;
@@ -40,12 +41,16 @@ enum Verb {
     List(verb::list::ListArgs),
     Doctor(verb::doctor::DoctorArgs),
     History(verb::history::HistoryVerb),
+    Status(verb::status::StatusArgs),
+    Top(verb::top::TopArgs),
     Thaw(verb::thaw::ThawArgs),
     Workload(verb::workload::WorkloadArgs),
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
     #[command(hide = true)]
     Console(verb::run::ConsoleArgs),
+    #[command(hide = true)]
+    Window(verb::run::WindowArgs),
 }
 
 fn main() -> ExitCode {
@@ -90,11 +95,14 @@ fn main() -> ExitCode {
         Verb::List(args) => verb::list::run(args),
         Verb::Doctor(args) => verb::doctor::run(args),
         Verb::History(args) => verb::history::run(args),
+        Verb::Status(args) => verb::status::run(args),
+        Verb::Top(args) => verb::top::run(args),
         Verb::Thaw(args) => verb::thaw::run(args),
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
         Verb::Console(args) => verb::run::console(args),
+        Verb::Window(args) => verb::run::window(args),
     };
     done.unwrap_or_else(|error| {
         // A closed pipe is no error: nobody reads the output any more.

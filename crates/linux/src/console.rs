@@ -1,4 +1,4 @@
-//! The process that shows a run's output, so that the run itself never waits for a terminal.
+//! The processes that a run starts beside its jobs, so that it never waits for a terminal or for those who look at it.
 
 use crate::sys;
 
@@ -7,4 +7,10 @@ use crate::sys;
 pub fn become_console() {
     sys::ignore_signals();
     sys::set_name(c"cosched-console");
+}
+
+/// Makes this process a run's window, in the same way.
+pub fn become_window() {
+    sys::ignore_signals();
+    sys::set_name(c"cosched-window");
 }

@@ -10,6 +10,7 @@ use crate::root::Root;
 use crate::run_id::{Fate, Fates, RunId, marked_run};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
+use crate::window;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -128,6 +129,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     let covered = |folder: &Folder| reach.covers_user(folder.owner());
     let folders: Vec<Folder> = folders.into_iter().filter(covered).collect();
     ledger::forget_empty(&folders, |run| reach.covers(run) && look.fates.of(run) == Fate::Dead);
+    window::forget_dead(root, |run| reach.covers(run));
     // Each start does this before it chooses its CPUs.
     if *reach != Reach::Near {
         neighbours::forget_dead(root, |run| reach.covers(run));

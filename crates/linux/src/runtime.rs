@@ -134,6 +134,12 @@ impl Folder {
         Some(Folder { is_public: true, ..folder })
     }
 
+    /// The same folder, once more.
+    pub(crate) fn again(&self) -> Option<Folder> {
+        let fd = self.fd.try_clone().ok()?;
+        Some(Folder { fd, path: self.path.clone(), ..*self })
+    }
+
     /// Whose it is.
     pub(crate) fn owner(&self) -> u32 {
         self.owner

@@ -66,6 +66,16 @@ fn every_key_of_the_record_is_documented() {
 }
 
 #[test]
+fn every_key_of_the_state_is_documented() {
+    let status = crate::live::tests::status();
+    check_keys(&serde_json::to_value(&status).unwrap(), &[]);
+    assert!(named(crate::STATUS_SCHEMA));
+    for state in crate::JobState::ALL {
+        assert!(named(state.text()), "{}", state.text());
+    }
+}
+
+#[test]
 fn every_kind_and_column_of_the_series_is_documented() {
     for kind in SERIES_KINDS {
         let row = DOCS.lines().find(|line| line.starts_with(&format!("| `{}` |", kind.code))).unwrap();

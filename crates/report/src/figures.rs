@@ -113,6 +113,19 @@ impl<T> Figures<T> {
         Figures { entries: readings.into_iter().map(entry).collect() }
     }
 
+    /// Adds a value, or the reason why there is none, under a name that the object has not yet.
+    pub fn push(&mut self, name: &str, value: Result<T, &str>) {
+        self.entries.push((name.to_owned(), value.map_err(str::to_owned)));
+    }
+
+    /// Adds a reading in the same way.
+    pub(crate) fn push_reading(&mut self, name: &str, reading: Reading<T>) {
+        match reading {
+            Reading::Value(value) => self.push(name, Ok(value)),
+            Reading::Absent(why) => self.push(name, Err(why.text())),
+        }
+    }
+
     /// The value or the reason under that name; `None` where there is no such name.
     pub fn entry(&self, name: &str) -> Option<Result<&T, &str>> {
         self.entries.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_ref().map_err(String::as_str))

@@ -14,6 +14,7 @@ mod given;
 mod info;
 mod joblog;
 mod json;
+mod live;
 mod machine_load;
 mod markdown;
 mod progress;
@@ -27,6 +28,7 @@ mod solo;
 mod source;
 mod status;
 mod summary;
+mod table;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -43,9 +45,13 @@ pub use joblog::{
     Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, SIMULATED_HOST, append_joblog, read_joblog,
 };
 pub use json::{JsonError, schema_of};
+pub use live::{
+    CpuNow, JobNow, JobState, LeftOut, LiveTotals, MetricsFormat, OwnUse, Reason, RunFacts, RunLine, STATUS_SCHEMA,
+    Status, jobs_text, metrics_text, runs_text,
+};
 pub use machine_load::{MachineLoad, MachineUse};
 pub use markdown::markdown;
-pub use progress::{LiveProgress, ProgressTracker, ended_line, progress_line};
+pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text, wait_text_naming};
 pub use record::{
     EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Rebuilt, Record,
@@ -61,7 +67,7 @@ pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
 pub use summary::{SummaryOptions, headline_text, metric_name, metric_value, overview, summary};
-pub use text::{clip, count, is_hidden, seconds, visible, visible_bytes, visible_lines, wrap};
+pub use text::{bytes, clip, clock, count, is_hidden, seconds, visible, visible_bytes, visible_lines, wrap};
 pub use tidy::{
     Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns, samples,
 };

@@ -4,6 +4,7 @@ use crate::forecast::{Forecast, Now};
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
 use cosched_core::{Nanos, Snapshot, TaskId, TaskResult, TaskView};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The progress of a run.
@@ -27,6 +28,29 @@ pub struct LiveProgress {
     pub elapsed: Nanos,
     /// Estimated time until its end; `None` while it is not known.
     pub left: Option<Nanos>,
+}
+
+/// What an estimate of the time left rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftFrom {
+    /// Times of the jobs alone, and their progress.
+    Solo,
+    /// What earlier runs let expect.
+    History,
+    /// The mean time of the jobs that have ended well.
+    Mean,
+}
+
+impl LeftFrom {
+    /// The same in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            LeftFrom::Solo => "by times alone",
+            LeftFrom::History => "by earlier runs",
+            LeftFrom::Mean => "by the jobs that ended",
+        }
+    }
 }
 
 /// The progress line, in at most `width` characters; the time left is `--:--` while it is not known.
@@ -142,7 +166,16 @@ impl ProgressTracker {
         Some(quanta * self.quantum.as_s() / solo_s)
     }
 
-    fn solo_s_of(&self, task: TaskId) -> Option<f64> {
+    /// What the time left rests on.
+    pub(crate) fn left_from(&self) -> LeftFrom {
+        match (self.all_solo_s, &self.forecast) {
+            (Some(_), _) => LeftFrom::Solo,
+            (None, Some(_)) => LeftFrom::History,
+            (None, None) => LeftFrom::Mean,
+        }
+    }
+
+    pub(crate) fn solo_s_of(&self, task: TaskId) -> Option<f64> {
         self.solo_s.get(task.0 as usize).copied().flatten()
     }
 

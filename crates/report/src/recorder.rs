@@ -3,12 +3,15 @@
 use crate::events::EventWriter;
 use crate::info::{JobInfo, RunInfo};
 use crate::joblog::{Entry, JobLogWriter};
+use crate::live::{Live, RunFacts, Status};
 use crate::progress::{LiveProgress, ProgressTracker};
 use crate::series::SeriesWriter;
 use crate::source::BackendKind;
 use crate::status::status_lines;
 use crate::warning::RunWarning;
-use cosched_core::{DecisionRecord, Nanos, Recorder, Sample, Snapshot, TaskId, TaskNow, TaskResult, TaskSpec, Warning};
+use cosched_core::{
+    DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, TaskId, TaskNow, TaskResult, TaskSpec, Warning,
+};
 use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -54,6 +57,8 @@ pub enum Notice<'a> {
     Progress(&'a LiveProgress),
     /// The user asked what runs; the lines of the answer.
     Status(&'a [String]),
+    /// Somebody looks at the run: its state. What only the listener knows is not in it yet.
+    Watched(Box<Status>),
     /// A warning for the user. Repeated faults of a policy give one warning.
     Warning(&'a RunWarning),
 }
@@ -72,6 +77,7 @@ pub struct FileRecorder<'a> {
     joblog: Option<JobLogWriter<Box<dyn Write + 'a>>>,
     listener: Option<Listener<'a>>,
     tracker: ProgressTracker,
+    live: Live,
     warnings: Vec<RunWarning>,
     policy_faults: u64,
 }
@@ -105,6 +111,7 @@ impl<'a> FileRecorder<'a> {
                 tasks.iter().filter_map(solo).collect(),
             )
             .expecting(tasks.iter().map(|task| task.expected.map(|expected| expected.time))),
+            live: Live::new(info),
             warnings: Vec::new(),
             policy_faults: 0,
         }
@@ -131,6 +138,12 @@ impl<'a> FileRecorder<'a> {
     /// Calls `listener` with everything that happens.
     pub fn with_listener(mut self, listener: impl FnMut(Notice<'_>) + 'a) -> FileRecorder<'a> {
         self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// Tells those who look at the run this about it.
+    pub fn with_facts(mut self, facts: RunFacts) -> FileRecorder<'a> {
+        self.live.facts = facts;
         self
     }
 
@@ -235,6 +248,7 @@ impl Recorder for FileRecorder<'_> {
 
     fn ended(&mut self, now: Nanos, result: &TaskResult) {
         self.tracker.ended(now, result);
+        self.live.ended(now, result);
         if let Some(series) = &mut self.series {
             series.ended(now, result);
         }
@@ -265,6 +279,13 @@ impl Recorder for FileRecorder<'_> {
         if let Some(listener) = &mut self.listener {
             let share = |task: &TaskNow<'_>| self.tracker.share(task.spec.id, task.progress.value()?);
             listener(Notice::Status(&status_lines(now, tasks, share)));
+        }
+    }
+
+    fn watched(&mut self, now: &RunNow<'_>) {
+        if let Some(listener) = &mut self.listener {
+            self.tracker.tick(now.snapshot);
+            listener(Notice::Watched(Box::new(self.live.status(now, &self.jobs, &self.tracker))));
         }
     }
 
@@ -362,6 +383,7 @@ mod tests {
                         }
                         Notice::Progress(progress) => crate::progress_line(progress, 80),
                         Notice::Status(lines) => lines.join("; "),
+                        Notice::Watched(status) => format!("{} s", status.elapsed_s),
                         Notice::Warning(warning) => format!("warning: {}", warning.text()),
                     });
                 });

@@ -97,6 +97,8 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::HistoryBusy { lost: false, why: "/h/history.sqlite: other runs use it".to_owned() },
         RunWarning::HistoryBusy { lost: true, why: "/h/history.sqlite: other runs use it".to_owned() },
         RunWarning::NoConsole { why: "too many processes".to_owned() },
+        RunWarning::NoWindow { why: "/tmp/cosched-1000 belongs to user 1001".to_owned() },
+        RunWarning::MetricsOpen { address: "0.0.0.0:9500".to_owned() },
         RunWarning::FewerAtOnce { policy: "fifo".to_owned(), asked: 6, cpus: 2 },
         RunWarning::CpusShared { cpus: "2-3".to_owned(), others: vec![(41, "0-1".to_owned())] },
         RunWarning::CpusCollide {

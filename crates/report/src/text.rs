@@ -38,6 +38,24 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// A number of bytes with three digits or so and its unit, in powers of 1,000: `512 B`, `1.50 MB`, `23.4 GB`.
+pub fn bytes(bytes: f64) -> String {
+    let mut scaled = bytes;
+    for unit in ["B", "kB", "MB", "GB", "TB"] {
+        if scaled < 999.5 || unit == "TB" {
+            let decimals = match scaled {
+                _ if unit == "B" => 0,
+                scaled if scaled < 9.995 => 2,
+                scaled if scaled < 99.95 => 1,
+                _ => 0,
+            };
+            return format!("{scaled:.decimals$} {unit}");
+        }
+        scaled /= 1e3;
+    }
+    String::new()
+}
+
 /// Times in one unit, so that they can be compared at a glance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeUnit {
@@ -77,7 +95,7 @@ impl TimeUnit {
 }
 
 /// A time as on a clock, `7:05` or `1:02:03`.
-pub(crate) fn clock(s: f64) -> String {
+pub fn clock(s: f64) -> String {
     let s = s as u64;
     match s / 3600 {
         0 => format!("{}:{:02}", s / 60, s % 60),
@@ -196,6 +214,8 @@ mod tests {
         check(120.4, "120 s");
         check(307.2, "5 min 07 s");
         check(7_500.0, "2 h 05 min");
+        let sizes = [0.0, 999.4, 1_500.0, 23.44e6, 999.7e6, 5.2e9, 3e15].map(bytes);
+        assert_eq!(sizes, ["0 B", "999 B", "1.50 kB", "23.4 MB", "1.00 GB", "5.20 GB", "3000 TB"]);
         assert_eq!((clock(425.9).as_str(), clock(3_723.0).as_str()), ("7:05", "1:02:03"));
         assert_eq!(visible("a\u{1b}[31mb\n\u{9b}2J\u{202e}ü"), r"a\x1b[31mb\n\u{9b}2J\u{202e}ü");
         assert_eq!(visible_bytes(b"a\xff\x07\xc3\xbc"), "a\\xff\\x07ü");

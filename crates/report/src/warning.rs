@@ -185,6 +185,16 @@ pub enum RunWarning {
         /// What the system says.
         why: String,
     },
+    /// Nobody can look at the run while it goes on.
+    NoWindow {
+        /// What the system says.
+        why: String,
+    },
+    /// Metrics are served where other machines can reach them.
+    MetricsOpen {
+        /// The address.
+        address: String,
+    },
     /// More jobs may be live than the policy runs at once, and it lets none take turns.
     FewerAtOnce {
         /// The policy.
@@ -330,6 +340,8 @@ impl RunWarning {
             RunWarning::NoHistory { .. } => "no-history",
             RunWarning::HistoryBusy { .. } => "history-busy",
             RunWarning::NoConsole { .. } => "no-console",
+            RunWarning::NoWindow { .. } => "no-window",
+            RunWarning::MetricsOpen { .. } => "metrics-open",
             RunWarning::FewerAtOnce { .. } => "fewer-at-once",
             RunWarning::CpusShared { .. } => "cpus-shared",
             RunWarning::CpusCollide { .. } => "cpus-collide",
@@ -431,6 +443,17 @@ impl RunWarning {
             }
             RunWarning::NoConsole { why } => {
                 format!("no process could be started to show the jobs' output ({why}): it is only in the log folder")
+            }
+            RunWarning::NoWindow { why } => {
+                format!(
+                    "`cosched status` and `cosched top` can't look at this run ({}); `kill -USR1` asks it what runs",
+                    visible(why)
+                )
+            }
+            RunWarning::MetricsOpen { address } => {
+                format!(
+                    "--metrics {address}: whoever can reach this address can read the metrics; a port alone serves this machine only"
+                )
             }
             RunWarning::FewerAtOnce { policy, asked, cpus } => format!(
                 "--jobs {asked}: under {policy} each job has a CPU of its own, so that {cpus} run at once; for jobs that mostly \

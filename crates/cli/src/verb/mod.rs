@@ -10,6 +10,8 @@ pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod shell;
+pub(crate) mod status;
 pub(crate) mod thaw;
+pub(crate) mod top;
 pub(crate) mod why;
 pub(crate) mod workload;

@@ -1,6 +1,7 @@
 //! Runs the built binary in a folder, without the settings of whoever runs the tests. Each test file uses a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod looping;
 pub(crate) mod simulated;
 
 use serde_json::Value;

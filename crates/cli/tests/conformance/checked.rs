@@ -228,7 +228,11 @@ impl<F: Fixture> Backend for Checked<F> {
                 Event::PlanAdopted { generation } | Event::PlanRefused { generation, .. } => {
                     assert!(self.installed.remove(generation), "{event:?}, and was not installed, or is no news");
                 }
-                Event::MachineChanged | Event::SchedulerEjected { .. } | Event::Interrupt { .. } | Event::Asked => {
+                Event::MachineChanged
+                | Event::SchedulerEjected { .. }
+                | Event::Interrupt { .. }
+                | Event::Asked
+                | Event::Watched => {
                     panic!("{event:?}, and nothing led to it")
                 }
             }

@@ -92,6 +92,7 @@ impl Fixture for ThisMachine {
             machine: self.machine.clone(),
             jobs,
             small: None,
+            inbox: None,
             freezing: self.freezing,
             counters: self.counters.clone(),
             mem_keep: None,

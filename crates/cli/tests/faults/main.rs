@@ -20,3 +20,4 @@ mod seen;
 mod signals;
 mod support;
 mod unmarked;
+mod window;

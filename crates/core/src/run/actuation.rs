@@ -31,10 +31,12 @@ impl<B: Backend> Loop<'_, B> {
             self.note_bounds();
             return Ok(());
         }
-        let waits = std::mem::take(&mut decision.waits);
         let admission = decision.admission.take();
         self.commit(decision);
-        self.install(&waits, admission)
+        let waits = std::mem::take(&mut self.waits);
+        let installed = self.install(&waits, admission);
+        self.waits = waits;
+        installed
     }
 
     /// Hands the backend a plan, made from the loop's picture and the order of the waiting tasks.

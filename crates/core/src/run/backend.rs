@@ -49,6 +49,8 @@ pub enum Event {
     },
     /// The user asks what runs.
     Asked,
+    /// Somebody looks at the run, and wants its whole state.
+    Watched,
     /// The user wants the run to end: in good order the first time, at once the second time.
     Interrupt {
         /// The number of the signal that asked for it.

@@ -151,6 +151,7 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn commit(&mut self, decision: Decision) {
         let now = self.snap.now;
         let wake = decision.next_wake;
+        self.waits = decision.waits;
         let mut joined_ordinary = false;
         let mut placed = Vec::new();
         for change in decision.changes {

@@ -166,6 +166,7 @@ impl<B: Backend> Loop<'_, B> {
             }
             Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
             Event::Asked => self.answer(now),
+            Event::Watched => self.show(now),
             Event::Interrupt { signal } => {
                 let drain = self.drain.get_or_insert(Drain { by: EndedBy::Signal(signal), interrupts: 0 });
                 drain.interrupts += 1;

@@ -92,6 +92,7 @@ pub fn run<B: Backend>(
         last_start: None,
         times: Vec::new(),
         energy_j: None,
+        waits: Vec::new(),
         displaced: Vec::new(),
         planning: by_plans.then(Planning::default),
         plans: by_plans.then(PlanCounts::default),

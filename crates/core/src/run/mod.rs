@@ -10,6 +10,7 @@ mod intervals;
 mod lifecycle;
 mod looseness;
 mod main_loop;
+mod now;
 mod order;
 mod recorder;
 mod shutdown;
@@ -21,6 +22,7 @@ pub use config::{Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Resta
 pub use error::RunError;
 pub use histogram::Histogram;
 pub use main_loop::run;
+pub use now::{RunNow, WatchedTask};
 pub use order::first_in_order;
 pub use recorder::{
     DecisionRecord, Doing, EndedBy, NullRecorder, Overhead, PlanCounts, Recorder, RunResult, TaskNow, TaskResult,

@@ -1,6 +1,7 @@
 //! What a run reports while it goes on, and its result.
 
 use super::histogram::Histogram;
+use super::now::RunNow;
 use crate::check::InvalidDecision;
 use crate::decision::Decision;
 use crate::estimate::Earlier;
@@ -90,6 +91,8 @@ pub trait Recorder {
     fn plan_adopted(&mut self, _now: Nanos, _generation: u64) {}
     /// The user asks what runs: these tasks have arrived and not ended.
     fn asked(&mut self, _now: Nanos, _tasks: &[TaskNow<'_>]) {}
+    /// Somebody looks at the run: this is its whole state.
+    fn watched(&mut self, _now: &RunNow<'_>) {}
     /// Something that the user should know.
     fn warn(&mut self, _now: Nanos, _warning: &Warning) {}
 }

@@ -7,6 +7,7 @@ use super::config::RunConfig;
 use super::recorder::{EndedBy, Overhead, PlanCounts, Recorder};
 use super::task_record::TaskRecord;
 use crate::admission::Admission;
+use crate::decision::Wait;
 use crate::estimate::Learner;
 use crate::policy::Policy;
 use crate::rng::Rng;
@@ -59,6 +60,8 @@ pub(super) struct Loop<'a, B: Backend> {
     /// Energy up to the moment when every task had ended once; `None` until then, and where tasks are not started
     /// again.
     pub(super) energy_j: Option<Reading<f64>>,
+    /// Why each task waits since the last decision.
+    pub(super) waits: Vec<Wait>,
     /// Tasks that were placed on CPUs that are gone.
     pub(super) displaced: Vec<TaskId>,
     /// What the next plan needs; `None` where decisions are carried out one by one.

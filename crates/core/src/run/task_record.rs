@@ -98,21 +98,28 @@ impl TaskRecord {
         self.first.is_some() || self.finished.is_some()
     }
 
+    /// Quanta' worth of solo execution done in this run of it, and what that is based on.
+    pub(super) fn earned(&self) -> (Reading<f64>, ProgressBasis) {
+        let traced = self.estimator.earned_by_trace();
+        let basis = if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis };
+        let progress = match traced {
+            _ if self.started.is_none() => Reading::Absent(Absence::NotStarted),
+            Some(progress) => Reading::Value(progress),
+            None if basis == ProgressBasis::Provisional => {
+                Reading::Absent(self.last_solo.absence().unwrap_or(Absence::NoSoloEstimate))
+            }
+            None => Reading::Value(self.estimator.earned()),
+        };
+        (progress, basis)
+    }
+
     /// The result of the task; of its first run, if it was started again.
     pub(super) fn result(&self) -> TaskResult {
         if let Some(first) = &self.first {
             return TaskResult { runs: self.runs, ..(**first).clone() };
         }
         let started = self.started.is_some();
-        let traced = self.estimator.earned_by_trace();
-        let progress = match (traced, self.progress_basis) {
-            _ if !started => Reading::Absent(Absence::NotStarted),
-            (Some(progress), _) => Reading::Value(progress),
-            (_, ProgressBasis::Provisional) => {
-                Reading::Absent(self.last_solo.absence().unwrap_or(Absence::NoSoloEstimate))
-            }
-            (_, _) => Reading::Value(self.estimator.earned()),
-        };
+        let (progress, progress_basis) = self.earned();
         TaskResult {
             spec: self.spec.clone(),
             started: self.started,
@@ -130,7 +137,7 @@ impl TaskRecord {
                 .resources
                 .unwrap_or_else(|| Resources::absent(if started { Absence::NotEnded } else { Absence::NotStarted })),
             progress,
-            progress_basis: if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis },
+            progress_basis,
             progress_learnt: if started { self.progress_learnt } else { Reading::Absent(Absence::NotStarted) },
             runs: self.runs,
             width: match self.spec.width {

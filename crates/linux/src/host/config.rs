@@ -3,6 +3,7 @@
 use super::notice::Notice;
 use crate::counters::CounterSupport;
 use crate::emulate::SmallCores;
+use crate::inbox::Inbox;
 use crate::root::Root;
 use crate::spawn::Program;
 use cosched_core::{Machine, Nanos};
@@ -49,6 +50,8 @@ pub struct HostConfig {
     /// CPUs that are slowed down to stand for small cores; `machine` shows them as such already. This needs the cgroup
     /// freezer: by signals, a job would notice each of the many stops.
     pub small: Option<SmallCores>,
+    /// What may ask for something from outside, beside signals.
+    pub inbox: Option<Box<dyn Inbox>>,
     /// Called with everything that the user should know.
     pub notice: Box<dyn FnMut(Notice)>,
 }

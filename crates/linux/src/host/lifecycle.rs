@@ -24,7 +24,7 @@ use cosched_core::{Absence, CpuSet, Event, Exit, Nanos, Reading, Resources, Task
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What keeps a job from running, beside itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,14 @@ pub(crate) struct CpuAccount {
     pub(crate) time: Nanos,
     /// It is that of all processes of the job, and not only of those that were waited for.
     pub(crate) is_whole: bool,
+}
+
+/// What came while a run waited.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) signals: Vec<i32>,
+    /// Something came on what was watched beside them, or it was closed.
+    pub(crate) from_outside: bool,
 }
 
 /// All jobs, started or not.
@@ -259,18 +267,23 @@ impl Lifecycle {
         }
     }
 
-    /// Waits until a signal comes, at most for `timeout`; the signals that came.
+    /// Waits until a signal comes, or something can be read from one of `lines`, at most for `timeout`.
     ///
     /// # Errors
     /// Signals can't be waited for.
-    pub(crate) fn wait(&mut self, timeout: Option<Nanos>) -> Result<Vec<i32>, HostError> {
+    pub(crate) fn wait(&mut self, timeout: Option<Nanos>, lines: &[BorrowedFd<'_>]) -> Result<News, HostError> {
         let timeout = timeout
             .map(|time| Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as i64 });
-        let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
+        let signals = self.signals.as_fd();
+        let all = std::iter::once(&signals).chain(lines);
+        let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         match poll(&mut fds, timeout.as_ref()) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Vec::new()),
-            // Nine signals are taken at most, and of each at most one waits.
-            Ok(_) => Ok(sys::pending_signals::<9>(self.signals.as_fd())),
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(News::default()),
+            Ok(_) => Ok(News {
+                from_outside: fds[1..].iter().any(|fd| !fd.revents().is_empty()),
+                // Nine signals are taken at most, and of each at most one waits.
+                signals: if fds[0].revents().is_empty() { Vec::new() } else { sys::pending_signals::<9>(signals) },
+            }),
             Err(error) => Err(system("waiting for signals")(error.into())),
         }
     }

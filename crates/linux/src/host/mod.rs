@@ -23,6 +23,7 @@ pub use notice::Notice;
 
 use crate::accounts::{self, CpuUse};
 use crate::cgroup::{GroupError, RunGroup};
+use crate::inbox::Inbox;
 use crate::interrupts;
 use crate::root::Root;
 use crate::run_id::RunId;
@@ -58,6 +59,7 @@ pub struct Host {
     /// When jobs that have not ended became their programs.
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
+    inbox: Option<Box<dyn Inbox>>,
     /// Told by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
@@ -70,8 +72,19 @@ impl Host {
     /// # Errors
     /// What is missing for a safe run.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
-        let HostConfig { root, machine, jobs, freezing, counters, mem_keep, most_load, max_pause, small, notice } =
-            config;
+        let HostConfig {
+            root,
+            machine,
+            jobs,
+            freezing,
+            counters,
+            mem_keep,
+            most_load,
+            max_pause,
+            small,
+            inbox,
+            notice,
+        } = config;
         let notices = Notices::new(notice);
         let no_proc = || {
             let why =
@@ -101,6 +114,7 @@ impl Host {
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(mem_keep, most_load),
+            inbox,
             queued: Vec::new(),
             clock: RunClock::start(),
             left_out: CpuUse::default(),
@@ -213,7 +227,13 @@ impl Backend for Host {
                 None => None,
             };
             let mut children = false;
-            for signal in self.lifecycle.wait(timeout)? {
+            let lines = self.inbox.as_ref().map(|inbox| inbox.lines()).unwrap_or_default();
+            let news = self.lifecycle.wait(timeout, &lines)?;
+            drop(lines);
+            if let Some(inbox) = self.inbox.as_mut().filter(|_| news.from_outside) {
+                inbox.take(events);
+            }
+            for signal in news.signals {
                 match signal {
                     libc::SIGCHLD => children = true,
                     libc::SIGTSTP => self.suspend(),

@@ -1,7 +1,7 @@
 //! The table of jobs: one row for each job, or, if there are many, one row for all copies of a job.
 
-use super::table::Column;
 use crate::record::{Job, Record};
+use crate::table::Column;
 use crate::text::{TimeUnit, clip, grouped, seconds, visible};
 use cosched_core::{ProgressBasis, Width};
 

@@ -2,7 +2,6 @@
 
 mod jobs;
 mod overview;
-mod table;
 
 use crate::record::{Job, Missing, Record};
 use crate::source::{BackendKind, EnergySource};
@@ -86,7 +85,7 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
     let jobs = jobs::jobs(record);
     let styles = std::iter::once(Style::Title)
         .chain(jobs.failed.iter().map(|&failed| if failed { Style::Bad } else { Style::Plain }));
-    for (line, style) in table::lines(jobs.columns, options.width).iter().zip(styles) {
+    for (line, style) in crate::table::lines(jobs.columns, options.width).iter().zip(styles) {
         page.line(line, style);
     }
     for line in jobs::failures(record, options.width) {

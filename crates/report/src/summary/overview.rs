@@ -1,8 +1,8 @@
 //! Several runs side by side: a row for each.
 
-use super::table::{Column, lines};
 use super::{metric_name, metric_value};
 use crate::record::Record;
+use crate::table::{Column, lines};
 use crate::text::visible;
 use cosched_core::metric::METRICS;
 

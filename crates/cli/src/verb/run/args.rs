@@ -2,6 +2,7 @@
 
 use super::cpus::{CpuChoice, CpusPerJob};
 use super::limits::{JobLimit, LoadLimit, duration, time_limit};
+use super::metrics::MetricsAddress;
 use crate::exit;
 use crate::history::HistoryArgs;
 use crate::input::spec::{self, Offered};
@@ -324,6 +325,10 @@ pub(crate) struct OutputArgs {
     /// Write the run record (JSON) here as well, and the series beside it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) record: Option<PathBuf>,
+
+    /// Serve metrics of the run here, as Prometheus reads them: a port (of 127.0.0.1), ADDRESS:PORT, or unix:PATH
+    #[arg(long, value_name = "ADDR", hide_short_help = true)]
+    pub(crate) metrics: Option<MetricsAddress>,
 
     /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
     #[arg(long, value_name = "FILE", hide_short_help = true)]

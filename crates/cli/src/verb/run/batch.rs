@@ -6,6 +6,8 @@ use super::files::{Files, Watched};
 use super::memory::{Known, Memory};
 use super::platform::Platform;
 use super::screen::Screen;
+use super::watched;
+use super::window::Window;
 use cosched_core::{
     Absence, Backend as _, Capabilities, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult, TaskSpec,
 };
@@ -17,7 +19,7 @@ use cosched_report::{
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 /// What all batches of one command share.
@@ -27,6 +29,10 @@ pub(crate) struct Setting<'a, P> {
     pub(crate) screen: &'a Screen,
     /// Takes what is to be kept of the jobs.
     pub(crate) memory: &'a RefCell<Memory>,
+    /// Serves those who look at the run.
+    pub(crate) window: Option<&'a Window>,
+    /// The log folder.
+    pub(crate) logs: &'a Path,
 }
 
 /// Jobs that run together under a policy.
@@ -63,7 +69,7 @@ impl<P: Platform> Batch<'_, P> {
     /// # Errors
     /// The backend can't be made, or it failed during the run.
     pub(crate) fn run(self, setting: &Setting<'_, P>, policy: &mut dyn Policy) -> anyhow::Result<Outcome> {
-        let Setting { args, platform, screen, memory } = setting;
+        let Setting { args, platform, screen, memory, window, logs } = *setting;
         let view = platform.view();
         let Batch { config, specs, files, known, .. } = self;
         let job_files: Vec<Option<(PathBuf, PathBuf)>> = self.jobs.iter().map(P::files).collect();
@@ -81,7 +87,7 @@ impl<P: Platform> Batch<'_, P> {
         let cpus = view.machine.all_cpus();
         let accounts = || if view.is_simulated() { None } else { accounts::read(&root, &cpus) };
         let accounts_before = accounts();
-        let mut backend = platform.backend(args, self.jobs, screen)?;
+        let mut backend = platform.backend(args, self.jobs, screen, window.map(Window::inbox))?;
         // Times in the record count from the start of the backend's clock.
         let started_at = (!view.is_simulated()).then(|| SystemTime::now() - Duration::from_nanos(backend.now().0));
         let mut info = RunInfo {
@@ -103,7 +109,8 @@ impl<P: Platform> Batch<'_, P> {
             energy_source: view.energy,
             warnings: Vec::new(),
         };
-        let mut recorder = FileRecorder::new(&info, specs);
+        let alone = !self.shows_output;
+        let mut recorder = FileRecorder::new(&info, specs).with_facts(watched::facts(args, &info, config, logs, alone));
         if let Some(file) = files.series {
             let header = SeriesHeader::new(&info, specs);
             recorder = recorder.with_series(SeriesWriter::new(Box::new(file), &header));
@@ -178,6 +185,12 @@ impl<P: Platform> Batch<'_, P> {
                 screen.sign_of_life(|| line(progress, began, 200));
                 let problem = memory.borrow_mut().pass();
                 problem.into_iter().for_each(|problem| screen.warn(problem));
+                tell_lost(window, screen);
+            }
+            Notice::Watched(status) => {
+                if let Some(window) = window {
+                    watched::show(window, status, own_cpu_time());
+                }
             }
             Notice::Status(lines) => lines.iter().for_each(|line| screen.answer(&format!("cosched: {line}"))),
             Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
@@ -202,6 +215,7 @@ impl<P: Platform> Batch<'_, P> {
             let folder = job_folder.map(|folder| folder.display().to_string()).unwrap_or_default();
             screen.warn(RunWarning::OutputLost { why, folder });
         }
+        tell_lost(window, screen);
         // Whatever became of the run, what its jobs did is known.
         let problem = memory.borrow_mut().finish();
         let result = match result {
@@ -241,6 +255,13 @@ fn line(progress: &LiveProgress, began: Instant, width: usize) -> String {
         }
     }
     line
+}
+
+/// Tells that nobody can look at the run any more.
+fn tell_lost(window: Option<&Window>, screen: &Screen) {
+    if let Some(why) = window.and_then(Window::take_lost) {
+        screen.warn(RunWarning::NoWindow { why });
+    }
 }
 
 /// CPU time of this process, without its children.

@@ -5,6 +5,7 @@ use super::answer::{exit_of, print};
 use super::args::RunArgs;
 use super::batch::{Batch, Outcome, Setting};
 use super::files::{Files, keep};
+use super::metrics::MetricsSocket;
 use super::old_logs::{Passing, prune};
 use super::plan::{DEFAULT_LOGS, ONLY, Plan};
 use super::platform::Platform;
@@ -12,12 +13,13 @@ use super::resume::{move_file, moved};
 use super::screen::Screen;
 use super::setting::setting;
 use super::shell::sh_is_bash;
-use super::solo;
+use super::{solo, watched};
 use crate::exit::Exit;
 use crate::input::{Command, shell_word, told};
 use crate::parallel::literal_word;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
+use cosched_linux::root::Root;
 use cosched_report::{RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
@@ -25,6 +27,7 @@ use std::path::Path;
 /// Runs a plan to its end, reports, and returns the exit code.
 pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<P>) -> anyhow::Result<Exit> {
     platform.check(plan.config.jobs.min(plan.jobs.len()))?;
+    let metrics = args.output.metrics.as_ref().map(MetricsSocket::bind).transpose()?;
     // A file that can't be written is an error before anything is started.
     let names = plan.tasks.iter().filter_map(P::files).flat_map(|(out, err)| [out, err]);
     let writes = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
@@ -34,6 +37,13 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let aside = folder.aside.clone();
     let mut folder = Passing::new(folder, &plan.logs, !args.output.no_logs);
     let screen = Screen::new(args.output.quiet);
+    if let Some(address) = metrics.as_ref().and_then(MetricsSocket::address) {
+        screen.say(&format!("cosched: metrics are served at {address}"));
+    }
+    if let Some(open) = metrics.as_ref().filter(|metrics| metrics.is_open()) {
+        let address = open.address().map(|address| address.to_string()).unwrap_or_default();
+        screen.warn(RunWarning::MetricsOpen { address });
+    }
     for warning in &platform.view().warnings {
         screen.warn(warning.clone());
     }
@@ -70,7 +80,14 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
     let memory = RefCell::new(std::mem::take(&mut plan.memory));
-    let common = Setting { args, platform, screen: &screen, memory: &memory };
+    // Nobody looks at a simulation: it is over too soon.
+    let window = (!platform.view().is_simulated()).then(|| watched::open(&Root::default(), metrics));
+    let window = window.map(|(window, problem)| {
+        problem.into_iter().for_each(|warning| screen.warn(warning));
+        window
+    });
+    let logs = plan.logs.clone();
+    let common = Setting { args, platform, screen: &screen, memory: &memory, window: window.as_ref(), logs: &logs };
     let mut infos = plan.infos(platform.view().is_simulated());
     if args.output.no_logs {
         infos.iter_mut().for_each(|info| (info.log, info.log_stderr) = (None, None));

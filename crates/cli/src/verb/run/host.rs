@@ -17,7 +17,7 @@ use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program, Seat, Share,
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, Notice, Program, Seat, Share,
     check_file_size, check_open_files, find_program,
 };
 use cosched_memory::Key;
@@ -241,7 +241,13 @@ impl Platform for HostPlatform {
         job.input.command.as_ref().map_or_else(String::new, Command::line)
     }
 
-    fn backend(&self, args: &RunArgs, jobs: Vec<HostJob>, screen: &Screen) -> anyhow::Result<Host> {
+    fn backend(
+        &self,
+        args: &RunArgs,
+        jobs: Vec<HostJob>,
+        screen: &Screen,
+        inbox: Option<Box<dyn Inbox>>,
+    ) -> anyhow::Result<Host> {
         let tell = screen.clone();
         Ok(Host::new(HostConfig {
             root: Root::default(),
@@ -253,6 +259,7 @@ impl Platform for HostPlatform {
             most_load: args.limits.load.map(|load| load.on(self.view.machine.cpus.len())),
             max_pause: args.limits.max_pause,
             small: self.small.clone(),
+            inbox,
             notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
     }

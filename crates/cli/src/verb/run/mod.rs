@@ -6,8 +6,9 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`limits`]: limits in GNU parallel's forms; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line;
-//!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too;
+//! - [`limits`]: limits in GNU parallel's forms; [`metrics`]: where metrics are served; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line;
+//!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too; [`mod@window`]: for those who look at the
+//!   run, and [`watched`]: what they are told;
 //! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`folder`] and
@@ -32,6 +33,7 @@ mod keys;
 mod killed;
 mod limits;
 mod memory;
+mod metrics;
 mod named;
 mod old_logs;
 mod plan;
@@ -45,6 +47,8 @@ mod shell;
 mod simulated;
 mod solo;
 mod terminal;
+mod watched;
+mod window;
 
 pub(crate) use args::{Format, RunArgs, name_value, seed};
 pub(crate) use console::{ConsoleArgs, main as console};
@@ -53,6 +57,7 @@ pub(crate) use limits::{duration, moment};
 pub(crate) use policy::{once_each, unmet};
 pub(crate) use screen::Screen;
 pub(crate) use terminal::width_of;
+pub(crate) use window::{Request, WINDOW_SCHEMA, WindowArgs, main as window};
 
 use crate::exit::{Exit, Failure, incapable, usage};
 use crate::input::{self, Job};

@@ -5,6 +5,7 @@ use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
 use crate::input::Job;
 use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
+use cosched_linux::Inbox;
 use cosched_linux::accounts::CpuUse;
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, RunWarning, SettingFile, SoloSource};
@@ -116,11 +117,17 @@ pub(crate) trait Platform {
     /// Where the time of the CPUs went while a run was suspended.
     fn left_out(backend: &Self::Backend) -> CpuUse;
 
-    /// Makes the backend for these jobs; nothing is started yet.
+    /// Makes the backend for these jobs; nothing is started yet. It watches `inbox`, if it runs real jobs.
     ///
     /// # Errors
     /// The machine can't be used.
-    fn backend(&self, args: &RunArgs, jobs: Vec<Self::Job>, screen: &Screen) -> anyhow::Result<Self::Backend>;
+    fn backend(
+        &self,
+        args: &RunArgs,
+        jobs: Vec<Self::Job>,
+        screen: &Screen,
+        inbox: Option<Box<dyn Inbox>>,
+    ) -> anyhow::Result<Self::Backend>;
 
     /// What has to be done to learn how each job does alone. With `trace_step` solo traces are made as well, with one
     /// point for each interval of this length.

@@ -11,7 +11,7 @@ use crate::input::{Job, spec, told};
 use anyhow::Context as _;
 use cosched_core::{Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::accounts::CpuUse;
-use cosched_linux::{Interrupt, Interrupts};
+use cosched_linux::{Inbox, Interrupt, Interrupts};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s};
@@ -137,6 +137,7 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ("--keep-order", args.output.keep_order, "simulated jobs write nothing"),
         ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
         ("--shell", args.shell.is_some(), "no command is run"),
+        ("--metrics", args.output.metrics.is_some(), "it is over too soon"),
         ("--history", args.history.history.is_some(), "no command is run"),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];
@@ -314,7 +315,13 @@ impl Platform for SimPlatform {
         }
     }
 
-    fn backend(&self, _args: &RunArgs, _jobs: Vec<()>, _screen: &Screen) -> anyhow::Result<Interruptible<Sim>> {
+    fn backend(
+        &self,
+        _args: &RunArgs,
+        _jobs: Vec<()>,
+        _screen: &Screen,
+        _inbox: Option<Box<dyn Inbox>>,
+    ) -> anyhow::Result<Interruptible<Sim>> {
         let made = self.made()?;
         let sim = made.sim.take().context("a simulation runs only once")?;
         let interrupts = made.alone.interrupts.take().context("a simulation runs only once")?;

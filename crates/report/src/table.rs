@@ -4,13 +4,13 @@ use crate::text::clip;
 use std::borrow::Cow;
 
 /// A column.
-pub(super) struct Column {
-    pub(super) title: Cow<'static, str>,
+pub(crate) struct Column {
+    pub(crate) title: Cow<'static, str>,
     /// Whether cells are right-aligned, as numbers are.
-    pub(super) right: bool,
+    pub(crate) right: bool,
     /// If the table is too wide, columns with greater numbers are left out first; a column with 0 always stays.
-    pub(super) expendable: u8,
-    pub(super) cells: Vec<String>,
+    pub(crate) expendable: u8,
+    pub(crate) cells: Vec<String>,
 }
 
 impl Column {
@@ -26,7 +26,7 @@ const LEAST_NAME: usize = 12;
 
 /// The table's lines, the titles first, in at most `width` characters if possible: columns are left out as their
 /// numbers say, then the first column is clipped.
-pub(super) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
+pub(crate) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
     let total =
         |columns: &[Column]| columns.iter().map(Column::width).sum::<usize>() + GAP * (columns.len().max(1) - 1);
     loop {

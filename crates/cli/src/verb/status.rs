@@ -1,0 +1,92 @@
+//! `cosched status`: the runs that go on, and what their jobs do.
+
+use super::run::{Format, width_of};
+use crate::live::{Known, add_memory, known, meant};
+use clap::Args;
+use cosched_linux::root::Root;
+use cosched_report::{RunLine, Status, jobs_text, runs_text};
+use serde::Serialize;
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+/// Columns where the output is no terminal.
+const WIDE: usize = 120;
+
+/// Show the runs that go on, or the jobs of one of them
+///
+/// With one run, or with RUN: what its jobs do, who has which CPU, and why jobs wait. With several: a line for each. Nothing
+/// is shown of the runs of other users, but to root.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// The run: the number of its process, its identity (COSCHED_RUN of its jobs) or the beginning of that, or its log folder
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+}
+
+pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
+    let root = Root::default();
+    let mut runs = match &args.run {
+        Some(name) => vec![meant(&root, name)?],
+        None => known(&root, |_| true),
+    };
+    for (status, _) in runs.iter_mut().filter_map(|run| run.status.as_mut().ok()) {
+        add_memory(&root, status, |_| true);
+    }
+    let mut out = std::io::stdout();
+    let width = if out.is_terminal() { width_of(&out) } else { WIDE };
+    match (args.format, &runs[..]) {
+        (Format::Json, runs) => {
+            let runs = Runs { schema: RUNS_SCHEMA, runs: runs.iter().map(OneRun::of).collect() };
+            writeln!(out, "{}", serde_json::to_string(&runs)?)?;
+        }
+        (Format::Text, []) => writeln!(out, "no batch is running")?,
+        (Format::Text, [Known { status: Ok((status, age_s)), .. }]) => {
+            out.write_all(jobs_text(status, *age_s, width).as_bytes())?;
+        }
+        (Format::Text, _) => {
+            let lines: Vec<RunLine> =
+                runs.into_iter().map(|known| RunLine { pid: known.run.pid, status: known.status }).collect();
+            out.write_all(runs_text(&lines, width).as_bytes())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The schema of all runs that go on.
+const RUNS_SCHEMA: &str = "cosched.runs-now/1";
+
+#[derive(Serialize)]
+struct Runs<'a> {
+    schema: &'static str,
+    runs: Vec<OneRun<'a>>,
+}
+
+#[derive(Serialize)]
+struct OneRun<'a> {
+    run_id: &'a str,
+    pid: i32,
+    user: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_s: Option<f64>,
+    status: Option<&'a Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_absent: Option<&'a str>,
+}
+
+impl OneRun<'_> {
+    fn of(known: &Known) -> OneRun<'_> {
+        let status = known.status.as_ref();
+        OneRun {
+            run_id: &known.run.run,
+            pid: known.run.pid,
+            user: known.run.owner,
+            age_s: status.ok().map(|(_, age_s)| *age_s),
+            status: status.ok().map(|(status, _)| &**status),
+            status_absent: status.err().map(String::as_str),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `cosched top`: a run that goes on, on the whole screen.
+
+mod app;
+mod terminal;
+
+use super::run::duration;
+use crate::exit::{Exit, usage};
+use crate::live::{Known, known, meant};
+use app::{App, choose};
+use clap::Args;
+use cosched_core::Nanos;
+use cosched_linux::root::Root;
+use cosched_linux::{LiveRun, ScreenSignals};
+use cosched_report::RunLine;
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+use terminal::Screen;
+
+/// Show a run that goes on, on the whole screen
+///
+/// Totals, who has which CPU, and the jobs: what they do, how long they have run, how far they are, and why they wait. It
+/// looks once a second, and changes nothing. Keys: arrows choose a job, s sorts, / filters, space pauses the view, w says why
+/// the chosen job waits, ? shows all keys, q leaves.
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    /// The run: the number of its process, its identity or the beginning of that, or its log folder; not needed if there is
+    /// only one
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+
+    /// Time between two looks, as in 2s or 500ms; at least 200ms
+    #[arg(short, long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
+    interval: Nanos,
+}
+
+/// The window tells no newer state sooner.
+const LEAST_INTERVAL: Nanos = Nanos::from_ms(200);
+
+pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
+    if args.interval < LEAST_INTERVAL {
+        return Err(usage(format!("--interval {} s: at least 0.2 s, as in --interval 500ms", args.interval.as_s())));
+    }
+    if !std::io::stdout().is_terminal() {
+        return Err(no_terminal("standard output is none"));
+    }
+    let root = Root::default();
+    let mut runs = match &args.run {
+        Some(name) => vec![meant(&root, name)?],
+        None => known(&root, LiveRun::has_window),
+    };
+    let signals = ScreenSignals::hold()?;
+    let place = match &runs[..] {
+        [] => {
+            writeln!(std::io::stdout(), "no batch is running")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        [Known { status: Err(why), run }] => return Err(usage(format!("process {}: {why}", run.pid))),
+        [_] => Ok(0),
+        _ => {
+            let mut screen = take()?;
+            let lines: Vec<RunLine> =
+                runs.iter().map(|known| RunLine { pid: known.run.pid, status: known.status.clone() }).collect();
+            choose(&mut screen, &signals, &lines)?
+        }
+    };
+    let exit = match place {
+        Err(exit) => exit,
+        Ok(place) => {
+            let chosen = runs.swap_remove(place);
+            let (status, age_s) = match chosen.status {
+                Ok(told) => told,
+                Err(why) => return Err(usage(format!("process {}: {why}", chosen.run.pid))),
+            };
+            let interval = Duration::from_nanos(args.interval.0);
+            let mut screen = take()?;
+            App::new(root, status, age_s, interval).run(&mut screen, &signals)?
+        }
+    };
+    Ok(exit.into())
+}
+
+fn take() -> anyhow::Result<Screen> {
+    Screen::take().map_err(|error| no_terminal(&error.to_string()))
+}
+
+fn no_terminal(why: &str) -> anyhow::Error {
+    usage(format!("cosched top needs a terminal ({why}); `cosched status` shows the same once, anywhere"))
+}
+
+/// The end by the user.
+const LEFT: Exit = Exit::Success;

@@ -1,0 +1,172 @@
+//! The terminal, as long as the screen is ours: it sends keys as they are pressed, and is left as it was, whatever happens.
+
+use cosched_top::{CLEAR, ENTER, LEAVE, paint};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::Mutex;
+
+/// How the terminal was before, while it is ours; for a panic.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+/// A terminal that takes nothing for so long is left as it is.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// The size where none is told.
+const USUAL: (u16, u16) = (80, 24);
+/// No screen is larger.
+const LARGEST: u16 = 1_000;
+
+/// The terminal. It is left as it was when this is dropped.
+pub(crate) struct Screen {
+    tty: File,
+    before: Termios,
+    /// What it shows; `None` if that is not known.
+    shown: Option<Buffer>,
+    /// What it is still to be sent. A terminal can stand still, and must not keep us from hearing signals.
+    left: Vec<u8>,
+}
+
+impl Screen {
+    /// Takes the terminal of this process.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn take() -> io::Result<Screen> {
+        // Opened anew, so that nobody else's reads and writes become ones that do not wait.
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let tty = File::from(rustix::fs::open("/dev/tty", flags, Mode::empty())?);
+        let before = tcgetattr(&tty)?;
+        let mut screen = Screen { tty, before, shown: None, left: Vec::new() };
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            hook(panic);
+        }));
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    /// Makes the screen ours, at first and after this process was stopped.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        *BEFORE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(self.before.clone());
+        let mut raw = self.before.clone();
+        raw.make_raw();
+        tcsetattr(&self.tty, OptionalActions::Flush, &raw)?;
+        self.left.clear();
+        self.left.extend_from_slice(ENTER.as_bytes());
+        self.shown = None;
+        Ok(())
+    }
+
+    /// Leaves the terminal as it was.
+    pub(crate) fn leave(&mut self) {
+        self.left.clear();
+        give_back();
+    }
+
+    /// Its size, in columns and lines.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        let size = tcgetwinsize(&self.tty).map_or(USUAL, |size| (size.ws_col, size.ws_row));
+        let size = if size.0 == 0 || size.1 == 0 { USUAL } else { size };
+        (size.0.min(LARGEST), size.1.min(LARGEST))
+    }
+
+    /// Whether it still has to take something. A new screen is not worth making then.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.left.is_empty()
+    }
+
+    /// What it shows is not known any more.
+    pub(crate) fn forget(&mut self) {
+        self.shown = None;
+    }
+
+    /// Shows a screen, as far as the terminal takes it now.
+    ///
+    /// # Errors
+    /// The terminal has gone.
+    pub(crate) fn show(&mut self, draw: impl FnOnce(&mut Buffer)) -> io::Result<()> {
+        let (width, height) = self.size();
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        draw(&mut buffer);
+        let before = self.shown.take().filter(|shown| shown.area == buffer.area);
+        let before = before.unwrap_or_else(|| {
+            self.left.extend_from_slice(CLEAR.as_bytes());
+            Buffer::empty(buffer.area)
+        });
+        self.left.extend_from_slice(paint(&before, &buffer).as_bytes());
+        self.shown = Some(buffer);
+        self.send()
+    }
+
+    /// Sends what is left, as far as the terminal takes it now.
+    ///
+    /// # Errors
+    /// The terminal has gone.
+    pub(crate) fn send(&mut self) -> io::Result<()> {
+        while !self.left.is_empty() {
+            match self.tty.write(&self.left) {
+                Ok(written) => drop(self.left.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What was pressed since the last call.
+    ///
+    /// # Errors
+    /// The terminal has gone.
+    pub(crate) fn pressed(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = [0; 256];
+        match self.tty.read(&mut bytes) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(got) => Ok(bytes[..got].to_vec()),
+            Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted].contains(&error.kind()) => {
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for Screen {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tty.as_fd()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Leaves the terminal as it was, if it is ours. It may be a panic that calls this.
+fn give_back() {
+    let before = BEFORE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    let Some(before) = before else { return };
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(tty) = rustix::fs::open("/dev/tty", flags, Mode::empty()) else { return };
+    let mut tty = File::from(tty);
+    let mut left = LEAVE.as_bytes();
+    while !left.is_empty() {
+        match tty.write(left) {
+            Ok(written) => left = &left[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let mut fds = [PollFd::new(&tty, PollFlags::OUT)];
+                if !matches!(poll(&mut fds, Some(&PATIENCE)), Ok(1..)) {
+                    break;
+                }
+            }
+            Err(_) => break,
+        }
+    }
+    let _ = tcsetattr(&tty, OptionalActions::Now, &before);
+}

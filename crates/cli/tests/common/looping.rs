@@ -1,0 +1,58 @@
+//! A run that goes on until it is told to end, for those who look at it.
+
+use super::{command, ended, until};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use tempfile::{TempDir, tempdir};
+
+/// A run of jobs that go on until the file `end` is there, two at once, one of which has ended. It is killed with the test.
+pub(crate) struct Run(Child, TempDir);
+
+impl Run {
+    pub(crate) fn start(more: &[&str]) -> Run {
+        let folder = tempdir().expect("a folder");
+        let mix = "[[job]]\nname = \"first\"\ncommand = \"exit 3\"\n[[job]]\nname = \"loop\"\ncopies = 4\ncommand = \"until [ -e end ]; do :; done\"\n";
+        std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
+        let words =
+            ["run", "mix.toml", "--policy", "round-robin", "--param", "quantum_s=0.02", "--jobs", "3", "--quiet"];
+        let mut command = command(folder.path(), &words);
+        let child = command.args(more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a run");
+        let run = Run(child, folder);
+        until("jobs run", || status(&run.pid()).is_some_and(|status| waiting(&status).count() > 0));
+        run
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.1.path()
+    }
+
+    /// Lets the jobs end, and waits for the run.
+    pub(crate) fn end(mut self) {
+        std::fs::write(self.1.path().join("end"), "").expect("a file");
+        assert_eq!(ended(&mut self.0).code(), Some(1), "one job failed");
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        let _ = std::fs::write(self.1.path().join("end"), "");
+    }
+}
+
+/// The state of a run, once it has answered.
+pub(crate) fn status(name: &str) -> Option<Value> {
+    let output = command(Path::new("."), &["status", name, "--format", "json"]).output().ok()?;
+    let told: Value = serde_json::from_slice(&output.stdout).ok()?;
+    Some(told["runs"][0]["status"].clone()).filter(Value::is_object)
+}
+
+pub(crate) fn waiting(status: &Value) -> impl Iterator<Item = &Value> {
+    status["jobs"].as_array().into_iter().flatten().filter(|job| job["state"] == "waiting")
+}

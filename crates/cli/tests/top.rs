@@ -1,0 +1,198 @@
+//! `cosched top` on a real terminal, which it leaves as it was.
+
+mod common;
+
+use common::looping::Run;
+use common::{cosched, ended, err, until};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+use tempfile::tempdir;
+
+/// Leaves the other screen and shows the cursor again.
+const LEFT: &str = "\x1b[?25h\x1b[?1049l";
+
+/// The program on a terminal of its own.
+struct Screen {
+    child: Child,
+    /// Our end of the terminal, and the program's.
+    keys: File,
+    terminal: File,
+    seen: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Screen {
+    /// `None` if there is no terminal to be had here.
+    fn start(words: &[&str]) -> Option<Screen> {
+        if Command::new("setsid").arg("--version").output().is_err() {
+            skipped("there is no `setsid`, which gives a program a terminal");
+            return None;
+        }
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = match openpt(flags) {
+            Ok(master) => master,
+            Err(error) => {
+                skipped(&format!("there are no pseudo terminals: {error}"));
+                return None;
+            }
+        };
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let terminal = File::from(rustix::fs::open(name, flags, Mode::empty()).unwrap());
+        tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let mut command = Command::new("setsid");
+        common::without_settings(&mut command);
+        command.args(["--ctty", "env", "--default-signal=INT,QUIT,HUP,TERM", env!("CARGO_BIN_EXE_cosched"), "top"]);
+        let ours = || terminal.try_clone().unwrap();
+        let child = command.args(words).stdin(ours()).stdout(ours()).stderr(ours()).spawn().unwrap();
+        let keys = File::from(master);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (mut reader, into) = (keys.try_clone().unwrap(), seen.clone());
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(got @ 1..) = reader.read(&mut piece) {
+                into.lock().unwrap().extend_from_slice(&piece[..got]);
+            }
+        });
+        Some(Screen { child, keys, terminal, seen })
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until a word has been sent. Between words the cursor is moved.
+    fn shows(&self, word: &str) {
+        until(word, || self.text().contains(word));
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Whether the terminal gathers lines, as it does for a shell.
+    fn is_usual(&self) -> bool {
+        tcgetattr(&self.terminal).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        let status = ended(&mut self.child);
+        assert!(self.is_usual(), "the terminal is as it was");
+        until("the screen is left", || self.text().ends_with(LEFT));
+        status.code()
+    }
+
+    fn state(&self) -> Option<char> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        stat.rsplit(')').next()?.trim().chars().next()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn skipped(why: &str) {
+    drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {why}\n")));
+}
+
+#[test]
+fn a_run_is_seen_until_its_end_and_after() {
+    let run = Run::start(&[]);
+    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else { return run.end() };
+    for word in ["round-robin", "loop-1", "loop-2", "waiting", "running", "quit"] {
+        screen.shows(word);
+    }
+    assert!(!screen.is_usual(), "keys come as they are pressed");
+    screen.press("jw");
+    screen.shows("latest");
+    screen.press("w/first\r");
+    screen.shows("filter");
+    tcsetwinsize(&screen.terminal, Winsize { ws_row: 20, ws_col: 40, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    screen.send(Signal::WINCH);
+    let before = screen.text().len();
+    until("it is drawn anew", || screen.text()[before..].contains("first"));
+    run.end();
+    screen.shows("ENDED");
+    assert_eq!(screen.state(), Some('S'), "it stays until the user leaves");
+    screen.press("q");
+    assert_eq!(screen.code(), Some(0));
+}
+
+#[test]
+fn signals_leave_the_terminal_as_it_was() {
+    let run = Run::start(&[]);
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let Some(mut screen) = Screen::start(&[&run.pid()]) else { break };
+        screen.shows("loop-1");
+        screen.send(signal);
+        assert_eq!(screen.code(), Some(code));
+    }
+    if let Some(mut screen) = Screen::start(&[&run.pid()]) {
+        screen.shows("loop-1");
+        screen.press("\x03");
+        assert_eq!(screen.code(), Some(0), "ctrl-c leaves as q does");
+    }
+    run.end();
+}
+
+#[test]
+fn it_stops_and_goes_on_as_other_programs_do() {
+    let run = Run::start(&[]);
+    let Some(mut screen) = Screen::start(&[&run.pid()]) else { return run.end() };
+    screen.shows("loop-1");
+    for stop in ["key", "signal"] {
+        match stop {
+            "key" => screen.press("\x1a"),
+            _ => screen.send(Signal::TSTP),
+        }
+        until("it stands still", || screen.state() == Some('T'));
+        assert!(screen.is_usual(), "{stop}");
+        let before = screen.text().len();
+        screen.send(Signal::CONT);
+        until("it goes on", || screen.text()[before..].contains("loop-1") && !screen.is_usual());
+    }
+    screen.press("q");
+    assert_eq!(screen.code(), Some(0));
+    run.end();
+}
+
+#[test]
+fn one_of_several_runs_is_chosen() {
+    let (first, second) = (Run::start(&[]), Run::start(&[]));
+    let Some(mut screen) = Screen::start(&[]) else { return };
+    screen.shows("Several");
+    screen.shows(&first.pid());
+    screen.shows(&second.pid());
+    // It may be one of somebody else.
+    screen.press("\r");
+    screen.shows("elapsed");
+    screen.press("q");
+    assert_eq!(screen.code(), Some(0));
+    first.end();
+    second.end();
+}
+
+#[test]
+fn without_a_terminal_it_points_to_what_needs_none() {
+    let folder = tempdir().expect("a folder");
+    let output = cosched(&folder, &["top"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("`cosched status`"), "{}", err(&output));
+    let output = cosched(&folder, &["top", "--interval", "10ms"]);
+    assert!(output.status.code() == Some(2) && err(&output).contains("0.2 s"), "{}", err(&output));
+}

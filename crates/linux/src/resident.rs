@@ -1,0 +1,119 @@
+//! What the jobs of a run hold in memory now, seen from outside of the run, which so pays nothing for it.
+
+use crate::cgroup;
+use crate::claim::{job_groups, task_of};
+use crate::ledger;
+use crate::process::{self, Process};
+use crate::root::Root;
+use crate::run_id::RunId;
+use crate::sys::RawPid;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+/// The processes of a run's jobs, by the numbers of the jobs.
+#[derive(Debug)]
+pub struct Residents {
+    root: Root,
+    processes: HashMap<u32, Vec<(RawPid, u64)>>,
+    groups: HashMap<u32, PathBuf>,
+}
+
+impl Residents {
+    /// Looks for the processes of the jobs of a run.
+    ///
+    /// # Errors
+    /// Why they can't be found, in words.
+    pub fn of(root: &Root, run: &str) -> Result<Residents, &'static str> {
+        let run = RunId::parse(run).ok_or("the run has no identity")?;
+        if !run.is_here(root) {
+            return Err("its processes are in another PID namespace");
+        }
+        let found = ledger::found(root, |other| *other == run).pop();
+        let record = found.ok_or("there is no list of its processes")?.record;
+        let mut processes: HashMap<u32, Vec<(RawPid, u64)>> = HashMap::new();
+        for (task, pid, start) in record.processes() {
+            processes.entry(task).or_default().push((pid, start));
+        }
+        let group = record.head.group.filter(|group| cgroup::is_group_of(root, group, &run));
+        let groups = group.as_deref().map(job_groups).unwrap_or_default();
+        let groups = groups.into_iter().filter_map(|group| Some((task_of(&group)?, group))).collect();
+        Ok(Residents { root: root.clone(), processes, groups })
+    }
+
+    /// Resident memory of a job in bytes: the sum over its processes. What several of them share counts for each.
+    ///
+    /// # Errors
+    /// Why it can't be told, in words.
+    pub fn job(&self, job: u32) -> Result<u64, &'static str> {
+        let mut seen: HashSet<RawPid> = HashSet::new();
+        let listed = self.processes.get(&job).into_iter().flatten();
+        for &(pid, start) in listed {
+            if Process::find(&self.root, pid, start).is_some() {
+                seen.extend(process::descendants(&self.root, pid).iter().map(|process| process.pid));
+            }
+        }
+        if let Some(group) = self.groups.get(&job) {
+            seen.extend(cgroup::processes_within(group, |_| true));
+        }
+        let pages: Vec<u64> = seen.into_iter().filter_map(|pid| self.pages(pid)).collect();
+        if pages.is_empty() {
+            return Err("it has no process that can be seen");
+        }
+        Ok(pages.into_iter().sum::<u64>().saturating_mul(rustix::param::page_size() as u64))
+    }
+
+    fn pages(&self, pid: RawPid) -> Option<u64> {
+        let text = std::fs::read_to_string(self.root.path(&format!("/proc/{pid}/statm"))).ok()?;
+        text.split_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Head, Ledger};
+    use crate::run_id::tests::{link_namespace, write_stat};
+
+    #[test]
+    fn memory_is_that_of_all_processes_that_are_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        std::fs::create_dir_all(at("proc/sys/kernel/random")).unwrap();
+        std::fs::write(at("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
+        std::fs::create_dir(at("tmp")).unwrap();
+        link_namespace(dir.path(), "self", 5);
+        let root = Root::new(dir.path());
+        let run = RunId::parse("10-1-5").unwrap();
+        assert_eq!(Residents::of(&root, "10-1-5").unwrap_err(), "there is no list of its processes");
+        let ledger = Ledger::begin(&root, &Head { run, group: None, cpus: "0".parse().unwrap() }).unwrap();
+        let process = |pid: RawPid| Process {
+            pid,
+            state: 'S',
+            parent: 1,
+            group: pid,
+            session: pid,
+            threads: 1,
+            start: 70 + pid as u64,
+        };
+        let make = |pid: RawPid, start: u64, pages: u64, children: &str| {
+            write_stat(dir.path(), pid, 'S', start);
+            let task = at(&format!("proc/{pid}/task/{pid}"));
+            std::fs::create_dir_all(&task).unwrap();
+            std::fs::write(task.join("children"), children).unwrap();
+            std::fs::write(at(&format!("proc/{pid}/statm")), format!("999 {pages} 1 1 0 1 0\n")).unwrap();
+        };
+        make(20, 90, 3, "21 ");
+        make(21, 91, 4, "");
+        make(22, 92, 5, "");
+        make(23, 99, 6, "");
+        ledger.job(0, "a", &process(20)).unwrap();
+        ledger.member(0, &process(21));
+        ledger.member(0, &process(22));
+        ledger.job(1, "b", &process(23)).unwrap();
+        let residents = Residents::of(&root, "10-1-5").unwrap();
+        assert_eq!(residents.job(0), Ok(12 * rustix::param::page_size() as u64), "each process once");
+        assert!(residents.job(1).is_err(), "another process has that number now");
+        assert!(residents.job(2).is_err());
+        assert!(Residents::of(&root, "10-1-6").is_err() && Residents::of(&root, "x").is_err());
+    }
+}

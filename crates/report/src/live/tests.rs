@@ -1,0 +1,149 @@
+use super::*;
+use crate::info::JobInfo;
+use crate::progress::ProgressTracker;
+use crate::testing::{finished, info, result, snapshot};
+use cosched_core::{
+    Absence, Doing, Nanos, Placement, ProgressBasis, Reading, RunConfig, RunNow, TaskId, TaskNow, TaskSpec, WaitReason,
+    WatchedTask,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Two jobs that run, one that waits, one that is to come, and one that has ended.
+pub(crate) fn status() -> Status {
+    let (result, mut snapshot) = (result(), snapshot());
+    let info = info(&result);
+    let specs: Vec<TaskSpec> = (0..3).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
+    snapshot.now = Nanos::from_s(12.0);
+    snapshot.tasks[2].waiting_since = Nanos::from_s(11.5);
+    snapshot.tasks[1].running.as_mut().unwrap().placement = Placement::Shared { mask: "1".parse().unwrap() };
+    let tasks: Vec<WatchedTask<'_>> = specs
+        .iter()
+        .zip(&snapshot.tasks)
+        .map(|(spec, view)| {
+            let placed = view.running.as_ref().map(|running| Doing::Runs(running.placement.cpus()));
+            let waits = placed.is_none();
+            WatchedTask {
+                now: TaskNow {
+                    spec,
+                    doing: placed.unwrap_or(Doing::Paused),
+                    started: Some(Nanos::from_s(1.0)),
+                    cpu_time: Reading::Value(Nanos::from_s(5.5)),
+                    progress: view.estimates.progress,
+                },
+                view: Some(view),
+                reason: waits.then_some(WaitReason::Order { ahead: 2 }),
+                latest: waits.then_some(Nanos::from_s(41.5)),
+                ran: Nanos::from_s(6.0),
+                earned: Reading::Value(25.0),
+                basis: if spec.id.0 == 1 { ProgressBasis::CpuTime } else { ProgressBasis::Ipc },
+                learnt: Reading::Absent(Absence::NotYetMeasured),
+                runs: 1 + spec.id.0,
+            }
+        })
+        .collect();
+    let config = RunConfig::default();
+    let pending: VecDeque<TaskId> = [TaskId(3)].into();
+    let now = RunNow {
+        at: snapshot.now,
+        snapshot: &snapshot,
+        config: &config,
+        tasks: &tasks,
+        pending: &pending,
+        decisions: 60,
+        energy_j: Reading::Value(312.5),
+    };
+    let names = ["sort a", "mcf", "gzip", "late", "check"];
+    let jobs: Vec<JobInfo> = (0u32..)
+        .zip(names)
+        .map(|(id, name)| JobInfo { command: Some(format!("./{name} x")), ..JobInfo::of(&TaskSpec::new(id, name)) })
+        .collect();
+    let mut tracker = ProgressTracker::new(false, 5, config.quantum, BTreeMap::from([(TaskId(0), 10.0)]));
+    (0..4).for_each(|_| tracker.started());
+    let mut live = Live::new(&info);
+    live.facts = RunFacts {
+        run_id: "10-77-4026531836".to_owned(),
+        pid: 10,
+        policy: "perf-fair".to_owned(),
+        phase: "together".to_owned(),
+        machine: "two cores".to_owned(),
+        cpus: "0-1".to_owned(),
+        started_at: Some("2023-11-14T22:13:20.250Z".to_owned()),
+        quantum_s: 0.2,
+        max_pause_s: 30.0,
+        folder: Some("/home/u/cosched-logs/1".to_owned()),
+        record: Some("/home/u/cosched-logs/1/run.json".to_owned()),
+        series: Some("/home/u/cosched-logs/1/series.jsonl".to_owned()),
+        command_line: Some(vec!["cosched".to_owned(), "run".to_owned()]),
+        absent: Absences::default(),
+    };
+    let mut ended = finished(4, "check", 8.0, 5.0);
+    ended.exit = Some(cosched_core::Exit::Signal { signal: 11, oom: false });
+    tracker.ended(Nanos::from_s(8.0), &ended);
+    live.ended(Nanos::from_s(8.0), &ended);
+    tracker.tick(&snapshot);
+    let mut status = live.status(&now, &jobs, &tracker);
+    status.own.figures.push("cpu_s", Ok(0.05));
+    status.own.figures.push("cpu_share", Ok(0.05 / 12.0));
+    status.jobs[0].figures.push("resident_bytes", Ok(1.5e9));
+    status
+}
+
+#[test]
+fn a_state_is_read_as_it_was_written() {
+    let status = status();
+    let text = serde_json::to_string_pretty(&status).unwrap();
+    insta::assert_snapshot!(text);
+    assert_eq!(Status::from_json(text.as_bytes()).unwrap(), status);
+    let other = text.replace("cosched.status/1", "cosched.status/9");
+    assert_eq!(
+        Status::from_json(other.as_bytes()).unwrap_err(),
+        "expected `cosched.status/1`, found `cosched.status/9`"
+    );
+}
+
+#[test]
+fn jobs_as_text() {
+    let text = [120, 80, 40].map(|width| jobs_text(&status(), 0.1, width)).join("\n----\n");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn runs_as_text() {
+    let mut old = status();
+    (old.run.pid, old.totals.left_s) = (11, Some(754.0));
+    let runs = [
+        RunLine { pid: 10, status: Ok((Box::new(status()), 0.1)) },
+        RunLine { pid: 11, status: Ok((Box::new(old), 7.0)) },
+        RunLine { pid: 12, status: Err("it goes on, and can't be looked at".to_owned()) },
+    ];
+    insta::assert_snapshot!([100, 60].map(|width| runs_text(&runs, width)).join("----\n"));
+}
+
+#[test]
+fn very_many_jobs_are_left_out_and_counted() {
+    let mut live = Live::new(&info(&result()));
+    let mut tracker = ProgressTracker::new(false, 5_000, Nanos::from_ms(200), BTreeMap::new());
+    for id in 0..3_000 {
+        let ended = finished(id, "x", 1.0, 1.0);
+        tracker.ended(Nanos::from_s(1.0), &ended);
+        live.ended(Nanos::from_s(1.0), &ended);
+    }
+    let (snapshot, config) = (snapshot(), RunConfig::default());
+    let pending: VecDeque<TaskId> = (3_000..5_000).map(TaskId).collect();
+    let now = RunNow {
+        at: snapshot.now,
+        snapshot: &snapshot,
+        config: &config,
+        tasks: &[],
+        pending: &pending,
+        decisions: 1,
+        energy_j: Reading::Absent(Absence::NoEnergyMeter),
+    };
+    let status = live.status(&now, &[], &tracker);
+    let shown = status.jobs.len();
+    let LeftOut { live: 0, queued, ended } = status.left_out else { panic!("{:?}", status.left_out) };
+    assert_eq!(shown + queued + ended, 5_000);
+    assert!(shown <= 1_500 && status.jobs[0].job == 3_000 && status.jobs[shown - 1].state == JobState::Ended);
+    assert_eq!(status.jobs[1_000].job, 2_999, "the last that ended comes first");
+    assert_eq!(status.energy.absent.why("joules"), Some("no energy meter"));
+}

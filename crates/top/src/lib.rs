@@ -1,0 +1,30 @@
+//! The screen of `cosched top`. Everything here is a pure function of the state of a run, of what the user has chosen to see,
+//! and of the size of the terminal; it reads no clock, no terminal and no file.
+//!
+//! [`keys`] reads keys from what a terminal sends; [`view`] is what the user has chosen, and what keys change; [`rows`] which
+//! jobs are shown in which order; [`reasons`] why jobs have waited; [`columns`] the table; [`scene`] is all of this together, and
+//! [`screen`] draws it, with [`header`] and [`panel`] as its parts; [`chooser`] lets the user choose one of several runs; [`paint`] is the difference of
+//! two screens as a terminal takes it.
+
+mod chooser;
+mod columns;
+mod header;
+pub mod keys;
+mod paint;
+mod panel;
+mod reasons;
+mod rows;
+mod scene;
+mod screen;
+mod style;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use chooser::{Choice, draw_choice};
+pub use paint::{CLEAR, ENTER, LEAVE, paint};
+pub use reasons::Reasons;
+pub use rows::{Sort, rows};
+pub use scene::Scene;
+pub use screen::{draw, page, shown};
+pub use view::{Effect, Panel, View};

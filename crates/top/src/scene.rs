@@ -1,0 +1,29 @@
+//! What is to be shown: the state of a run, and what the user has chosen to see of it.
+
+use crate::reasons::Reasons;
+use crate::view::View;
+use cosched_report::{JobNow, Status};
+
+/// Everything that a screen shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The state of the run.
+    pub status: &'a Status,
+    /// How old it is, in seconds.
+    pub age_s: f64,
+    /// Something that the user is to know of the run, such as its end.
+    pub told: Option<&'a str>,
+    /// What the user has chosen to see.
+    pub view: &'a View,
+    /// The positions of the jobs in their order.
+    pub rows: &'a [usize],
+    /// Why jobs have waited.
+    pub reasons: &'a Reasons,
+}
+
+impl Scene<'_> {
+    /// The selected job.
+    pub(crate) fn selected(&self) -> Option<&JobNow> {
+        self.rows.get(self.view.place(self.status, self.rows)).map(|&ix| &self.status.jobs[ix])
+    }
+}

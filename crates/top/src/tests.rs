@@ -1,0 +1,284 @@
+use crate::keys::Key;
+use crate::{Choice, Effect, Panel, Reasons, Scene, Sort, View, draw, draw_choice, page, rows, shown};
+use cosched_report::{
+    Absences, CpuNow, Energy, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut, LiveTotals, OwnUse, Reason,
+    RunFacts, RunLine, STATUS_SCHEMA, Status,
+};
+use proptest::prelude::*;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+
+fn job(number: u32, name: &str, state: JobState) -> JobNow {
+    let mut figures = Figures::default();
+    if state != JobState::Queued {
+        figures.push("started_s", Ok(1.0));
+        figures.push("ran_s", Ok(100.0 + f64::from(number)));
+        figures.push("cpu_s", Ok(99.0));
+        figures.push("ipc", Ok(1.25));
+        figures.push("read_bytes_per_s", Ok(2.5e9));
+        figures.push("slowdown", Ok(1.5 + f64::from(number) / 10.0));
+        figures.push("share", if number == 0 { Err("not known") } else { Ok(0.25) });
+        figures.push("resident_bytes", Ok(1.5e8 * f64::from(number + 1)));
+    }
+    let waits = state == JobState::Waiting;
+    if waits {
+        figures.push("waiting_since_s", Ok(120.0 - f64::from(number)));
+        figures.push("latest_s", Ok(150.0));
+        figures.push("left_s", Ok(61.0));
+    }
+    JobNow {
+        job: number,
+        name: name.to_owned(),
+        command: Some(format!("./{name} --input data")),
+        state,
+        cpus: (state == JobState::Running).then(|| number.to_string()),
+        reason: waits.then(|| Reason {
+            why: "bus-full".to_owned(),
+            text: "It does not fit the memory bus beside what runs: alone it would keep the bus busy 60.0 % of the time, where \
+                   39.9 % would still fit."
+                .to_owned(),
+        }),
+        exit: (state == JobState::Ended).then_some(if number == 7 { 139 } else { 0 }),
+        exit_text: (state == JobState::Ended).then(|| if number == 7 { "SIGSEGV" } else { "exit 0" }.to_owned()),
+        runs: None,
+        progress_from: (number == 2).then(|| "cpu-time".to_owned()),
+        figures,
+    }
+}
+
+/// Two CPUs, nine jobs of all kinds.
+pub(crate) fn status() -> Status {
+    let states = [
+        ("mcf", JobState::Running),
+        ("GemsFDTD", JobState::Running),
+        ("sort a.txt", JobState::Waiting),
+        ("milc", JobState::Waiting),
+        ("naps", JobState::Sleeping),
+        ("last words", JobState::Ending),
+        ("later", JobState::Queued),
+        ("check", JobState::Ended),
+        ("first", JobState::Ended),
+    ];
+    let mut own = Figures::default();
+    own.push("cpu_s", Ok(0.5));
+    own.push("cpu_share", Ok(0.004));
+    Status {
+        schema: STATUS_SCHEMA.to_owned(),
+        cosched_version: "0.1.0".to_owned(),
+        run: RunFacts {
+            run_id: "1234-5-6".to_owned(),
+            pid: 1234,
+            policy: "efs".to_owned(),
+            phase: "together".to_owned(),
+            machine: "two cores".to_owned(),
+            cpus: "0-1".to_owned(),
+            folder: Some("/home/u/cosched-logs/1".to_owned()),
+            ..RunFacts::default()
+        },
+        elapsed_s: 125.0,
+        totals: LiveTotals {
+            jobs: 9,
+            done: 2,
+            failed: 1,
+            running: 2,
+            waiting: 2,
+            sleeping: 1,
+            ending: 1,
+            queued: 1,
+            left_s: Some(3_723.0),
+            left_from: Some(LeftFrom::History),
+            ..LiveTotals::default()
+        },
+        energy: Energy { joules: Some(812.0), source: EnergySource::Measured, absent: Absences::default() },
+        own: OwnUse { figures: own, decisions: 625 },
+        cpus: vec![
+            CpuNow { cpu: 0, job: Some(0), since_s: Some(25.0), shared: false, jobs: 1 },
+            CpuNow { cpu: 1, job: Some(1), since_s: Some(100.0), shared: false, jobs: 1 },
+        ],
+        jobs: (0..).zip(states).map(|(number, (name, state))| job(number, name, state)).collect(),
+        left_out: LeftOut::default(),
+    }
+}
+
+/// A screen as text, a line for each of its lines.
+fn text(buffer: &Buffer) -> String {
+    let lines = (buffer.area.top()..buffer.area.bottom()).map(|y| {
+        let line: String = (buffer.area.left()..buffer.area.right()).map(|x| buffer[(x, y)].symbol()).collect();
+        format!("|{line}|\n")
+    });
+    lines.collect()
+}
+
+fn screen(status: &Status, view: &mut View, size: (u16, u16), told: Option<&str>) -> Buffer {
+    let rows = rows(status, view.sort, &view.filter);
+    view.settle(status, &rows, page(size.0, size.1, status, view));
+    let mut reasons = Reasons::default();
+    reasons.note(&Status { elapsed_s: status.elapsed_s - 7.0, ..status.clone() });
+    let mut buffer = Buffer::empty(Rect::new(0, 0, size.0, size.1));
+    draw(&mut buffer, &Scene { status, age_s: 0.1, told, view, rows: &rows, reasons: &reasons });
+    buffer
+}
+
+#[test]
+fn screens_of_all_sizes() {
+    for size in [(80, 24), (40, 20), (120, 40)] {
+        let buffer = screen(&status(), &mut View::new(true), size, None);
+        insta::assert_snapshot!(format!("{}x{}", size.0, size.1), text(&buffer));
+    }
+}
+
+#[test]
+fn panels() {
+    for size in [(80, 24), (40, 20)] {
+        for panel in [Panel::Why, Panel::Help] {
+            let mut view = View { panel, selected: Some(2), ..View::new(true) };
+            let buffer = screen(&status(), &mut view, size, None);
+            insta::assert_snapshot!(format!("{panel:?} {}x{}", size.0, size.1), text(&buffer));
+        }
+    }
+}
+
+#[test]
+fn many_cpus_and_an_end() {
+    let mut status = status();
+    let cpu =
+        |cpu| CpuNow { cpu, job: None, since_s: None, shared: cpu % 2 == 0, jobs: if cpu % 3 == 0 { 0 } else { 5 } };
+    status.cpus = (0..64).map(cpu).collect();
+    let buffer = screen(&status, &mut View::new(false), (80, 24), Some("THE RUN HAS ENDED"));
+    insta::assert_snapshot!(text(&buffer));
+}
+
+/// Whoever wants no colours gets none, and everything is told all the same.
+#[test]
+fn without_colours_the_text_is_the_same() {
+    let (with, without) = (View::new(true), View::new(false));
+    let [with, without] = [with, without].map(|mut view| screen(&status(), &mut view, (80, 24), None));
+    assert_eq!(text(&with), text(&without));
+    let coloured = |buffer: &Buffer| buffer.content.iter().any(|cell| cell.fg != ratatui_core::style::Color::Reset);
+    assert!(coloured(&with) && !coloured(&without));
+}
+
+#[test]
+fn what_a_terminal_obeys_is_made_visible() {
+    let mut status = status();
+    status.jobs[0].name = "a\u{1b}[2Jb\u{202e}".to_owned();
+    let shown = text(&screen(&status, &mut View::new(true), (120, 24), None));
+    assert!(shown.contains("a\\x1b[2Jb") && !shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
+}
+
+#[test]
+fn keys_choose_sort_and_filter() {
+    let status = status();
+    let mut view = View::new(true);
+    let press = |view: &mut View, keys: &[Key]| {
+        let mut effect = Effect::None;
+        for key in keys {
+            let rows = rows(&status, view.sort, &view.filter);
+            effect = view.press(*key, &status, &rows, 4);
+            let rows = crate::rows(&status, view.sort, &view.filter);
+            view.settle(&status, &rows, 4);
+        }
+        effect
+    };
+    press(&mut view, &[Key::Down, Key::Char('j'), Key::Up]);
+    assert_eq!((view.selected, view.offset), (Some(1), 0));
+    press(&mut view, &[Key::PageDown]);
+    assert_eq!((view.selected, view.offset), (Some(5), 2));
+    press(&mut view, &[Key::End]);
+    assert_eq!((view.selected, view.offset), (Some(8), 5));
+    press(&mut view, &[Key::PageUp, Key::Home]);
+    assert_eq!((view.selected, view.offset), (Some(0), 0));
+    press(&mut view, &[Key::Char('/'), Key::Char('m'), Key::Char('c'), Key::Char('q'), Key::Backspace, Key::Enter]);
+    assert_eq!(rows(&status, view.sort, &view.filter), [0]);
+    press(&mut view, &[Key::Escape, Key::Char('/')]);
+    press(&mut view, &"wait".chars().map(Key::Char).collect::<Vec<_>>());
+    assert_eq!((rows(&status, view.sort, &view.filter), view.selected), (vec![2, 3], Some(2)));
+    press(&mut view, &[Key::Escape]);
+    assert!(view.filter.is_empty() && !view.is_typing);
+    press(&mut view, &[Key::Char('w')]);
+    assert_eq!(view.panel, Panel::Why);
+    press(&mut view, &[Key::Char('?'), Key::Escape, Key::Char(' ')]);
+    assert!(view.panel == Panel::None && view.is_paused);
+    assert_eq!(press(&mut view, &[Key::Ctrl('z')]), Effect::Suspend);
+    assert_eq!(press(&mut view, &[Key::Char('q')]), Effect::Quit);
+    view.is_typing = true;
+    assert_eq!(press(&mut view, &[Key::Char('q')]), Effect::None);
+    assert_eq!(press(&mut view, &[Key::Ctrl('c')]), Effect::Quit);
+}
+
+#[test]
+fn orders() {
+    let status = status();
+    let mut sort = Sort::default();
+    let mut told = Vec::new();
+    for _ in 0..8 {
+        told.push((sort.text(), rows(&status, sort, "")));
+        sort = sort.next();
+    }
+    assert_eq!(sort, Sort::default());
+    let of = |name: &str| &told.iter().find(|(text, _)| *text == name).unwrap().1;
+    assert_eq!(of("wait")[..2], [3, 2], "the longest wait first");
+    assert_eq!(of("memory")[..2], [8, 7]);
+    assert_eq!(of("memory")[8], 6, "what is not known comes last");
+    assert_eq!(of("name")[0], 1);
+    assert_eq!(of("state")[..2], [0, 1]);
+    for (_, rows) in &told {
+        assert_eq!(rows.len(), 9);
+    }
+}
+
+#[test]
+fn only_rows_that_are_seen_are_asked_for_their_memory() {
+    let mut status = status();
+    status.jobs = (0..1_000).map(|number| job(number, &format!("job-{number}"), JobState::Running)).collect();
+    let mut view = View { selected: Some(500), ..View::new(true) };
+    let rows = rows(&status, view.sort, &view.filter);
+    let page = page(80, 24, &status, &view);
+    view.settle(&status, &rows, page);
+    let seen = shown(&status, &view, &rows, page);
+    assert!(seen.len() == page && page < 24 && seen.contains(&500), "{seen:?}");
+}
+
+#[test]
+fn the_last_reasons_are_kept_and_forgotten_with_the_job() {
+    let mut status = status();
+    let mut reasons = Reasons::default();
+    for n in 0..20 {
+        status.elapsed_s = f64::from(n);
+        status.jobs[2].reason.as_mut().unwrap().text = format!("reason {}", n / 2);
+        reasons.note(&status);
+    }
+    let kept: Vec<(f64, String)> = reasons.of(2).map(|(at, text)| (at, text.to_owned())).collect();
+    assert_eq!((kept.len(), &kept[0]), (8, &(18.0, "reason 9".to_owned())));
+    status.jobs.remove(2);
+    reasons.note(&status);
+    assert_eq!(reasons.of(2).count(), 0);
+}
+
+#[test]
+fn one_of_several_runs_is_chosen() {
+    let other = Status { run: RunFacts { pid: 77, policy: "fifo".to_owned(), ..RunFacts::default() }, ..status() };
+    let runs = [
+        RunLine { pid: 1234, status: Ok((Box::new(status()), 0.0)) },
+        RunLine { pid: 77, status: Ok((Box::new(other), 0.0)) },
+        RunLine { pid: 78, status: Err("it goes on, and can't be looked at".to_owned()) },
+    ];
+    let mut choice = Choice::default();
+    assert_eq!(choice.press(Key::Down, runs.len()), None);
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 80, 8));
+    draw_choice(&mut buffer, &runs, choice);
+    insta::assert_snapshot!(text(&buffer));
+    assert_eq!((choice.press(Key::Enter, 3), choice.place), (Some(true), 1));
+    assert_eq!(choice.press(Key::Char('q'), 3), Some(false));
+}
+
+proptest! {
+    #[test]
+    fn no_size_is_too_small_or_too_large(width in 1u16..250, height in 1u16..120, panel in 0usize..3, selected in 0u32..12) {
+        let panel = [Panel::None, Panel::Why, Panel::Help][panel];
+        let mut view = View { panel, selected: Some(selected), ..View::new(true) };
+        screen(&status(), &mut view, (width, height), None);
+        let runs = [RunLine { pid: 1, status: Ok((Box::new(status()), 0.0)) }];
+        draw_choice(&mut Buffer::empty(Rect::new(0, 0, width, height)), &runs, Choice::default());
+    }
+}

@@ -1,0 +1,123 @@
+//! What the user has chosen to see, and what keys change in it.
+
+use crate::keys::Key;
+use crate::rows::Sort;
+use cosched_report::Status;
+
+/// What is shown beside the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Panel {
+    /// Nothing.
+    #[default]
+    None,
+    /// Why the selected job waits.
+    Why,
+    /// The keys.
+    Help,
+}
+
+/// What the user has chosen to see.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct View {
+    /// The number of the selected job.
+    pub selected: Option<u32>,
+    /// Rows above the first one that is shown.
+    pub offset: usize,
+    /// The order of the jobs.
+    pub sort: Sort,
+    /// Only jobs that this lets through are shown.
+    pub filter: String,
+    /// The filter is being typed.
+    pub is_typing: bool,
+    /// What is shown stays as it is.
+    pub is_paused: bool,
+    /// What is shown beside the table.
+    pub panel: Panel,
+    /// Colours are used.
+    pub has_colour: bool,
+}
+
+/// What a key leads to beside a new view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    None,
+    /// Leave.
+    Quit,
+    /// Stop this program until it is continued.
+    Suspend,
+    /// Draw everything anew.
+    Redraw,
+}
+
+/// A filter is not longer.
+const MOST_FILTER: usize = 64;
+
+impl View {
+    /// A view of all jobs.
+    pub fn new(has_colour: bool) -> View {
+        View { has_colour, ..View::default() }
+    }
+
+    /// Takes in a key. `rows` are the positions of the jobs that are shown, of which `page` fit the screen.
+    pub fn press(&mut self, key: Key, status: &Status, rows: &[usize], page: usize) -> Effect {
+        match key {
+            Key::Ctrl('c') => return Effect::Quit,
+            Key::Ctrl('z') => return Effect::Suspend,
+            Key::Ctrl('l') => return Effect::Redraw,
+            key if self.is_typing => self.type_filter(key),
+            Key::Char('q') => return Effect::Quit,
+            Key::Char('k') | Key::Up => self.step(-1, status, rows),
+            Key::Char('j') | Key::Down => self.step(1, status, rows),
+            Key::PageUp | Key::Ctrl('b') => self.step(-(page.max(1) as isize), status, rows),
+            Key::PageDown | Key::Ctrl('f') => self.step(page.max(1) as isize, status, rows),
+            Key::Home | Key::Char('g') => self.step(isize::MIN, status, rows),
+            Key::End | Key::Char('G') => self.step(isize::MAX, status, rows),
+            Key::Char('s') => self.sort = self.sort.next(),
+            Key::Char('/') => self.is_typing = true,
+            Key::Char(' ') => self.is_paused = !self.is_paused,
+            Key::Char('w') | Key::Enter => self.toggle(Panel::Why),
+            Key::Char('?' | 'h') => self.toggle(Panel::Help),
+            Key::Escape if self.panel == Panel::None => self.filter.clear(),
+            Key::Escape => self.panel = Panel::None,
+            Key::Char(_) | Key::Backspace | Key::Ctrl(_) => {}
+        }
+        Effect::None
+    }
+
+    fn type_filter(&mut self, key: Key) {
+        match key {
+            Key::Char(c) if self.filter.chars().count() < MOST_FILTER => self.filter.push(c),
+            Key::Backspace => drop(self.filter.pop()),
+            Key::Enter => self.is_typing = false,
+            Key::Escape => {
+                self.is_typing = false;
+                self.filter.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn toggle(&mut self, panel: Panel) {
+        self.panel = if self.panel == panel { Panel::None } else { panel };
+    }
+
+    /// The place of the selected job among the rows; the first, if it is not there.
+    pub fn place(&self, status: &Status, rows: &[usize]) -> usize {
+        rows.iter().position(|&ix| Some(status.jobs[ix].job) == self.selected).unwrap_or(0)
+    }
+
+    fn step(&mut self, by: isize, status: &Status, rows: &[usize]) {
+        let Some(last) = rows.len().checked_sub(1) else { return };
+        let place = (self.place(status, rows) as isize).saturating_add(by).clamp(0, last as isize);
+        self.selected = Some(status.jobs[rows[place as usize]].job);
+    }
+
+    /// Brings the selection and the offset in line with the rows, of which `page` fit the screen.
+    pub fn settle(&mut self, status: &Status, rows: &[usize], page: usize) {
+        let place = self.place(status, rows);
+        self.selected = rows.get(place).map(|&ix| status.jobs[ix].job);
+        let page = page.max(1);
+        self.offset = self.offset.min(rows.len().saturating_sub(page)).min(place).max((place + 1).saturating_sub(page));
+    }
+}
