@@ -38,7 +38,8 @@ fn without_logs_and_in_a_solo_run_it_can_be_looked_at_too() {
     assert_eq!(told["run"]["folder_absent"], "--no-logs keeps none");
     run.end();
     let folder = tempdir().expect("a folder");
-    let words = ["run", "--solo", "only", "--quiet", "--", "sh", "-c", "until [ -e end ]; do :; done"];
+    std::fs::write(folder.path().join("going"), "").expect("a file");
+    let words = ["run", "--solo", "only", "--quiet", "--", "sh", "-c", "while [ -e going ]; do :; done"];
     let mut solo = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("a run");
     let mut told = None;
     until("a state", || {
@@ -46,7 +47,7 @@ fn without_logs_and_in_a_solo_run_it_can_be_looked_at_too() {
         told.is_some()
     });
     assert_eq!(told.expect("a state")["run"]["phase"], "alone");
-    std::fs::write(folder.path().join("end"), "").expect("a file");
+    std::fs::remove_file(folder.path().join("going")).expect("a file");
     assert!(ended(&mut solo).success());
 }
 

@@ -134,6 +134,27 @@ fn a_run_is_seen_until_its_end_and_after() {
 }
 
 #[test]
+fn a_job_is_ended_after_a_confirmation() {
+    let run = Run::start(&[]);
+    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else { return run.end() };
+    screen.shows("loop-1");
+    let has_ended = |name: &str| {
+        let status = common::looping::status(&run.pid()).expect("a state");
+        status["jobs"].as_array().expect("jobs").iter().any(|job| job["name"] == name && job["state"] == "ended")
+    };
+    // The filter leaves one job to choose.
+    screen.press("/loop-1\ren");
+    screen.shows("--grace");
+    assert!(!has_ended("loop-1"), "any other key is a no");
+    screen.press("ey");
+    until("the job has ended", || has_ended("loop-1"));
+    assert!(!has_ended("loop-2"));
+    screen.press("q");
+    assert_eq!(screen.code(), Some(0));
+    run.end();
+}
+
+#[test]
 fn signals_leave_the_terminal_as_it_was() {
     let run = Run::start(&[]);
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {

@@ -102,3 +102,37 @@ fn what_was_not_read_for_long_is_read_for_a_look() {
     run_specs(&mut world, specs, "fifo", &[("quantum_s", "5")], &RunConfig::default(), &mut told);
     assert_eq!(told.0, Some(Nanos::from_ms(3_000)));
 }
+
+/// The user ends a task that runs and one that waits; the others go on, and no halt rule takes that for a failure.
+#[test]
+fn the_user_ends_tasks_that_have_begun() {
+    let mut world = Memory::new(Machine::uniform("m", 1, 1), vec![Work::ms(1_000); 4]);
+    let end =
+        |ms: u64, id: u32, name: &str| (Nanos::from_ms(ms), Event::EndTask { task: TaskId(id), name: name.to_owned() });
+    world.naps = vec![
+        end(450, 0, "t0"),
+        end(450, 1, "t1"),
+        end(500, 2, "t0"),
+        end(500, 3, "t3"),
+        end(500, 9, "t9"),
+        end(510, 0, "t0"),
+    ];
+    struct Told(Vec<Warning>);
+    impl Recorder for Told {
+        fn warn(&mut self, _now: Nanos, warning: &Warning) {
+            self.0.push(warning.clone());
+        }
+    }
+    let (mut told, specs) = (Told(Vec::new()), world.specs());
+    let halt = "now,fail=1".parse().unwrap();
+    let config = RunConfig { jobs: 3, halt, attempts: 3, ..RunConfig::default() };
+    let result = run_specs(&mut world, specs, "round-robin", &[], &config, &mut told);
+    assert_eq!(told.0, [Warning::EndedByUser(TaskId(0)), Warning::EndedByUser(TaskId(1))]);
+    assert_eq!(result.ended_by, EndedBy::Completion);
+    let ended: Vec<(bool, bool, u32)> = result
+        .tasks
+        .iter()
+        .map(|task| (task.ended_by_user, task.exit.as_ref().is_some_and(Exit::ok), task.runs))
+        .collect();
+    assert_eq!(ended, [(true, false, 1), (true, false, 1), (false, true, 1), (false, true, 1)]);
+}

@@ -50,6 +50,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
     let from_loop = [
         Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(7))),
         Warning::TimedOut(TaskId(1)),
+        Warning::EndedByUser(TaskId(1)),
         Warning::NotRestarted(TaskId(1), Some(Exit::Code(3))),
         Warning::NotRestarted(TaskId(1), None),
         Warning::Halting,
@@ -152,6 +153,7 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
         exit: Some(Exit::Code(0)),
         timed_out: false,
         told_to_end: false,
+        ended_by_user: false,
         cpu_time: Reading::Value(Nanos::from_s(finish_s * 0.5)),
         waited_max: Nanos::from_ms(400),
         ran: Nanos::from_s(finish_s * 0.5),
@@ -186,6 +188,7 @@ pub(crate) fn result() -> RunResult {
         exit: None,
         timed_out: false,
         told_to_end: false,
+        ended_by_user: false,
         cpu_time: Reading::Absent(Absence::NotStarted),
         waited_max: Nanos::ZERO,
         ran: Nanos::ZERO,

@@ -310,6 +310,7 @@ impl RunWarning {
             RunWarning::Loop { warning, .. } => match warning {
                 Warning::PolicyFault(_) => "policy-fault",
                 Warning::TimedOut(_) => "timed-out",
+                Warning::EndedByUser(_) => "ended-by-user",
                 Warning::NotRestarted(..) => "not-restarted",
                 Warning::Halting => "halting",
                 Warning::Interrupted { .. } => "interrupted",
@@ -572,6 +573,7 @@ fn loop_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> String {
         Warning::PolicyFault(fault) => {
             format!("the policy's decision could not be carried out ({fault}); round-robin decided instead")
         }
+        Warning::EndedByUser(task) => format!("{} is ended by the user", name(*task)),
         Warning::TimedOut(task) => format!("{} ran out of its time and is ended", name(*task)),
         Warning::NotRestarted(task, Some(exit)) => {
             format!("{} is not started again: its next run ended with {exit}", name(*task))

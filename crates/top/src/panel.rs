@@ -15,6 +15,7 @@ const HELP: &[(&str, &str)] = &[
     ("s", "the next order: number, state, name, time, wait, slowdown, done, memory"),
     ("/", "only jobs with this in their name, or in this state; escape shows all"),
     ("space", "keep what is shown as it is, and go on"),
+    ("e, then y", "end the chosen job; it counts as failed, and --resume runs it again"),
     ("ctrl-l", "draw everything anew"),
     ("?, h", "these keys"),
     ("q, ctrl-c", "leave; the run goes on"),

@@ -6,7 +6,7 @@ use crate::panel::draw_panel;
 use crate::scene::Scene;
 use crate::style::{bold, reversed};
 use crate::view::{Panel, View};
-use cosched_report::{Status, clip};
+use cosched_report::{Status, clip, visible};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
@@ -115,6 +115,12 @@ fn draw_cells(
 
 fn draw_footer(buffer: &mut Buffer, area: Rect, y: u16, scene: &Scene<'_>) {
     let (view, width) = (scene.view, usize::from(area.width));
+    if let Some(job) = view.asks_to_end {
+        let name = scene.status.job(job).map_or_else(|| format!("job {job}"), |job| visible(&job.name));
+        let text = format!("End {name}? y: SIGTERM, and SIGKILL after --grace; any other key: no");
+        buffer.set_stringn(area.x, y, clip(&text, width), width, reversed());
+        return;
+    }
     if view.is_typing {
         buffer.set_stringn(area.x, y, clip(&format!("/{}_", view.filter), width), width, bold());
         return;

@@ -201,6 +201,13 @@ fn keys_choose_sort_and_filter() {
     assert!(view.panel == Panel::None && view.is_paused);
     assert_eq!(press(&mut view, &[Key::Ctrl('z')]), Effect::Suspend);
     assert_eq!(press(&mut view, &[Key::Char('q')]), Effect::Quit);
+    press(&mut view, &[Key::Home, Key::Down, Key::Char('e')]);
+    assert_eq!(view.asks_to_end, Some(1));
+    insta::assert_snapshot!(text(&screen(&status, &mut view.clone(), (80, 6), None)));
+    assert_eq!((press(&mut view, &[Key::Char('n')]), view.asks_to_end), (Effect::None, None));
+    assert_eq!(press(&mut view, &[Key::Char('e'), Key::Char('y')]), Effect::End(1));
+    press(&mut view, &[Key::End, Key::Char('e')]);
+    assert_eq!(view.asks_to_end, None, "it has ended already");
     view.is_typing = true;
     assert_eq!(press(&mut view, &[Key::Char('q')]), Effect::None);
     assert_eq!(press(&mut view, &[Key::Ctrl('c')]), Effect::Quit);

@@ -2,7 +2,7 @@
 
 use crate::keys::Key;
 use crate::rows::Sort;
-use cosched_report::Status;
+use cosched_report::{JobNow, JobState, Status};
 
 /// What is shown beside the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct View {
     pub is_paused: bool,
     /// What is shown beside the table.
     pub panel: Panel,
+    /// The user is asked whether this job is to end.
+    pub asks_to_end: Option<u32>,
     /// Colours are used.
     pub has_colour: bool,
 }
@@ -48,10 +50,17 @@ pub enum Effect {
     Suspend,
     /// Draw everything anew.
     Redraw,
+    /// End this job.
+    End(u32),
 }
 
 /// A filter is not longer.
 const MOST_FILTER: usize = 64;
+
+/// Whether a job can be ended.
+fn has_begun(job: &JobNow) -> bool {
+    matches!(job.state, JobState::Running | JobState::Waiting | JobState::Sleeping)
+}
 
 impl View {
     /// A view of all jobs.
@@ -65,6 +74,10 @@ impl View {
             Key::Ctrl('c') => return Effect::Quit,
             Key::Ctrl('z') => return Effect::Suspend,
             Key::Ctrl('l') => return Effect::Redraw,
+            key if self.asks_to_end.is_some() => {
+                let job = self.asks_to_end.take();
+                return job.filter(|_| key == Key::Char('y')).map_or(Effect::None, Effect::End);
+            }
             key if self.is_typing => self.type_filter(key),
             Key::Char('q') => return Effect::Quit,
             Key::Char('k') | Key::Up => self.step(-1, status, rows),
@@ -73,6 +86,7 @@ impl View {
             Key::PageDown | Key::Ctrl('f') => self.step(page.max(1) as isize, status, rows),
             Key::Home | Key::Char('g') => self.step(isize::MIN, status, rows),
             Key::End | Key::Char('G') => self.step(isize::MAX, status, rows),
+            Key::Char('e') => self.asks_to_end = self.selected.filter(|&job| status.job(job).is_some_and(has_begun)),
             Key::Char('s') => self.sort = self.sort.next(),
             Key::Char('/') => self.is_typing = true,
             Key::Char(' ') => self.is_paused = !self.is_paused,

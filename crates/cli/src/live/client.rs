@@ -29,6 +29,8 @@ pub(crate) enum Answer {
     Status(Box<Status>, f64),
     /// There is no state, in words why.
     Absent(String),
+    /// The run was told of a wish.
+    Done,
 }
 
 #[derive(Deserialize)]
@@ -40,6 +42,8 @@ struct Envelope<'a> {
     status: Option<&'a RawValue>,
     #[serde(default)]
     status_absent: Option<String>,
+    #[serde(default)]
+    done: Option<String>,
     #[serde(default)]
     error: Option<String>,
 }
@@ -134,6 +138,9 @@ fn read(line: &[u8]) -> io::Result<Answer> {
     }
     if let Some(error) = envelope.error {
         return Err(invalid(error));
+    }
+    if envelope.done.is_some() {
+        return Ok(Answer::Done);
     }
     match envelope.status {
         Some(status) if status.get() != "null" => {

@@ -39,6 +39,7 @@ pub(crate) fn known(root: &Root, wanted: impl Fn(&LiveRun) -> bool) -> Vec<Known
             Ok(mut client) => match client.wait(end.saturating_duration_since(Instant::now())) {
                 Ok(Answer::Status(status, age_s)) => Ok((status, age_s)),
                 Ok(Answer::Absent(why)) => Err(format!("it goes on, and {why}")),
+                Ok(Answer::Done) => Err("it goes on, and its answer is to another question".to_owned()),
                 // It ended while it was asked.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof && !goes_on(root, &run) => return None,
                 Err(error) if error.kind() == ErrorKind::TimedOut => {

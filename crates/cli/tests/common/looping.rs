@@ -6,14 +6,16 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::{TempDir, tempdir};
 
-/// A run of jobs that go on until the file `end` is there, two at once, one of which has ended. It is killed with the test.
+/// A run of jobs that go on while the file `going` is there, two at once, one of which has ended. It is killed with the test;
+/// without its folder, no job goes on.
 pub(crate) struct Run(Child, TempDir);
 
 impl Run {
     pub(crate) fn start(more: &[&str]) -> Run {
         let folder = tempdir().expect("a folder");
-        let mix = "[[job]]\nname = \"first\"\ncommand = \"exit 3\"\n[[job]]\nname = \"loop\"\ncopies = 4\ncommand = \"until [ -e end ]; do :; done\"\n";
+        let mix = "[[job]]\nname = \"first\"\ncommand = \"exit 3\"\n[[job]]\nname = \"loop\"\ncopies = 4\ncommand = \"while [ -e going ]; do :; done\"\n";
         std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
+        std::fs::write(folder.path().join("going"), "").expect("a file");
         let words =
             ["run", "mix.toml", "--policy", "round-robin", "--param", "quantum_s=0.02", "--jobs", "3", "--quiet"];
         let mut command = command(folder.path(), &words);
@@ -33,7 +35,7 @@ impl Run {
 
     /// Lets the jobs end, and waits for the run.
     pub(crate) fn end(mut self) {
-        std::fs::write(self.1.path().join("end"), "").expect("a file");
+        std::fs::remove_file(self.1.path().join("going")).expect("a file");
         assert_eq!(ended(&mut self.0).code(), Some(1), "one job failed");
     }
 }
@@ -42,7 +44,6 @@ impl Drop for Run {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-        let _ = std::fs::write(self.1.path().join("end"), "");
     }
 }
 

@@ -232,7 +232,8 @@ impl<F: Fixture> Backend for Checked<F> {
                 | Event::SchedulerEjected { .. }
                 | Event::Interrupt { .. }
                 | Event::Asked
-                | Event::Watched => {
+                | Event::Watched
+                | Event::EndTask { .. } => {
                     panic!("{event:?}, and nothing led to it")
                 }
             }

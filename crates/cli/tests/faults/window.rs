@@ -128,6 +128,43 @@ fn one_more_than_there_is_room_for_is_told_so() {
     }
 }
 
+/// Whoever may look may also end a job. It ends as it would at the end of its time, and all others go on.
+#[test]
+fn a_job_is_ended_from_outside() {
+    for freeze in freezers() {
+        let deaf = "trap '' TERM; while :; do :; done";
+        let mix = Mix::default().counting(3, LINES).shell("deaf", deaf).shell("endless", "while :; do :; done");
+        let mut run = Run::start(mix, freeze, &["--jobs", "5", "--grace", "0.2"]);
+        run.until_marked(5);
+        let stream = connect(&run);
+        let told = ask(&stream);
+        let jobs = told["status"]["jobs"].as_array().unwrap().clone();
+        let number = |name: &str| jobs.iter().find(|job| job["name"] == name).unwrap()["job"].clone();
+        let wish = |job: &Value, name: &str| {
+            let line = serde_json::json!({"ask": "end", "job": job, "name": name});
+            (&stream).write_all(format!("{line}\n").as_bytes()).unwrap();
+            let mut answer = String::new();
+            BufReader::new(&stream).read_line(&mut answer).unwrap();
+            assert!(answer.contains("\"done\""), "{answer}");
+        };
+        // Another name than that of the job of this number: none is meant.
+        wish(&number("count-1"), "endless");
+        ["deaf", "endless"].into_iter().for_each(|name| wish(&number(name), name));
+        assert_eq!(run.code(), Some(1), "{}", run.stderr());
+        run.logs_complete(3, LINES, true);
+        let record: Value = serde_json::from_str(&run.file("logs/run.json")).unwrap();
+        let ended = |name: &str| {
+            let job = record["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
+            (job["ended_by_user"].as_bool(), job["exit_text"].as_str().unwrap_or_default().to_owned())
+        };
+        assert_eq!(ended("endless"), (Some(true), "SIGTERM".to_owned()));
+        assert_eq!(ended("deaf"), (Some(true), "SIGKILL".to_owned()));
+        assert_eq!(ended("count-1"), (None, "exit 0".to_owned()));
+        assert!(run.stderr().contains("endless is ended by the user"), "{}", run.stderr());
+        run.nothing_left();
+    }
+}
+
 #[test]
 fn a_killed_window_is_replaced_until_that_happens_too_often() {
     for freeze in freezers() {

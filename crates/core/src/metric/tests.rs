@@ -116,6 +116,7 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
         exit: Some(Exit::Code(0)),
         timed_out: false,
         told_to_end: false,
+        ended_by_user: false,
         cpu_time: Reading::Value(Nanos::from_s(2.5)),
         waited_max: Nanos::ZERO,
         ran: Nanos::from_s(3.0),

@@ -51,6 +51,13 @@ pub enum Event {
     Asked,
     /// Somebody looks at the run, and wants its whole state.
     Watched,
+    /// The user wants a task to end. One that has another name is not meant: the question was about another run of tasks.
+    EndTask {
+        /// The task.
+        task: TaskId,
+        /// Its name.
+        name: String,
+    },
     /// The user wants the run to end: in good order the first time, at once the second time.
     Interrupt {
         /// The number of the signal that asked for it.

@@ -167,6 +167,7 @@ impl<B: Backend> Loop<'_, B> {
             Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
             Event::Asked => self.answer(now),
             Event::Watched => self.show(now),
+            Event::EndTask { task, name } => self.end_by_user(now, task, &name, triggers),
             Event::Interrupt { signal } => {
                 let drain = self.drain.get_or_insert(Drain { by: EndedBy::Signal(signal), interrupts: 0 });
                 drain.interrupts += 1;
@@ -285,10 +286,11 @@ impl<B: Backend> Loop<'_, B> {
                 self.recorder.warn(now, &Warning::NotRestarted(id, Some(exit)));
             }
         } else {
-            if ok {
-                self.counts.succeeded += 1;
-            } else {
-                self.counts.failed += 1;
+            // What the user ends is no failure that a halt rule is about.
+            match ok {
+                true => self.counts.succeeded += 1,
+                false if record.ended_by_user => {}
+                false => self.counts.failed += 1,
             }
             record.exit = Some(exit);
             let result = record.result();

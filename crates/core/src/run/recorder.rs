@@ -38,6 +38,8 @@ pub enum Warning {
     PolicyFault(InvalidDecision),
     /// A task has used up its time limit, and is ended.
     TimedOut(TaskId),
+    /// The user ends a task.
+    EndedByUser(TaskId),
     /// A task is not started again, although others have not ended yet. Its last run ended in the way given; with
     /// `None`, the backend can't start a task twice.
     NotRestarted(TaskId, Option<Exit>),
@@ -148,6 +150,8 @@ pub struct TaskResult {
     pub timed_out: bool,
     /// The run itself asked it to end, because of the halt rule or a signal. So its exit says nothing about its work.
     pub told_to_end: bool,
+    /// The user ended it in the middle of the run.
+    pub ended_by_user: bool,
     /// CPU time of its whole tree.
     pub cpu_time: Reading<Nanos>,
     /// Longest time without a CPU between two placements.

@@ -4,6 +4,7 @@ use super::backend::{Backend, Kill};
 use super::intervals::merge;
 use super::recorder::Warning;
 use super::state::{Dying, Loop};
+use super::task_record::TaskRecord;
 use crate::snapshot::{TaskView, Trigger};
 use crate::task::TaskId;
 use crate::units::Nanos;
@@ -45,6 +46,20 @@ impl<B: Backend> Loop<'_, B> {
             dying.killed = true;
             self.backend.kill(id, Kill::Kill);
         }
+    }
+
+    /// Ends a task that has begun, since the user wants it: as at the end of its time, SIGTERM, and after the grace period
+    /// SIGKILL.
+    pub(super) fn end_by_user(&mut self, now: Nanos, id: TaskId, name: &str, triggers: &mut Vec<Trigger>) {
+        let begun = |record: &&mut TaskRecord| record.spec.name == name && record.started.is_some();
+        let Some(record) = self.records.get_mut(id.0 as usize).filter(begun) else { return };
+        if self.snap.task(id).is_none() {
+            return;
+        }
+        record.ended_by_user = true;
+        self.recorder.warn(now, &Warning::EndedByUser(id));
+        triggers.push(Trigger::Ended(id));
+        self.begin_termination(now, &[id], false);
     }
 
     /// Ends every started task and drops the others.

@@ -36,6 +36,7 @@ pub(super) struct TaskRecord {
     pub(super) last_solo: Reading<f64>,
     pub(super) timed_out: bool,
     pub(super) told_to_end: bool,
+    pub(super) ended_by_user: bool,
     pub(super) told_overdue: bool,
     pub(super) runs: u32,
     /// The result of the first run, where tasks are started again.
@@ -80,6 +81,7 @@ impl TaskRecord {
             last_solo: Reading::Absent(Absence::NoSoloEstimate),
             timed_out: false,
             told_to_end: false,
+            ended_by_user: false,
             told_overdue: false,
             runs: 0,
             first: None,
@@ -127,6 +129,7 @@ impl TaskRecord {
             exit: self.exit.clone(),
             timed_out: self.timed_out,
             told_to_end: self.told_to_end,
+            ended_by_user: self.ended_by_user,
             cpu_time: if started { self.used.cpu_time } else { Reading::Absent(Absence::NotStarted) },
             waited_max: self.waited_max,
             ran: self.ran,

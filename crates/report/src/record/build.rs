@@ -181,6 +181,7 @@ fn job(
         exit: absent.note_option("exit", task.exit.as_ref().and_then(exit_status), exit_why),
         exit_text: absent.note_option("exit_text", task.exit.as_ref().map(Exit::to_string), not_ended),
         timed_out: task.timed_out,
+        ended_by_user: task.ended_by_user,
         lost: false,
         runs: task.runs,
         cpu_s: absent.note("cpu_s", task.cpu_time.map(Nanos::as_s)),

@@ -215,6 +215,9 @@ pub struct Job {
     pub exit_text: Option<String>,
     /// Whether it was ended because it ran out of its `--timeout`.
     pub timed_out: bool,
+    /// Whether the user ended it in the middle of the run; left out if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended_by_user: bool,
     /// Whether it ran when its run was killed, so that its end is not known.
     #[serde(default)]
     pub lost: bool,

@@ -244,6 +244,7 @@ impl Life {
             exit: row.map(|row| row.exit.map_or(Exit::Unknown, Exit::Code)),
             timed_out: row.is_some_and(|row| row.timed_out),
             told_to_end: false,
+            ended_by_user: false,
             cpu_time: Reading::from_option(cpu_time, lacks("cpu_ns")),
             waited_max: self.waited_max,
             ran: self.ran,

@@ -191,6 +191,7 @@ mod tests {
             exit: Some(exit),
             timed_out: false,
             told_to_end: false,
+            ended_by_user: false,
             cpu_time: Reading::Absent(absent),
             waited_max: Nanos::ZERO,
             ran: Nanos::from_ms(ms),

@@ -109,6 +109,7 @@ impl App {
                     Effect::Quit => return Ok(LEFT),
                     Effect::Suspend => suspend(screen, signals)?,
                     Effect::Redraw => screen.forget(),
+                    Effect::End(job) => self.end(job),
                     Effect::None => {}
                 }
                 is_new = true;
@@ -168,25 +169,39 @@ impl App {
 
     /// Takes what the run answers.
     fn hear(&mut self, screen: &Screen) -> bool {
-        let Some(client) = &mut self.client else { return false };
-        match client.take() {
-            Ok(None) => false,
-            Ok(Some(answer)) => {
-                self.is_waiting = false;
-                match answer {
-                    Answer::Status(status, age_s) if !self.view.is_paused => self.take(status, age_s, screen),
-                    Answer::Status(..) => return false,
-                    Answer::Absent(why) => self.told = Some(why),
+        let mut is_new = false;
+        // Several answers can come at once.
+        while let Some(client) = &mut self.client {
+            match client.take() {
+                Ok(None) => break,
+                // What was done is seen in the next state.
+                Ok(Some(Answer::Done)) => self.next = Instant::now(),
+                Ok(Some(Answer::Status(status, age_s))) => {
+                    self.is_waiting = false;
+                    if !self.view.is_paused {
+                        self.take(status, age_s, screen);
+                        is_new = true;
+                    }
                 }
-                true
+                Ok(Some(Answer::Absent(why))) => {
+                    (self.is_waiting, self.told, is_new) = (false, Some(why), true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    self.told = Some(error.to_string());
+                    (self.client, self.is_waiting, is_new) = (None, false, true);
+                }
+                Err(_) => is_new = self.lost(Instant::now()),
             }
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                self.told = Some(error.to_string());
-                self.client = None;
-                self.is_waiting = false;
-                true
-            }
-            Err(_) => self.lost(Instant::now()),
+        }
+        is_new
+    }
+
+    /// Has a job ended.
+    fn end(&mut self, job: u32) {
+        let name = self.status.job(job).map(|job| job.name.clone());
+        let asked = name.zip(self.client.as_mut()).map(|(name, client)| client.ask(&Request::End { job, name }));
+        if !matches!(asked, Some(Ok(()))) {
+            self.told = Some("THE RUN CAN'T BE REACHED".to_owned());
         }
     }
 

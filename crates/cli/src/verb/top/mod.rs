@@ -20,8 +20,8 @@ use terminal::Screen;
 /// Show a run that goes on, on the whole screen
 ///
 /// Totals, who has which CPU, and the jobs: what they do, how long they have run, how far they are, and why they wait. It
-/// looks once a second, and changes nothing. Keys: arrows choose a job, s sorts, / filters, space pauses the view, w says why
-/// the chosen job waits, ? shows all keys, q leaves.
+/// looks once a second. Keys: arrows choose a job, s sorts, / filters, space pauses the view, w says why the chosen job
+/// waits, e ends it, ? shows all keys, q leaves.
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
     /// The run: the number of its process, its identity or the beginning of that, or its log folder; not needed if there is

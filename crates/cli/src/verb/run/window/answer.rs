@@ -21,6 +21,11 @@ pub(super) fn status(state: Option<(f64, &Piece)>) -> Vec<Piece> {
     vec![head.into_bytes().into(), state, Rc::from(&b"}\n"[..])]
 }
 
+/// An answer that says what was done.
+pub(super) fn done(what: &str) -> Vec<u8> {
+    format!("{}\n", serde_json::json!({"schema": WINDOW_SCHEMA, "done": what})).into_bytes()
+}
+
 /// An answer that says what is wrong.
 pub(super) fn refusal(why: &str) -> Vec<u8> {
     format!("{}\n", serde_json::json!({"schema": WINDOW_SCHEMA, "error": why})).into_bytes()

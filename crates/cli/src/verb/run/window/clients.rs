@@ -20,6 +20,13 @@ const STALL: Duration = Duration::from_secs(10);
 pub(crate) enum Request {
     /// The state of the run.
     Status,
+    /// The end of a job that has begun.
+    End {
+        /// Its number.
+        job: u32,
+        /// Its name. Another one of that number is not meant.
+        name: String,
+    },
 }
 
 /// How requests are made.
@@ -32,10 +39,10 @@ pub(super) enum Manner {
 }
 
 /// What somebody wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The state, on a line.
-    Status,
+    /// Something on a line.
+    Line(Request),
     /// The state as metrics, by HTTP.
     Metrics(MetricsFormat),
 }
@@ -119,7 +126,7 @@ impl<S: Read + Write> Client<S> {
         let rest = self.heard.split_off(end + 1);
         let line = std::mem::replace(&mut self.heard, rest);
         Some(match serde_json::from_slice(&line) {
-            Ok(Request::Status) => Ok(Wanted::Status),
+            Ok(request) => Ok(Wanted::Line(request)),
             Err(error) => Err(refusal(&format!("this is no request: {error}"))),
         })
     }
@@ -214,8 +221,8 @@ mod tests {
         peer.write_all(b"{\"ask\":").unwrap();
         assert_eq!(client.read(now), None);
         peer.write_all(b"\"status\"}\n{\"ask\":\"status\"}\nx\n").unwrap();
-        assert_eq!(client.read(now), Some(Ok(Wanted::Status)));
-        assert_eq!(client.read(now), Some(Ok(Wanted::Status)));
+        assert_eq!(client.read(now), Some(Ok(Wanted::Line(Request::Status))));
+        assert_eq!(client.read(now), Some(Ok(Wanted::Line(Request::Status))));
         assert!(client.read(now).is_some_and(|request| request.is_err()));
         drop(peer);
         assert_eq!(client.read(now), None);
@@ -237,7 +244,7 @@ mod tests {
         let (mut client, mut peer) = pair();
         let began = Instant::now();
         let much: Piece = vec![b'x'; 8 << 20].into();
-        client.asked = Some((began, Wanted::Status));
+        client.asked = Some((began, Wanted::Line(Request::Status)));
         client.answer([much.clone(), Rc::from(&b"\n"[..])], began);
         assert_eq!(client.interest(), PollFlags::OUT);
         assert!(!client.is_over(began) && client.gives_up().is_some_and(|at| at == began + STALL));
@@ -280,8 +287,8 @@ mod tests {
         let now = Instant::now();
         peer.write_all(b"{\"ask\":\"status\"}\n").unwrap();
         peer.shutdown(std::net::Shutdown::Write).unwrap();
-        assert_eq!(client.read(now), Some(Ok(Wanted::Status)));
-        client.asked = Some((now, Wanted::Status));
+        assert_eq!(client.read(now), Some(Ok(Wanted::Line(Request::Status))));
+        client.asked = Some((now, Wanted::Line(Request::Status)));
         assert_eq!(client.read(now), None);
         assert!(!client.is_over(now));
         client.answer([Rc::from(&b"state\n"[..])], now);

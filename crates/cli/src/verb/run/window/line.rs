@@ -41,6 +41,13 @@ pub(super) enum Door {
 pub(super) enum Wish {
     /// Somebody wants the state.
     Status,
+    /// A job is to end.
+    End {
+        /// Its number.
+        job: u32,
+        /// Its name.
+        name: String,
+    },
     /// Nobody looks any more, and the window ends.
     Leaving,
 }

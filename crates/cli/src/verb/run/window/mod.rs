@@ -19,7 +19,7 @@ pub(crate) use clients::Request;
 pub(crate) use process::{WindowArgs, main};
 
 use super::metrics::MetricsSocket;
-use cosched_core::Event;
+use cosched_core::{Event, TaskId};
 use cosched_linux::root::Root;
 use cosched_linux::{Inbox, NoFolder, WindowPlace};
 use cosched_report::Status;
@@ -155,6 +155,9 @@ impl Inner {
         for _ in 0..MOST_WISHES {
             match line.take() {
                 Came::Message(Wish::Status, _) => is_wanted = true,
+                Came::Message(Wish::End { job, name }, _) => {
+                    events.push(Event::EndTask { task: TaskId(job), name });
+                }
                 Came::Message(Wish::Leaving, _) => goes_on = false,
                 Came::Nonsense => {}
                 Came::Nothing => break,

@@ -1,7 +1,7 @@
 //! The window's own process: it serves those who look at a run until the run ends, or until nobody has looked for a while.
 
-use super::answer::{NO_STATE, Piece, refusal, status};
-use super::clients::{Client, Manner, Wanted};
+use super::answer::{NO_STATE, Piece, done, refusal, status};
+use super::clients::{Client, Manner, Request, Wanted};
 use super::http;
 use super::line::{Came, Door, Line, Told, Wish};
 use super::serve::Relay;
@@ -101,7 +101,8 @@ impl Server {
 
     /// When something is to be done even if nothing happens.
     fn next(&self, now: Instant) -> Instant {
-        let asked = self.clients.iter().filter_map(|client| client.asked.map(|(asked, _)| self.relay.next(asked)));
+        let asked =
+            self.clients.iter().filter_map(|client| client.asked.as_ref().map(|(asked, _)| self.relay.next(*asked)));
         let stalls = self.clients.iter().filter_map(Client::gives_up);
         let lonely = self.clients.is_empty().then(|| self.busy + LONELY);
         asked.chain(stalls).chain(lonely).min().unwrap_or(now + LONELY)
@@ -131,6 +132,13 @@ impl Server {
         }
         if flags.contains(PollFlags::IN) {
             match client.read(now) {
+                Some(Ok(Wanted::Line(Request::End { job, name }))) => {
+                    let done = match self.line.send(&Wish::End { job, name }, &[]) {
+                        Ok(()) => done("the run was told"),
+                        Err(error) => refusal(&format!("the run can't be told now: {error}")),
+                    };
+                    client.answer([done.into()], now);
+                }
                 Some(Ok(wanted)) => client.asked = Some((now, wanted)),
                 Some(Err(refusal)) => client.dismiss([refusal.into()], now),
                 None => {}
@@ -167,10 +175,14 @@ impl Server {
     fn settle(&mut self, now: Instant) {
         let Server { clients, relay, .. } = self;
         for client in clients.iter_mut() {
-            let Some((_, wanted)) = client.asked.filter(|(asked, _)| relay.is_ready(*asked, now)) else { continue };
-            match wanted {
-                Wanted::Status => client.answer(status(relay.state(now)), now),
-                Wanted::Metrics(format) => client.dismiss([metrics(relay.state(now), format).into()], now),
+            match &client.asked {
+                Some((asked, _)) if !relay.is_ready(*asked, now) => {}
+                Some((_, Wanted::Metrics(format))) => {
+                    let metrics = metrics(relay.state(now), *format);
+                    client.dismiss([metrics.into()], now);
+                }
+                Some((_, Wanted::Line(_))) => client.answer(status(relay.state(now)), now),
+                None => {}
             }
         }
         clients.retain(|client| !client.is_over(now));
