@@ -29,6 +29,7 @@ mod summary;
 #[cfg(test)]
 mod testing;
 mod text;
+mod trace;
 mod warning;
 
 pub use events::{EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, read_event};
@@ -57,4 +58,5 @@ pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
 pub use summary::{SummaryOptions, summary};
 pub use text::{clip, count, is_hidden, seconds, visible, visible_bytes, visible_lines, wrap};
+pub use trace::{TraceDone, TraceError, is_of_run, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
