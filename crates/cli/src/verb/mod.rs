@@ -10,4 +10,5 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod shell;
 pub(crate) mod thaw;
+pub(crate) mod trace;
 pub(crate) mod workload;
