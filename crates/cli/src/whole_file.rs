@@ -1,5 +1,6 @@
 //! Files that are there as a whole, or not at all.
 
+use crate::exit::Failure;
 use crate::input::told;
 use anyhow::Context as _;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
@@ -8,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens a file that was written before, whoever has put something else in its place since: opening a pipe would wait for
 /// its writer, and a link could lead to anybody's file.
@@ -62,18 +63,56 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 /// # Errors
 /// An error of the system.
 pub(crate) fn write_whole_in(folder: impl AsFd, path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let new = begin(&folder, path)?;
+    let written = (&new.file).write_all(content);
+    new.end(&folder, path, written)
+}
+
+/// As [`write_whole`], for content that need not be in memory: `write` writes it, and after an error nothing is left.
+///
+/// # Errors
+/// Those of `write`, and an error of the system, all but those of a user's input with the file's name.
+pub(crate) fn stream_whole<T>(path: &Path, write: impl FnOnce(&File) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let named = || format!("can't write {}", told(path));
+    let new = begin(CWD, path).with_context(named)?;
+    let written = write(&new.file);
+    let written = match written {
+        Err(error) if error.is::<Failure>() => Err(error),
+        written => written.with_context(named),
+    };
+    new.end(CWD, path, written)
+}
+
+/// A file that is being written beside the one that it will replace.
+struct New {
+    name: PathBuf,
+    file: File,
+}
+
+fn begin(folder: impl AsFd, path: &Path) -> std::io::Result<New> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
-    let new = path.with_file_name(name);
+    let name = path.with_file_name(name);
     // What an interrupted run left there is replaced.
-    let _ = unlinkat(&folder, &new, AtFlags::empty());
+    let _ = unlinkat(&folder, &name, AtFlags::empty());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(openat(&folder, &new, flags, Mode::from_raw_mode(0o666))?);
-    let written = file.write_all(content).and_then(|()| Ok(renameat(&folder, &new, &folder, path)?));
-    if written.is_err() {
-        let _ = unlinkat(&folder, &new, AtFlags::empty());
+    let file = File::from(openat(&folder, &name, flags, Mode::from_raw_mode(0o666))?);
+    Ok(New { name, file })
+}
+
+impl New {
+    /// Puts the file in its place if all was written, else removes it.
+    fn end<T, E: From<std::io::Error>>(self, folder: impl AsFd, path: &Path, written: Result<T, E>) -> Result<T, E> {
+        let put = |value| match renameat(&folder, &self.name, &folder, path) {
+            Ok(()) => Ok(value),
+            Err(error) => Err(E::from(error.into())),
+        };
+        let written = written.and_then(put);
+        if written.is_err() {
+            let _ = unlinkat(&folder, &self.name, AtFlags::empty());
+        }
+        written
     }
-    written
 }
 
 #[cfg(test)]
@@ -97,6 +136,27 @@ mod tests {
         }
         assert_eq!(read_own(&dir.path().join("nothing")), None);
     }
+
+    #[test]
+    fn a_file_that_is_written_bit_by_bit_is_there_whole_or_as_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "before").unwrap();
+        let failed = stream_whole(&file, |mut out| -> anyhow::Result<()> {
+            out.write_all(b"half")?;
+            Err(std::io::Error::other("the disk is full").into())
+        });
+        let told = crate::exit::told(&failed.unwrap_err());
+        assert!(told.contains("can't write") && told.ends_with("file: the disk is full"), "{told}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"before");
+        let refused = stream_whole(&file, |_| -> anyhow::Result<()> { Err(crate::exit::usage("line 3")) });
+        assert_eq!(crate::exit::told(&refused.unwrap_err()), "line 3");
+        let written = stream_whole(&file, |mut out| Ok(out.write(b"after")?));
+        assert_eq!((written.unwrap(), std::fs::read(&file).unwrap()), (5, b"after".to_vec()));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+        assert!(stream_whole(&dir.path().join("none/file"), |_| Ok(())).is_err());
+    }
+
     #[test]
     fn what_has_the_name_of_a_file_is_replaced_and_never_written_to() {
         use std::os::unix::fs::symlink;

@@ -13,5 +13,6 @@ pub(crate) mod shell;
 pub(crate) mod status;
 pub(crate) mod thaw;
 pub(crate) mod top;
+pub(crate) mod trace;
 pub(crate) mod why;
 pub(crate) mod workload;

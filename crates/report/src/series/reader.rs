@@ -79,6 +79,16 @@ impl<R: BufRead> SeriesReader<R> {
         &self.header
     }
 
+    /// The file, as the caller named it.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The line that was read last, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
     /// Whether the last line was cut off and left out; known once reading has ended.
     pub fn cut_off(&self) -> bool {
         self.cut_off

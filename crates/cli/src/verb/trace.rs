@@ -1,0 +1,197 @@
+//! `cosched trace`: a run as a trace for the Perfetto viewer.
+
+use crate::exit::usage;
+use crate::input::told;
+use crate::stderr::say;
+use crate::whole_file::stream_whole;
+use anyhow::Context as _;
+use clap::Args;
+use cosched_report::{
+    BackendKind, Record, SeriesError, SeriesReader, TraceDone, TraceError, count, is_of_run, seconds, write_trace,
+};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read as _, Seek as _, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The series in a log folder.
+const SERIES: &str = "series.jsonl";
+/// The record in a log folder.
+const RECORD: &str = "run.json";
+
+/// Write a run as a trace for the Perfetto viewer
+///
+/// The trace shows who had which CPU when, what each job did and why it waited, and counters over time. It can be made
+/// while the run still goes on, and of a run that was killed. Open it at https://ui.perfetto.dev; it stays in your browser.
+#[derive(Args, Debug)]
+pub(crate) struct TraceArgs {
+    /// Log folder of a run, or its series (`series.jsonl`)
+    run: PathBuf,
+
+    /// Write the trace to this file; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    perfetto: PathBuf,
+}
+
+pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
+    let path = series_of(&args.run)?;
+    let file = told(&path);
+    let mut input = File::open(&path).map_err(|error| usage(format!("{file}: {error}")))?;
+    let to_stdout = args.perfetto.as_os_str() == "-";
+    if to_stdout && io::stdout().is_terminal() {
+        return Err(usage("a trace is no text for a terminal; write it to a file, as in `--perfetto run.pftrace`"));
+    }
+    if !to_stdout {
+        check_target(&args.perfetto, &input, &path)?;
+    }
+    // What a run that goes on writes from now on is for another trace.
+    let length = input.metadata().map_err(|error| usage(format!("{file}: {error}")))?;
+    let length = if length.is_file() { length.len() } else { u64::MAX };
+    let mut reader = reader_of(&input, length, &path)?;
+    let record = record_of(&path, &reader);
+    if to_stdout {
+        // What is wrong with the series must be known before anything is written.
+        write_trace(&mut reader, record.as_ref(), io::sink()).map_err(|error| refused(error, &path))?;
+        let again = input.rewind();
+        again.map_err(|error| usage(format!("{file}: it must be a file that can be read twice: {error}")))?;
+        reader = reader_of(&input, length, &path)?;
+        let out = BufWriter::new(io::stdout().lock());
+        let done = write_trace(&mut reader, record.as_ref(), out).map_err(|error| refused(error, &path))?;
+        warn(&done, &file);
+    } else {
+        let (done, bytes) = stream_whole(&args.perfetto, |out| {
+            let done = write_trace(&mut reader, record.as_ref(), BufWriter::new(out));
+            let done = done.map_err(|error| refused(error, &path))?;
+            Ok((done, out.metadata()?.len()))
+        })?;
+        warn(&done, &file);
+        tell(&args.perfetto, &reader, &done, bytes)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+type Reader<'a> = SeriesReader<BufReader<io::Take<&'a File>>>;
+
+fn reader_of<'a>(input: &'a File, length: u64, path: &Path) -> anyhow::Result<Reader<'a>> {
+    let opened = SeriesReader::new(BufReader::new(input.take(length)), &told(path));
+    opened.map_err(|error| refused(error.into(), path))
+}
+
+/// The series that the user means: a file, or the one in a folder.
+fn series_of(run: &Path) -> anyhow::Result<PathBuf> {
+    if !run.is_dir() {
+        return Ok(run.to_owned());
+    }
+    let series = run.join(SERIES);
+    if series.exists() {
+        return Ok(series);
+    }
+    let runs = std::fs::read_dir(run).into_iter().flatten().flatten().map(|entry| entry.path());
+    let newest = runs.filter(|path| path.join(SERIES).exists()).max();
+    let advice = match newest {
+        Some(newest) => format!("the last of the runs in it is {}", told(&newest)),
+        None => "give the log folder of a run (`--logs`), or its series; a run with `--no-logs` leaves none".to_owned(),
+    };
+    Err(usage(format!("{}: there is no {SERIES} in it; {advice}", told(run))))
+}
+
+/// The name of the record beside a series, or of the series beside a record.
+fn beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let other = match name {
+        SERIES => RECORD.to_owned(),
+        RECORD => SERIES.to_owned(),
+        _ => match name.strip_suffix(".series.jsonl") {
+            Some(stem) => format!("{stem}.json"),
+            None => format!("{}.series.jsonl", name.strip_suffix(".json")?),
+        },
+    };
+    Some(path.with_file_name(other))
+}
+
+/// The record beside the series, if there is one of the same run. It only adds to the trace, so nothing that is wrong with
+/// it is an error.
+fn record_of<R: io::BufRead>(series: &Path, reader: &SeriesReader<R>) -> Option<Record> {
+    let path = beside(series).filter(|path| path.is_file())?;
+    let read = std::fs::read_to_string(&path).map_err(|error| error.to_string());
+    let record = read.and_then(|text| Record::from_json(&text).map_err(|error| error.to_string()));
+    let problem = match record {
+        Ok(record) if is_of_run(&record, reader.header()) => return Some(record),
+        Ok(_) => "it is the record of another run".to_owned(),
+        Err(problem) => problem,
+    };
+    say(format_args!("cosched: the trace goes without {}: {problem}", told(&path)));
+    None
+}
+
+/// Refuses to write where that would do harm or leave half a file.
+fn check_target(out: &Path, input: &File, series: &Path) -> anyhow::Result<()> {
+    let name = told(out);
+    let folder = match out.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(usage(format!("--perfetto {name}: there is no folder {}", told(folder))));
+    }
+    let Ok(there) = out.symlink_metadata() else { return Ok(()) };
+    if there.is_symlink() {
+        // To put a file in its place would break what others have there, such as /dev/stdout.
+        let advice = "name the file that it leads to; `--perfetto -` is standard output";
+        return Err(usage(format!("--perfetto {name}: it is a link; {advice}")));
+    }
+    if there.is_dir() {
+        return Err(usage(format!("--perfetto {name}: it is a folder; name a file in it")));
+    }
+    if !there.is_file() {
+        return Err(usage(format!("--perfetto {name}: it is no regular file; `--perfetto -` is standard output")));
+    }
+    let same = |other: io::Result<std::fs::Metadata>| {
+        other.is_ok_and(|other| (other.dev(), other.ino()) == (there.dev(), there.ino()))
+    };
+    if same(input.metadata()) || beside(series).is_some_and(|record| same(record.metadata())) {
+        return Err(usage(format!("--perfetto {name}: that is a file of the run; name another")));
+    }
+    Ok(())
+}
+
+/// What is wrong, and what to do about it.
+fn refused(error: TraceError, path: &Path) -> anyhow::Error {
+    let told_path = told(path);
+    let advice = match &error {
+        TraceError::Write(_) => return error.into(),
+        TraceError::Series(SeriesError::Io { .. }) => String::new(),
+        TraceError::Series(SeriesError::Header { .. }) => match beside(path).filter(|series| series.is_file()) {
+            Some(series) if told_path.ends_with(".json") => format!("; the series of this run is {}", told(&series)),
+            _ => "; give the log folder of a run, or its series; one of another version needs that version of cosched"
+                .to_owned(),
+        },
+        TraceError::Header { .. } => "; the file is damaged".to_owned(),
+        TraceError::Series(SeriesError::Line { line, .. }) | TraceError::Row { line, .. } => {
+            format!("; the file is damaged. `head -n {}` of it gives what comes before, to trace that", line - 1)
+        }
+    };
+    usage(format!("{error}{advice}"))
+}
+
+fn warn(done: &TraceDone, file: &str) {
+    if done.cut_off {
+        say(format_args!("cosched: {file}: its last line is incomplete and left out: the run goes on, or was killed"));
+    }
+}
+
+/// Tells what was written.
+fn tell<R: io::BufRead>(out: &Path, reader: &SeriesReader<R>, done: &TraceDone, bytes: u64) -> anyhow::Result<()> {
+    let header = reader.header();
+    let simulated = if header.backend == BackendKind::Sim { " simulated" } else { "" };
+    let jobs = count(header.tasks.len() as u64, "job");
+    writeln!(
+        io::stdout(),
+        "{}: {jobs}, {}{simulated}, {} KB; open it at https://ui.perfetto.dev",
+        told(out),
+        seconds(done.until.as_s()),
+        bytes.div_ceil(1_000)
+    )
+    .context("telling what was written")
+}
