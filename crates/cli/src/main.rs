@@ -7,6 +7,7 @@ mod danger;
 mod exit;
 mod history;
 mod input;
+mod kept;
 mod live;
 mod parallel;
 mod sha256;

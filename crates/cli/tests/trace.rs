@@ -130,6 +130,7 @@ fn a_series_is_enough_and_a_record_only_adds() {
     assert_eq!(std::fs::read(folder.path().join("out.pftrace")).expect("the trace"), whole.stdout);
     // The record beside a series of another name, and the same series without any.
     assert_eq!(trace("r.series.jsonl").stdout, whole.stdout);
+    assert_eq!(trace("r.json").stdout, whole.stdout);
     let slowdowns = |trace: &[u8]| {
         checked(trace).events.iter().filter(|event| event.args.iter().any(|(name, _)| name == "slowdown")).count()
     };
@@ -184,10 +185,10 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
         ("unknown", "out", &["unknown, line 41: column `task`: 77, but the header has 10"]),
         ("later", "out", &["found `cosched.series/2`", "needs that version"]),
         ("none", "out", &["none: expected a series", "log folder"]),
-        ("L/1/run.json", "out", &["expected a series", "the series of this run is L/1/series.jsonl"]),
         ("L", "out", &["L: there is no series.jsonl in it; the last of the runs in it is L/1"]),
         ("empty", "out", &["empty: there is no series.jsonl in it; give the log folder"]),
-        ("absent", "out", &["absent: No such file"]),
+        ("absent", "out", &["absent: there is no such file"]),
+        ("absent/run", "out", &["absent/run: No such file"]),
         ("L/1", "L/1/run.json", &["that is a file of the run"]),
         ("L/1", "L/1/series.jsonl", &["that is a file of the run"]),
         ("L/1", "empty", &["it is a folder"]),

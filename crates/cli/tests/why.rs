@@ -66,10 +66,13 @@ fn what_can_not_be_answered_is_told() {
     };
     assert!(error(&["why", "gcc"]).contains("it could be gcc-1, gcc-2, gcc-3"));
     assert!(error(&["why", "gvc-1"]).contains("is it gcc-1?"));
-    assert!(error(&["why", "gcc-1", "nowhere"]).contains("nowhere: No such file"));
+    assert!(error(&["why", "gcc-1", "nowhere"]).contains("no such file, and no such run goes on"));
     assert!(error(&["why", "gcc-1", "mix.toml"]).contains("expected a series"));
     let empty = tempfile::tempdir().unwrap();
-    assert!(err(&cosched(&empty, &["why", "x"])).contains("there is no run in cosched-logs here"));
+    // Another run may go on here meanwhile. Then it is the one that is meant.
+    let told = cosched(&empty, &["why", "no such job"]);
+    assert_eq!(told.status.code(), Some(2));
+    assert!(["there is no run in cosched-logs here", "there is no job"].iter().any(|part| err(&told).contains(part)));
 }
 
 #[test]
@@ -83,6 +86,10 @@ fn a_run_that_goes_on_is_asked() {
     let told = || out(&cosched(&folder, &["why", "a"]));
     let is_told = |word: &str| told().lines().next().is_some_and(|line| line.contains(word));
     until("a runs and waits in turn", || is_told("runs on CPU"));
+    let by_process = cosched(&folder, &["why", "a", &run.id().to_string()]);
+    assert!(by_process.status.success(), "{}", err(&by_process));
+    let logs = cosched(&folder, &["why", "a", "cosched-logs"]);
+    assert!(err(&logs).contains("the last of the runs in it is cosched-logs/"), "{}", err(&logs));
     until("a waits", || {
         let text = told();
         text.contains(": waits,") && text.contains("instead: b on CPU") && text.contains("latest: ")

@@ -2,6 +2,7 @@
 
 use crate::exit::usage;
 use crate::input::told;
+use crate::kept::{record_beside, series_of};
 use crate::stderr::say;
 use crate::whole_file::stream_whole;
 use anyhow::Context as _;
@@ -15,19 +16,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The series in a log folder.
-const SERIES: &str = "series.jsonl";
-/// The record in a log folder.
-const RECORD: &str = "run.json";
-
 /// Write a run as a trace for the Perfetto viewer
 ///
 /// The trace shows who had which CPU when, what each job did and why it waited, and counters over time. It can be made
 /// while the run still goes on, and of a run that was killed. Open it at https://ui.perfetto.dev; it stays in your browser.
 #[derive(Args, Debug)]
 pub(crate) struct TraceArgs {
-    /// Log folder of a run, or its series (`series.jsonl`)
-    run: PathBuf,
+    /// Log folder, run record or series of the run, or the process or identity of a run that goes on [default: the newest
+    /// run in cosched-logs; where there is none, the only one that goes on]
+    run: Option<PathBuf>,
 
     /// Write the trace to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
@@ -35,7 +32,7 @@ pub(crate) struct TraceArgs {
 }
 
 pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
-    let path = series_of(&args.run)?;
+    let path = series_of(args.run.as_deref())?;
     let file = told(&path);
     let mut input = File::open(&path).map_err(|error| usage(format!("{file}: {error}")))?;
     let to_stdout = args.perfetto.as_os_str() == "-";
@@ -52,17 +49,17 @@ pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
     let record = record_of(&path, &reader);
     if to_stdout {
         // What is wrong with the series must be known before anything is written.
-        write_trace(&mut reader, record.as_ref(), io::sink()).map_err(|error| refused(error, &path))?;
+        write_trace(&mut reader, record.as_ref(), io::sink()).map_err(refused)?;
         let again = input.rewind();
         again.map_err(|error| usage(format!("{file}: it must be a file that can be read twice: {error}")))?;
         reader = reader_of(&input, length, &path)?;
         let out = BufWriter::new(io::stdout().lock());
-        let done = write_trace(&mut reader, record.as_ref(), out).map_err(|error| refused(error, &path))?;
+        let done = write_trace(&mut reader, record.as_ref(), out).map_err(refused)?;
         warn(&done, &file);
     } else {
         let (done, bytes) = stream_whole(&args.perfetto, |out| {
             let done = write_trace(&mut reader, record.as_ref(), BufWriter::new(out));
-            let done = done.map_err(|error| refused(error, &path))?;
+            let done = done.map_err(refused)?;
             Ok((done, out.metadata()?.len()))
         })?;
         warn(&done, &file);
@@ -75,45 +72,13 @@ type Reader<'a> = SeriesReader<BufReader<io::Take<&'a File>>>;
 
 fn reader_of<'a>(input: &'a File, length: u64, path: &Path) -> anyhow::Result<Reader<'a>> {
     let opened = SeriesReader::new(BufReader::new(input.take(length)), &told(path));
-    opened.map_err(|error| refused(error.into(), path))
-}
-
-/// The series that the user means: a file, or the one in a folder.
-fn series_of(run: &Path) -> anyhow::Result<PathBuf> {
-    if !run.is_dir() {
-        return Ok(run.to_owned());
-    }
-    let series = run.join(SERIES);
-    if series.exists() {
-        return Ok(series);
-    }
-    let runs = std::fs::read_dir(run).into_iter().flatten().flatten().map(|entry| entry.path());
-    let newest = runs.filter(|path| path.join(SERIES).exists()).max();
-    let advice = match newest {
-        Some(newest) => format!("the last of the runs in it is {}", told(&newest)),
-        None => "give the log folder of a run (`--logs`), or its series; a run with `--no-logs` leaves none".to_owned(),
-    };
-    Err(usage(format!("{}: there is no {SERIES} in it; {advice}", told(run))))
-}
-
-/// The name of the record beside a series, or of the series beside a record.
-fn beside(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?;
-    let other = match name {
-        SERIES => RECORD.to_owned(),
-        RECORD => SERIES.to_owned(),
-        _ => match name.strip_suffix(".series.jsonl") {
-            Some(stem) => format!("{stem}.json"),
-            None => format!("{}.series.jsonl", name.strip_suffix(".json")?),
-        },
-    };
-    Some(path.with_file_name(other))
+    opened.map_err(|error| refused(error.into()))
 }
 
 /// The record beside the series, if there is one of the same run. It only adds to the trace, so nothing that is wrong with
 /// it is an error.
 fn record_of<R: io::BufRead>(series: &Path, reader: &SeriesReader<R>) -> Option<Record> {
-    let path = beside(series).filter(|path| path.is_file())?;
+    let path = record_beside(series).filter(|path| path.is_file())?;
     let read = std::fs::read_to_string(&path).map_err(|error| error.to_string());
     let record = read.and_then(|text| Record::from_json(&text).map_err(|error| error.to_string()));
     let problem = match record {
@@ -150,23 +115,21 @@ fn check_target(out: &Path, input: &File, series: &Path) -> anyhow::Result<()> {
     let same = |other: io::Result<std::fs::Metadata>| {
         other.is_ok_and(|other| (other.dev(), other.ino()) == (there.dev(), there.ino()))
     };
-    if same(input.metadata()) || beside(series).is_some_and(|record| same(record.metadata())) {
+    if same(input.metadata()) || record_beside(series).is_some_and(|record| same(record.metadata())) {
         return Err(usage(format!("--perfetto {name}: that is a file of the run; name another")));
     }
     Ok(())
 }
 
 /// What is wrong, and what to do about it.
-fn refused(error: TraceError, path: &Path) -> anyhow::Error {
-    let told_path = told(path);
+fn refused(error: TraceError) -> anyhow::Error {
     let advice = match &error {
         TraceError::Write(_) => return error.into(),
         TraceError::Series(SeriesError::Io { .. }) => String::new(),
-        TraceError::Series(SeriesError::Header { .. }) => match beside(path).filter(|series| series.is_file()) {
-            Some(series) if told_path.ends_with(".json") => format!("; the series of this run is {}", told(&series)),
-            _ => "; give the log folder of a run, or its series; one of another version needs that version of cosched"
-                .to_owned(),
-        },
+        TraceError::Series(SeriesError::Header { .. }) => {
+            "; give the log folder of a run, or its series; one of another version needs that version of cosched"
+                .to_owned()
+        }
         TraceError::Header { .. } => "; the file is damaged".to_owned(),
         TraceError::Series(SeriesError::Line { line, .. }) | TraceError::Row { line, .. } => {
             format!("; the file is damaged. `head -n {}` of it gives what comes before, to trace that", line - 1)

@@ -1,10 +1,10 @@
 //! `cosched why`: why a job runs or waits, now or at some time, from the series of its run.
 
-use super::report::{Series, newest_run, series_of};
 use super::run::{Format, moment, width_of};
 use crate::exit::{Exit, usage};
 use crate::input::near::near;
 use crate::input::told;
+use crate::kept::{open_series, series_of};
 use clap::Args;
 use cosched_core::{Nanos, TaskId};
 use cosched_report::{SeriesHeader, visible, why, why_text};
@@ -21,7 +21,8 @@ pub(crate) struct WhyArgs {
     /// The job's name
     job: String,
 
-    /// Log folder, run record or series of the run [default: the newest run in cosched-logs]
+    /// Log folder, run record or series of the run, or the process or identity of a run that goes on [default: the newest
+    /// run in cosched-logs; where there is none, the only one that goes on]
     run: Option<PathBuf>,
 
     /// At this time since the start of the run, as in 90s or 1.5m [default: the last time that is known]
@@ -34,11 +35,8 @@ pub(crate) struct WhyArgs {
 }
 
 pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
-    let path = match &args.run {
-        Some(path) => path.clone(),
-        None => newest_run()?,
-    };
-    let Series { file, mut reader } = series_of(&path)?;
+    let file = series_of(args.run.as_deref())?;
+    let mut reader = open_series(&file)?;
     let task = find(reader.header(), &args.job, &told(&file))?;
     let answer = why(&mut reader, task, args.at).map_err(|error| usage(error.to_string()))?;
     let mut out = std::io::stdout().lock();

@@ -1,9 +1,9 @@
 //! The report on a comparison, from the records in its folder.
 
 use super::args::{ReportArgs, ReportFormat, TableArg};
-use super::files::open_series;
 use super::tables::{self, Prefix};
 use crate::exit::usage;
+use crate::kept::open_series;
 use crate::verb::run::width_of;
 use cosched_compare::{Answer, Judge, Store, csv, json, markdown, text};
 use cosched_page::{ComparisonView, RunFacts};

@@ -6,7 +6,6 @@
 mod args;
 pub(crate) mod comparison;
 mod figures;
-mod files;
 mod runs;
 mod sources;
 mod tables;
@@ -20,7 +19,6 @@ pub(crate) use args::ReportArgs;
 use args::{ReportFormat, TableArg};
 use cosched_page::{Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
 use cosched_report::{Form, Record, SummaryOptions, count, overview, summary, visible, wrap};
-pub(crate) use files::{Series, newest_run, series_of};
 use runs::{Run, batches};
 use serde_json::Value;
 use sources::Source;

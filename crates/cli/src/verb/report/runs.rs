@@ -1,9 +1,9 @@
 //! Runs as they are read from their files, and those that belong to one batch.
 
-use super::files::open_series;
 use super::sources::RunFiles;
 use crate::exit::usage;
 use crate::input::told;
+use crate::kept::open_series;
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_page::RunView;

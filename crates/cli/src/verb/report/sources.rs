@@ -1,8 +1,8 @@
 //! What a path on the command line names: a comparison, or runs.
 
-use super::files::{beside, open_series};
 use crate::exit::usage;
 use crate::input::told;
+use crate::kept::{RECORD, SERIES, open_series, series_beside};
 use crate::verb::run::folders_of_batch;
 use anyhow::Context as _;
 use cosched_compare::COMPARISON_FILE;
@@ -89,7 +89,7 @@ fn name_of(path: &Path) -> String {
 /// The run in a log folder.
 fn folder(path: &Path, label: &str) -> Option<RunFiles> {
     let file = |name: &str| Some(path.join(name)).filter(|file| file.is_file());
-    let (record, series) = (file("run.json"), file("series.jsonl"));
+    let (record, series) = (file(RECORD), file(SERIES));
     (record.is_some() || series.is_some()).then(|| RunFiles { label: label.to_owned(), record, series })
 }
 
@@ -119,7 +119,11 @@ fn file(path: &Path) -> anyhow::Result<Source> {
         return Ok(Source::Runs(vec![RunFiles { label, record: None, series: Some(path.to_owned()) }]));
     }
     if begins(RECORD_SCHEMA) {
-        return Ok(Source::Runs(vec![RunFiles { label, series: beside(path), record: Some(path.to_owned()) }]));
+        return Ok(Source::Runs(vec![RunFiles {
+            label,
+            series: series_beside(path).filter(|file| file.is_file()),
+            record: Some(path.to_owned()),
+        }]));
     }
     if begins("cosched.compare/") || begins("cosched.comparison/") {
         let folder = path.parent().unwrap_or(Path::new("."));

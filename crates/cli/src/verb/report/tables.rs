@@ -1,8 +1,8 @@
 //! Tidy tables of several runs.
 
 use super::args::TableArg;
-use super::files::open_series;
 use crate::exit::usage;
+use crate::kept::open_series;
 use cosched_report::{
     Form, METRIC_COLUMNS, Record, SeriesError, Tidy, job_columns, job_values, metric_values, sample_columns, samples,
 };
