@@ -3,15 +3,17 @@
 mod common;
 
 use common::looping::Run;
-use common::{cosched, ended, err, until};
+use common::{PATIENCE, cosched, ended, err, until};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::num::NonZero;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 /// Leaves the other screen and shows the cursor again.
@@ -23,7 +25,13 @@ struct Screen {
     /// Our end of the terminal, and the program's.
     keys: File,
     terminal: File,
-    seen: Arc<Mutex<Vec<u8>>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// What the program has sent, and what is to be seen of it: only cells that change are sent.
+struct Seen {
+    sent: Vec<u8>,
+    screen: vt100::Parser,
 }
 
 impl Screen {
@@ -53,24 +61,43 @@ impl Screen {
         let ours = || terminal.try_clone().unwrap();
         let child = command.args(words).stdin(ours()).stdout(ours()).stderr(ours()).spawn().unwrap();
         let keys = File::from(master);
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (rows, columns) = (NonZero::new(24).unwrap(), NonZero::new(80).unwrap());
+        let screen = vt100::Parser::new(rows, columns, 0);
+        let seen = Arc::new(Mutex::new(Seen { sent: Vec::new(), screen }));
         let (mut reader, into) = (keys.try_clone().unwrap(), seen.clone());
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(got @ 1..) = reader.read(&mut piece) {
-                into.lock().unwrap().extend_from_slice(&piece[..got]);
+                let mut seen = into.lock().unwrap();
+                seen.sent.extend_from_slice(&piece[..got]);
+                seen.screen.process(&piece[..got]);
             }
         });
         Some(Screen { child, keys, terminal, seen })
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
+        String::from_utf8_lossy(&self.seen.lock().unwrap().sent).into_owned()
     }
 
-    /// Waits until a word has been sent. Between words the cursor is moved.
+    fn is_shown(&self, word: &str) -> bool {
+        self.seen.lock().unwrap().screen.screen().contents().contains(word)
+    }
+
     fn shows(&self, word: &str) {
-        until(word, || self.text().contains(word));
+        let end = Instant::now() + PATIENCE;
+        while !self.is_shown(word) {
+            let seen = || self.seen.lock().unwrap().screen.screen().contents();
+            assert!(Instant::now() < end, "waited in vain for {word}:\n{}", seen());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn resize(&self, rows: u16, columns: u16) {
+        let size = [rows, columns].map(|size| NonZero::new(size).unwrap());
+        self.seen.lock().unwrap().screen.screen_mut().set_size(size[0], size[1]);
+        tcsetwinsize(&self.terminal, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        self.send(Signal::WINCH);
     }
 
     fn press(&mut self, keys: &str) {
@@ -122,9 +149,8 @@ fn a_run_is_seen_until_its_end_and_after() {
     screen.shows("latest");
     screen.press("w/first\r");
     screen.shows("filter");
-    tcsetwinsize(&screen.terminal, Winsize { ws_row: 20, ws_col: 40, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    screen.send(Signal::WINCH);
     let before = screen.text().len();
+    screen.resize(20, 40);
     until("it is drawn anew", || screen.text()[before..].contains("first"));
     run.end();
     screen.shows("ENDED");
@@ -143,8 +169,10 @@ fn a_job_is_ended_after_a_confirmation() {
         status["jobs"].as_array().expect("jobs").iter().any(|job| job["name"] == name && job["state"] == "ended")
     };
     // The filter leaves one job to choose.
-    screen.press("/loop-1\ren");
-    screen.shows("--grace");
+    screen.press("/loop-1\re");
+    screen.shows("End loop-1?");
+    screen.press("n");
+    until("the question is gone", || !screen.is_shown("End loop-1?"));
     assert!(!has_ended("loop-1"), "any other key is a no");
     screen.press("ey");
     until("the job has ended", || has_ended("loop-1"));
@@ -200,9 +228,7 @@ fn one_of_several_runs_is_chosen() {
     screen.shows(&first.pid());
     screen.shows(&second.pid());
     // It may be one of somebody else.
-    screen.press("\r");
-    screen.shows("elapsed");
-    screen.press("q");
+    screen.press("\rq");
     assert_eq!(screen.code(), Some(0));
     first.end();
     second.end();

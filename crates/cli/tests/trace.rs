@@ -105,7 +105,7 @@ fn a_run_that_goes_on_is_traced_up_to_now() {
     let decoded = traced(&folder, "L");
     assert!(!folder.path().join("L/run.json").exists());
     let job = track(&decoded, "Jobs", "sleep");
-    let open = decoded.on(job).find(|event| event.kind == Kind::End).expect("an end");
+    let open = decoded.on(job).filter(|event| event.kind == Kind::End).last().expect("an end");
     assert_eq!(open.args, [("series_ends_here".to_owned(), "true".to_owned())]);
     assert!(decoded.on(job).all(|event| !event.name.starts_with("ended")));
     let pid = rustix::process::Pid::from_child(&run);

@@ -8,7 +8,7 @@ use crate::verb::run::Request;
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{RunLine, Status};
-use cosched_top::keys::Keys;
+use cosched_top::keys::{Key, Keys};
 use cosched_top::{Choice, Effect, Reasons, Scene, View, draw, draw_choice, page, rows, shown};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -70,20 +70,21 @@ impl App {
         app
     }
 
-    /// Shows the run until the user leaves, or a signal says so.
+    /// Shows the run until the user leaves, or a signal says so. `typed` are keys that were pressed before there was a run.
     ///
     /// # Errors
     /// The terminal has gone.
-    pub(super) fn run(mut self, screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Exit> {
-        let mut is_new = true;
+    pub(super) fn run(mut self, screen: &mut Screen, signals: &ScreenSignals, typed: Vec<Key>) -> io::Result<Exit> {
+        let (mut is_new, mut typed) = (true, typed);
         loop {
-            if is_new && !screen.is_behind() {
-                self.show(screen)?;
-                is_new = false;
-            }
             let now = Instant::now();
             if !self.has_ended && now >= self.next {
                 is_new |= self.look(now);
+            }
+            // What is known by now is shown before the wait, which can be for ever.
+            if is_new && !screen.is_behind() {
+                self.show(screen)?;
+                is_new = false;
             }
             let came = self.wait(screen, signals, now)?;
             if screen.is_behind() {
@@ -100,11 +101,14 @@ impl App {
                     is_new = true;
                 }
             }
-            let pressed = if came.keys { self.keys.feed(&screen.pressed()?) } else { Vec::new() };
-            let settled = if came.keys { None } else { self.keys.settle() };
-            for key in pressed.into_iter().chain(settled) {
-                let (width, height) = screen.size();
-                let page = page(width, height, &self.status, &self.view);
+            if came.keys {
+                typed.extend(self.keys.feed(&screen.pressed()?));
+            } else {
+                typed.extend(self.keys.settle());
+            }
+            for key in typed.drain(..) {
+                // A key is about what the one before it has led to, also where that was not seen yet.
+                let page = self.arrange(screen.size());
                 match self.view.press(key, &self.status, &self.rows, page) {
                     Effect::Quit => return Ok(LEFT),
                     Effect::Suspend => suspend(screen, signals)?,
@@ -233,11 +237,16 @@ impl App {
         true
     }
 
-    fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
-        let (width, height) = screen.size();
+    /// Brings the rows and what is chosen of them up to the state and to the keys. Returns how many rows there is room for.
+    fn arrange(&mut self, (width, height): (u16, u16)) -> usize {
         self.rows = rows(&self.status, self.view.sort, &self.view.filter);
         let page = page(width, height, &self.status, &self.view);
         self.view.settle(&self.status, &self.rows, page);
+        page
+    }
+
+    fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
+        self.arrange(screen.size());
         let App { status, view, rows, reasons, told, made, .. } = self;
         let age_s = made.elapsed().as_secs_f64();
         screen.show(|buffer| draw(buffer, &Scene { status, age_s, told: told.as_deref(), view, rows, reasons }))
@@ -258,7 +267,7 @@ pub(super) fn choose(
     screen: &mut Screen,
     signals: &ScreenSignals,
     runs: &[RunLine],
-) -> io::Result<Result<usize, Exit>> {
+) -> io::Result<Result<(usize, Vec<Key>), Exit>> {
     let (mut choice, mut keys) = (Choice::default(), Keys::default());
     loop {
         if !screen.is_behind() {
@@ -285,9 +294,10 @@ pub(super) fn choose(
             }
         }
         let pressed = if came[1] { keys.feed(&screen.pressed()?) } else { keys.settle().into_iter().collect() };
-        for key in pressed {
+        let mut pressed = pressed.into_iter();
+        while let Some(key) = pressed.next() {
             match choice.press(key, runs.len()) {
-                Some(true) => return Ok(Ok(choice.place)),
+                Some(true) => return Ok(Ok((choice.place, pressed.collect()))),
                 Some(false) => return Ok(Err(LEFT)),
                 None => {}
             }

@@ -56,7 +56,7 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         [Known { status: Err(why), run }] => return Err(usage(format!("process {}: {why}", run.pid))),
-        [_] => Ok(0),
+        [_] => Ok((0, Vec::new())),
         _ => {
             let mut screen = take()?;
             let lines: Vec<RunLine> =
@@ -66,7 +66,7 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     };
     let exit = match place {
         Err(exit) => exit,
-        Ok(place) => {
+        Ok((place, typed)) => {
             let chosen = runs.swap_remove(place);
             let (status, age_s) = match chosen.status {
                 Ok(told) => told,
@@ -74,7 +74,7 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
             };
             let interval = Duration::from_nanos(args.interval.0);
             let mut screen = take()?;
-            App::new(root, status, age_s, interval).run(&mut screen, &signals)?
+            App::new(root, status, age_s, interval).run(&mut screen, &signals, typed)?
         }
     };
     Ok(exit.into())
