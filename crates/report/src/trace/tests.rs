@@ -331,8 +331,11 @@ fn quanta() -> impl Strategy<Value = Vec<Quantum>> {
     prop::collection::vec(prop::collection::vec(cpu, 3), 0..25)
 }
 
-/// The rows that such a run writes, and which job has which CPU at each nanosecond.
-fn play(quanta: &[Quantum]) -> (Vec<(Nanos, Row)>, Vec<[Option<u32>; 3]>, BTreeMap<u64, u64>) {
+/// Which job has which of the CPUs, for each nanosecond.
+type Occupation = Vec<[Option<u32>; 3]>;
+
+/// The rows that such a run writes, who has which CPU when, and the bytes a second that are read from each nanosecond on.
+fn play(quanta: &[Quantum]) -> (Vec<(Nanos, Row)>, Occupation, BTreeMap<u64, u64>) {
     let (mut rows, mut truth) = (Vec::new(), Vec::new());
     let mut reads: BTreeMap<u64, u64> = BTreeMap::new();
     let (mut gone, mut last, mut left) = ([false; 6], BTreeMap::new(), Vec::new());
