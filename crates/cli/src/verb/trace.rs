@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// Write a run as a trace for the Perfetto viewer
 ///
 /// The trace shows who had which CPU when, what each job did and why it waited, and counters over time. It can be made
-/// while the run still goes on, and of a run that was killed. Open it at https://ui.perfetto.dev; it stays in your browser.
+/// while the run still goes on, and of a run that was killed. Open it at ui.perfetto.dev; it stays in your browser.
 #[derive(Args, Debug)]
 pub(crate) struct TraceArgs {
     /// Log folder, run record or series of the run, or the process or identity of a run that goes on [default: the newest
