@@ -22,8 +22,8 @@ use std::process::ExitCode;
 /// while the run still goes on, and of a run that was killed. Open it at ui.perfetto.dev; it stays in your browser.
 #[derive(Args, Debug)]
 pub(crate) struct TraceArgs {
-    /// Log folder, run record or series of the run, or the process or identity of a run that goes on [default: the newest
-    /// run in cosched-logs; where there is none, the only one that goes on]
+    /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the newest
+    /// run in cosched-logs, and where there is none, the only one that goes on
     run: Option<PathBuf>,
 
     /// Write the trace to this file; `-` is standard output

@@ -21,8 +21,8 @@ pub(crate) struct WhyArgs {
     /// The job's name
     job: String,
 
-    /// Log folder, run record or series of the run, or the process or identity of a run that goes on [default: the newest
-    /// run in cosched-logs; where there is none, the only one that goes on]
+    /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the newest
+    /// run in cosched-logs, and where there is none, the only one that goes on
     run: Option<PathBuf>,
 
     /// At this time since the start of the run, as in 90s or 1.5m [default: the last time that is known]
