@@ -1,10 +1,10 @@
 //! The screen of `cosched top`. Everything here is a pure function of the state of a run, of what the user has chosen to see,
 //! and of the size of the terminal; it reads no clock, no terminal and no file.
 //!
-//! [`keys`] reads keys from what a terminal sends; [`view`] is what the user has chosen, and what keys change; [`rows`] which
-//! jobs are shown in which order; [`reasons`] why jobs have waited; [`columns`] the table; [`scene`] is all of this together, and
-//! [`screen`] draws it, with [`header`] and [`panel`] as its parts; [`chooser`] lets the user choose one of several runs; [`paint`] is the difference of
-//! two screens as a terminal takes it.
+//! `keys` reads keys from what a terminal sends; `view` is what the user has chosen, and what keys change; `rows` which
+//! jobs are shown in which order; `reasons` why jobs have waited; `columns` the table; `scene` is all of this together, and
+//! `screen` draws it, with `header` and `panel` as its parts; `chooser` lets the user choose one of several runs; `paint` is
+//! the difference of two screens as a terminal takes it.
 
 mod chooser;
 mod columns;

@@ -1,6 +1,6 @@
 //! `cosched report`: what happened in runs, or what a comparison found, from the files that were kept.
 //!
-//! [`args`]: the command line; [`sources`]: what its paths name; [`files`] opens them; [`runs`]: reads runs, and puts those of one batch together;
+//! [`args`]: the command line; [`sources`]: what its paths name; [`runs`]: reads runs, and puts those of one batch together;
 //! [`comparison`]: reads comparisons; [`tables`]: tidy tables; [`figures`]: charts as files.
 
 mod args;
