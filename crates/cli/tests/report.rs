@@ -172,6 +172,9 @@ fn a_run_without_a_record_is_told_from_its_series() {
     });
     let live = report(&folder, &["logs"]);
     assert!(err(&live).contains("This run still goes on"), "{}", err(&live));
+    let text = out(&live);
+    assert!(text.contains("it goes on") && text.contains("; the run goes on") && !text.contains("lost"), "{text}");
+    assert!(!text.contains("launch to the end of the last job"), "the last job has no end yet: {text}");
     run.kill().unwrap();
     ended(&mut run);
     until("the guardian has ended", || {
@@ -185,6 +188,8 @@ fn a_run_without_a_record_is_told_from_its_series() {
     let dead = report(&folder, &["logs"]);
     assert!(dead.status.success() && err(&dead).contains("left no record"), "{}", err(&dead));
     assert!(out(&dead).contains("2 jobs") && out(&dead).contains("1 did not end"), "{}", out(&dead));
+    assert!(out(&dead).contains("lost: ") && out(&dead).contains("; the run was killed"), "{}", out(&dead));
+    assert!(!out(&dead).contains("launch to the end of the last job"), "{}", out(&dead));
     assert!(report(&folder, &["logs", "--html", "page.html", "-q"]).status.success());
     assert!(read(&folder, "page.html").contains("left no record"));
     std::fs::remove_file(folder.path().join("going")).unwrap();

@@ -49,7 +49,7 @@ pub const ELAPSED: &str = "elapsed_s";
 pub const COMMAND_SCHEMA: &str = "cosched.command/1";
 
 /// How runs end that were ended before their time: they are made again.
-const CUT: [&str; 2] = ["signal", "killed"];
+const CUT: [&str; 3] = ["signal", "killed", "goes-on"];
 
 /// Warnings of runs that say that figures are not to be trusted.
 const DOUBTS: [&str; 1] = ["disturbed"];

@@ -118,6 +118,13 @@ impl<T> Figures<T> {
         self.entries.push((name.to_owned(), value.map_err(str::to_owned)));
     }
 
+    /// Takes away the value of that name, for this reason. Where there is none, its own reason stays.
+    pub(crate) fn lose(&mut self, name: &str, why: &str) {
+        if let Some((_, value)) = self.entries.iter_mut().find(|(other, value)| other == name && value.is_ok()) {
+            *value = Err(why.to_owned());
+        }
+    }
+
     /// Adds a reading in the same way.
     pub(crate) fn push_reading(&mut self, name: &str, reading: Reading<T>) {
         match reading {

@@ -60,7 +60,7 @@ pub use record::{
 };
 pub use recorder::{FileRecorder, Notice};
 pub use series::{
-    EndedRow, KINDS as SERIES_KINDS, Kind, Mode, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesHeader,
+    EndedRow, KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesHeader,
     SeriesReader, SeriesTask, SeriesWriter, rebuild,
 };
 pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};

@@ -23,7 +23,7 @@ use crate::setting::RunSetting;
 use crate::source::BackendKind;
 use cosched_core::{Machine, Nanos, TaskSpec, Width};
 pub use reader::{SeriesError, SeriesReader};
-pub use rebuild::rebuild;
+pub use rebuild::{NoRecord, rebuild};
 pub use row::{EndedRow, KINDS, Kind, Mode, Row, SampleRow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

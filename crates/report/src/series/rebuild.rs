@@ -16,23 +16,58 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-/// Why the signal is absent.
-const NOT_TOLD: &str = "the run was killed, and its series does not tell how";
+/// Why a run has left no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRecord {
+    /// It was killed.
+    Killed,
+    /// It goes on.
+    GoesOn,
+}
 
-/// What ended a run whose record was rebuilt, as `finished_by` says it.
-const KILLED: &str = "killed";
-/// Why a lost job has no end.
-const LOST: &str = "lost: its run was killed while it ran";
+impl NoRecord {
+    /// What ended the run, as `finished_by` says it.
+    fn finished_by(self) -> &'static str {
+        match self {
+            NoRecord::Killed => "killed",
+            NoRecord::GoesOn => "goes-on",
+        }
+    }
+
+    /// Why a job that ran last has no end.
+    fn without_end(self) -> &'static str {
+        match self {
+            NoRecord::Killed => "lost: its run was killed while it ran",
+            NoRecord::GoesOn => "it goes on",
+        }
+    }
+
+    /// Why the signal that ended the run is absent.
+    fn not_told(self) -> &'static str {
+        match self {
+            NoRecord::Killed => "the run was killed, and its series does not tell how",
+            NoRecord::GoesOn => "the run goes on",
+        }
+    }
+
+    /// Why a value is absent that only a run that ends by itself writes.
+    fn not_kept(self) -> &'static str {
+        match self {
+            NoRecord::Killed => "the run was killed before it wrote this",
+            NoRecord::GoesOn => "the run has not ended",
+        }
+    }
+}
+
 /// Why a value is absent that the line of a job's end does not have.
 const NOT_IN_SERIES: &str = "its series does not hold it";
-/// Why a value is absent that only a run that ends by itself writes.
-const NOT_KEPT: &str = "the run was killed before it wrote this";
 
-/// The record of a run that was killed, as far as its series tells. `log_of` returns the files of a job's standard output
-/// and standard error, by its name. `ran` tells which jobs were found running after that: one that was started just when
-/// the run was killed may not be in the series.
+/// The record of a run that was killed or goes on, as far as its series tells. `log_of` returns the files of a job's standard
+/// output and standard error, by its name. `ran` tells which jobs were found running after that: one that was started just
+/// when the run was killed may not be in the series.
 ///
-/// A job that ran when the run was killed is `lost`: its figures are those up to its last sample. Of a job that was
+/// A job that ran when the run was killed is `lost`. Its figures are those up to its last sample, as are those of a job that
+/// goes on; the batch has no turnaround then. Of a job that was
 /// started several times the record tells what it would have told: of its first run if it had ended by itself, else of
 /// its last attempt.
 ///
@@ -40,6 +75,7 @@ const NOT_KEPT: &str = "the run was killed before it wrote this";
 /// The series can't be read. A last line that was cut off is no error.
 pub fn rebuild<R: BufRead>(
     mut series: SeriesReader<R>,
+    why: NoRecord,
     log_of: impl Fn(&str) -> (Option<String>, Option<String>),
     ran: impl Fn(&str) -> bool,
 ) -> Result<Record, SeriesError> {
@@ -104,14 +140,18 @@ pub fn rebuild<R: BufRead>(
     };
     let mut rebuilt = record(&result, &info);
     for (job, life) in rebuilt.jobs.iter_mut().zip(&lives) {
-        life.amend(job, ran(&life.spec.name));
+        life.amend(job, ran(&life.spec.name), why);
+    }
+    if rebuilt.jobs.iter().any(|job| job.finish_s.is_none()) {
+        rebuilt.metrics.lose("turnaround_s", why.not_kept());
+        rebuilt.metrics.lose("edp_js", why.not_kept());
     }
     rebuilt.cosched_version = header.cosched_version.clone();
-    rebuilt.finished_by = KILLED.to_owned();
+    rebuilt.finished_by = why.finished_by().to_owned();
     rebuilt.warnings = warnings;
-    rebuilt.absent.note_option("signal", None::<()>, NOT_TOLD);
+    rebuilt.absent.note_option("signal", None::<()>, why.not_told());
     for name in ["counters", "freezing", "plans"] {
-        rebuilt.absent.note_option(name, None::<()>, NOT_KEPT);
+        rebuilt.absent.note_option(name, None::<()>, why.not_kept());
     }
     rebuilt.absent.forget("rebuilt");
     rebuilt.rebuilt = Some(Rebuilt {
@@ -267,25 +307,25 @@ impl Life {
     }
 
     /// Puts into the job's record what can't go through a result.
-    fn amend(&self, job: &mut Job, ran: bool) {
+    fn amend(&self, job: &mut Job, ran: bool, why: NoRecord) {
         match &self.ended {
             Some((_, row)) => job.exit_text = Some(row.text.clone()),
             None if self.started.is_some() || ran => {
-                job.lost = true;
+                job.lost = why == NoRecord::Killed;
                 for name in ["finish_s", "exit", "exit_text"] {
-                    job.absent.note_option(name, None::<()>, LOST);
+                    job.absent.note_option(name, None::<()>, why.without_end());
                 }
             }
             None => {}
         }
         if self.started.is_some() {
-            job.absent.note_option("width", None::<()>, NOT_KEPT);
+            job.absent.note_option("width", None::<()>, why.not_kept());
             if job.progress.is_none() {
-                let why = if self.ended.is_some() { NOT_IN_SERIES } else { NOT_KEPT };
-                job.absent.note_option("progress", None::<()>, why);
+                let absent = if self.ended.is_some() { NOT_IN_SERIES } else { why.not_kept() };
+                job.absent.note_option("progress", None::<()>, absent);
             }
         } else if job.lost {
-            job.absent.note_option("waited_max_s", None::<()>, NOT_KEPT);
+            job.absent.note_option("waited_max_s", None::<()>, why.not_kept());
         }
     }
 }
@@ -305,7 +345,7 @@ mod tests {
         let header = SeriesHeader::new(&info, result.tasks.iter().map(|task| &task.spec));
         let text = format!("{}\n{lines}", serde_json::to_string(&header).unwrap());
         let series = SeriesReader::new(text.as_bytes(), "s").unwrap();
-        rebuild(series, |name| (Some(format!("L/{name}.out")), None), |name| name == "late").unwrap()
+        rebuild(series, NoRecord::Killed, |name| (Some(format!("L/{name}.out")), None), |name| name == "late").unwrap()
     }
 
     fn adopted() -> EarlierJob {
@@ -374,12 +414,14 @@ mod tests {
             (ended.progress, ended.progress_basis, ran.progress),
             (Some(1.25), ProgressBasis::Provisional, None)
         );
-        assert_eq!(ran.absent.why("progress"), Some(NOT_KEPT));
+        let not_kept = Some(NoRecord::Killed.not_kept());
+        assert_eq!(ran.absent.why("progress"), not_kept);
+        assert_eq!((record.metrics.get("turnaround_s"), record.metrics.why("turnaround_s")), (None, not_kept));
         assert!(begun.lost && begun.cpu_s.is_none(), "it was not measured yet");
         assert!(never.lost && never.start_s.is_none(), "it was found running");
-        assert_eq!((never.waited_max_s, never.absent.why("waited_max_s")), (None, Some(NOT_KEPT)));
+        assert_eq!((never.waited_max_s, never.absent.why("waited_max_s")), (None, not_kept));
         assert_eq!((&record.earlier_jobs[..], record.metrics_over.as_str()), (&[adopted()][..], "this-run"));
-        assert_eq!(record.absent.why("signal"), Some(NOT_TOLD));
+        assert_eq!(record.absent.why("signal"), Some(NoRecord::Killed.not_told()));
         let totals = &record.totals;
         assert_eq!((totals.earlier, totals.adopted), (1, 1));
         assert_eq!((totals.succeeded, totals.failed, totals.unfinished), (0, 1, 3));

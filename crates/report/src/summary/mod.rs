@@ -126,6 +126,8 @@ pub fn headline_text(record: &Record) -> String {
     let turnaround = record.metrics.get("turnaround_s").map_or(String::new(), |s| format!(" in {}", seconds(*s)));
     let by = match (record.finished_by.as_str(), record.signal) {
         ("halt", _) => "; the halt rule ended the run".to_owned(),
+        ("killed", _) => "; the run was killed".to_owned(),
+        ("goes-on", _) => "; the run goes on".to_owned(),
         (_, Some(signal)) => {
             let name = signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
             format!("; {name} ended the run")

@@ -7,7 +7,7 @@ use crate::kept::open_series;
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_page::RunView;
-use cosched_report::{BackendKind, Record, SeriesHeader, Timeline, rebuild};
+use cosched_report::{BackendKind, NoRecord, Record, SeriesHeader, Timeline, rebuild};
 use std::path::{Path, PathBuf};
 
 /// A run that was read.
@@ -123,16 +123,17 @@ fn rebuilt(file: &Path) -> anyhow::Result<Record> {
         };
         (file("out"), file("err"))
     };
-    rebuild(series, log_of, |_| false).map_err(|error| usage(error.to_string()))
+    let goes_on = series.header().backend == BackendKind::Host
+        && series.header().run_id.as_deref().is_some_and(|run| fate_of(&Root::default(), run) == Fate::Alive);
+    let why = if goes_on { NoRecord::GoesOn } else { NoRecord::Killed };
+    rebuild(series, why, log_of, |_| false).map_err(|error| usage(error.to_string()))
 }
 
 /// What a reader must know of a record that was rebuilt.
 fn rebuilt_note(record: &Record) -> String {
     let until = record.rebuilt.as_ref().map_or(0.0, |rebuilt| rebuilt.until_s);
     let so_far = format!("what is told is what its series held after {}", cosched_report::seconds(until));
-    let goes_on = record.backend == BackendKind::Host
-        && record.run_id.as_deref().is_some_and(|run| fate_of(&Root::default(), run) == Fate::Alive);
-    if goes_on {
+    if record.finished_by == "goes-on" {
         format!("This run still goes on; {so_far}.")
     } else {
         format!("This run left no record, since it was killed or still goes on elsewhere; {so_far}.")

@@ -13,7 +13,7 @@ use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
-use cosched_report::{OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
+use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
 use rustix::process::geteuid;
 use std::convert::Infallible;
 use std::io::BufReader;
@@ -291,7 +291,7 @@ fn write_back(before: &mut Before, ix: usize) {
         (file("out"), file("err"))
     };
     let ran = |name: &str| before.found.iter().any(|orphan| orphan.run == line.run_id && orphan.job == name);
-    let Ok(record) = rebuild(series, log_of, ran) else { return };
+    let Ok(record) = rebuild(series, NoRecord::Killed, log_of, ran) else { return };
     let logs = Path::new(line.logs.as_deref().unwrap_or_default());
     // A run that has begun to use the folder puts aside what it finds there.
     let Ok(own) = lock_safe(logs) else { return };
