@@ -494,13 +494,12 @@ impl RunWarning {
                 format!("{} are not to be trusted: {} meanwhile", spoilt(*alone), why.join(", and "))
             }
             RunWarning::Throttled { alone, events, time, run } => {
-                let long = time.map(|time| format!(" for {:.2} s", time.as_s())).unwrap_or_default();
+                let long = time.map(|time| format!(", for {:.2} s in all,", time.as_s())).unwrap_or_default();
                 format!(
-                    "{} are not to be trusted: the processor slowed a core down{long} in {:.2} s, {} in all, since it was \
-                     too hot",
+                    "{} are not to be trusted: the processor slowed a core down {}{long} within {:.2} s, since it was too hot",
                     spoilt(*alone),
-                    run.as_s(),
-                    count(*events, "time")
+                    count(*events, "time"),
+                    run.as_s()
                 )
             }
             RunWarning::Orphans { jobs, done } => {
