@@ -10,7 +10,7 @@ const FILES: [&str; 4] =
     ["core_throttle_count", "package_throttle_count", "core_throttle_total_time_ms", "package_throttle_total_time_ms"];
 const ITEM: &str = "throttling";
 
-/// Counts since the machine was started, of each CPU in question and in the order of [`FILES`]; `None` where the kernel
+/// Counts since the machine was started, of each CPU in question and in the order of the files; `None` where the kernel
 /// does not have the count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThrottleCounts {
