@@ -4,8 +4,9 @@ use crate::design::Means;
 use crate::design::Trial;
 use crate::figures::ELAPSED;
 use crate::figures::Outcome;
+use crate::frequency::{LEAST_RUNS, MEAN_GHZ, doubt};
 use crate::store::Manifest;
-use crate::verdict::{Comparison, compare};
+use crate::verdict::{Comparison, compare, median};
 use cosched_core::metric::{Better, METRICS, Metric, Needs, metric};
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
@@ -114,10 +115,26 @@ fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> O
     Some(Spread { least, median: 0.5 * (figures[(n - 1) / 2] + figures[n / 2]), greatest })
 }
 
+/// Doubts runs whose CPUs ran at another frequency than in the other runs of the same candidate with the same mix.
+fn doubt_frequencies(outcomes: &mut [Outcome]) {
+    let mut alike: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+    let key = |outcome: &Outcome| (outcome.trial.mix, outcome.trial.candidate);
+    for outcome in outcomes.iter() {
+        alike.entry(key(outcome)).or_default().extend(outcome.figure(MEAN_GHZ));
+    }
+    for outcome in outcomes {
+        let known = alike.get(&key(outcome)).filter(|known| known.len() >= LEAST_RUNS);
+        if let Some((ghz, known)) = outcome.figure(MEAN_GHZ).zip(known) {
+            outcome.doubts.extend(doubt(ghz, median(known.iter().copied())));
+        }
+    }
+}
+
 impl Answer {
     /// Judges runs, in whatever order they were made.
     pub fn new(manifest: Manifest, mut outcomes: Vec<Outcome>) -> Answer {
         outcomes.sort_by_key(|outcome| outcome.trial);
+        doubt_frequencies(&mut outcomes);
         let least = manifest.wish.worth;
         let design = &manifest.design;
         let mixes = design.mixes.len();

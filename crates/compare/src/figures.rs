@@ -1,6 +1,7 @@
 //! The figures of single runs.
 
 use crate::design::Trial;
+use crate::frequency::{MEAN_GHZ, mean_ghz};
 use cosched_report::{BackendKind, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ pub struct Outcome {
     pub trial: Trial,
     /// The policy that decided, never `auto`; `None` of a command.
     pub policy: Option<String>,
-    /// Metrics by their names in the run record; those without a value are left out.
+    /// Metrics by their names in the run record, and [`MEAN_GHZ`]; those without a value are left out.
     pub figures: BTreeMap<String, f64>,
     /// Why metrics have no value, by their names.
     pub absent: BTreeMap<String, String>,
@@ -52,7 +53,7 @@ pub const COMMAND_SCHEMA: &str = "cosched.command/1";
 const CUT: [&str; 3] = ["signal", "killed", "goes-on"];
 
 /// Warnings of runs that say that figures are not to be trusted.
-const DOUBTS: [&str; 1] = ["disturbed"];
+const DOUBTS: [&str; 2] = ["disturbed", "throttled"];
 
 impl Outcome {
     /// What a run record says; `None` if the run was ended before its time.
@@ -71,6 +72,10 @@ impl Outcome {
         if record.backend == BackendKind::Host {
             let doubts = record.warnings.iter().filter(|warning| DOUBTS.contains(&warning.code.as_str()));
             outcome.doubts.extend(doubts.map(|warning| warning.text.clone()));
+            match mean_ghz(record) {
+                Ok(ghz) => drop(outcome.figures.insert(MEAN_GHZ.to_owned(), ghz)),
+                Err(why) => drop(outcome.absent.insert(MEAN_GHZ.to_owned(), why.to_owned())),
+            }
         }
         Some(outcome)
     }

@@ -282,11 +282,17 @@ mod tests {
     use super::*;
     use crate::design::{Candidate, Design, Means, Mix};
     use crate::figures::{ELAPSED, Outcome};
+    use crate::frequency::MEAN_GHZ;
     use crate::store::{COMPARE_SCHEMA, Manifest, Wish};
 
     /// Two policies and another program with one or two mixes, five blocks. `fair` takes a tenth less, the program about as
     /// much as `linux`.
     fn answer(mixes: usize) -> Answer {
+        answer_at(mixes, |_| None)
+    }
+
+    /// The same, if the CPUs ran at these mean frequencies.
+    fn answer_at(mixes: usize, ghz: impl Fn(Trial) -> Option<f64>) -> Answer {
         let mix = |at: usize| Mix { name: format!("mix|{at}"), file: String::new(), sha256: String::new() };
         let program = Candidate { name: "by\u{1b} hand".to_owned(), means: Means::Command("make".to_owned()) };
         let manifest = Manifest {
@@ -312,6 +318,7 @@ mod tests {
                 for (candidate, time) in [10.0 * noise(1), 9.0 * noise(2), 10.0 * noise(3)].into_iter().enumerate() {
                     let mut outcome = Outcome { trial: Trial { block, mix, candidate }, ..Outcome::default() };
                     outcome.figures.insert(ELAPSED.to_owned(), time + 0.1);
+                    outcome.figures.extend(ghz(outcome.trial).map(|ghz| (MEAN_GHZ.to_owned(), ghz)));
                     if candidate < 2 {
                         outcome.policy = Some("p".to_owned());
                         outcome.failed = Some(0);
@@ -340,6 +347,34 @@ mod tests {
     #[test]
     fn the_document_has_each_mix() {
         insta::assert_snapshot!(markdown(&answer(2)));
+    }
+
+    #[test]
+    fn a_run_at_another_frequency_is_named_everywhere() {
+        // Runs of `linux` are slower with the second mix, `fair` runs at 3.6 GHz: neither is odd. One run in twenty is.
+        let slow = Trial { block: 4, mix: 1, candidate: 0 };
+        let ghz = |off: f64| {
+            move |trial: Trial| {
+                let usual = [3.0 - 0.5 * trial.mix as f64, 3.6, 2.0][trial.candidate];
+                let noise = 1.0 + 0.01 * (f64::from(trial.block % 3) - 1.0);
+                (trial.candidate < 2).then_some(usual * if trial == slow { 1.0 - off } else { noise })
+            }
+        };
+        let odd = answer_at(2, ghz(0.06));
+        let told = "its CPUs ran at 2.35 GHz on average, 6.0 % less than the median of this candidate's runs with this mix \
+                    (2.50 GHz)";
+        let named: Vec<_> = odd.doubts().into_iter().filter(|(doubt, _)| doubt.contains("GHz")).collect();
+        assert_eq!(named, [(told.to_owned(), vec![slow])]);
+        assert!(text(&odd, 1_000).contains(&format!("linux with mix|1 in block 4: {told}")));
+        assert!(markdown(&odd).contains(&format!("- linux with mix\\|1 in block 4: {told}\n")));
+        let json: serde_json::Value = serde_json::from_str(&json(&odd)).unwrap();
+        let doubted = json["runs"].as_array().unwrap().iter().filter(|run| run["doubts"][0] == told);
+        assert_eq!(doubted.map(|run| run["trial"]["block"].clone()).collect::<Vec<_>>(), [4]);
+        assert!(csv(&odd).contains("4,mix|1,linux,p,mean_ghz,2.3"));
+        for usual in [answer_at(2, ghz(0.01)), answer_at(2, |trial| ghz(0.06)(trial).filter(|_| trial.block > 3))] {
+            assert!(!usual.doubts().iter().any(|(doubt, _)| doubt.contains("GHz")), "{:?}", usual.doubts());
+        }
+        assert!(text(&answer_at(2, ghz(-0.06)), 1_000).contains("5.0 % more than the median"));
     }
 
     #[test]

@@ -95,7 +95,8 @@ fn logarithms(
     whole.map(|(block, (count, sum))| (block, sum / count as f64)).collect()
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+/// The median; 0 of nothing.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();

@@ -37,6 +37,7 @@ mod screen;
 mod spawn;
 mod stop;
 mod sys;
+pub mod throttling;
 pub mod topology;
 pub mod traffic;
 mod tree;

@@ -2,7 +2,9 @@
 
 use crate::testing::{placed, record_of, waited};
 use crate::{ComparisonView, RunFacts, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
-use cosched_compare::{Answer, COMPARE_SCHEMA, Candidate, Design, Manifest, Means, Mix, Outcome, Trial, Wish};
+use cosched_compare::{
+    Answer, COMPARE_SCHEMA, Candidate, Design, MEAN_GHZ, Manifest, Means, Mix, Outcome, Trial, Wish,
+};
 use cosched_core::{Nanos, WaitReason};
 use cosched_report::{JobTimeline, Mode, Record, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,6 +131,8 @@ fn answer(mixes: usize) -> Answer {
                 let mut outcome = Outcome { trial: Trial { block, mix, candidate }, ..Outcome::default() };
                 let time = [10.0, 9.0, 11.0][candidate] + 0.01 * f64::from(block * (candidate as u32 + 1) % 5);
                 outcome.figures.insert("elapsed_s".to_owned(), time);
+                let ghz = if block == 5 && candidate == 1 { 2.7 } else { 3.0 };
+                outcome.figures.insert(MEAN_GHZ.to_owned(), ghz);
                 if candidate < 2 {
                     outcome.figures.insert("turnaround_s".to_owned(), time);
                     outcome
@@ -156,6 +160,7 @@ fn the_page_of_a_comparison_begins_with_the_verdicts() {
         check(&page);
         let (verdicts, rest) = page.split_once("id=\"charts\"").unwrap();
         assert!(verdicts.contains("turnaround_s better") && rest.contains("make &lt;all&gt;"));
+        assert!(page.contains("its CPUs ran at 2.70 GHz on average, 10.0 % less than the median"));
         assert!(page.contains("others &lt;ran&gt;") && page.contains("a&lt;b") && page.contains("timeline-2"));
         let names: BTreeSet<String> = comparison_pictures(&view).into_iter().map(|picture| picture.name).collect();
         assert!(names.contains("turnaround_s") && names.contains("fair-and-fast"), "{names:?}");

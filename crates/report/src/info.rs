@@ -1,7 +1,7 @@
 //! What is known about a run beside its result: its setup, its jobs, and how it was measured.
 
 use crate::given::Given;
-use crate::machine_load::MachineUse;
+use crate::machine_load::{MachineUse, Throttling};
 use crate::record::EarlierJob;
 use crate::setting::RunSetting;
 use crate::source::{BackendKind, EnergySource, SoloSource};
@@ -114,12 +114,23 @@ pub struct RunInfo {
     pub cpu_share: Reading<f64>,
     /// Where the time of the run's CPUs went, or why that is not known.
     pub machine_use: Reading<MachineUse>,
+    /// How far heat slowed the run's cores down, or why that is not known.
+    pub throttling: Reading<Throttling>,
     /// Jobs of the batch that earlier runs did.
     pub earlier: Vec<EarlierJob>,
     /// Where the energy figure comes from, if there is one.
     pub energy_source: EnergySource,
     /// What the user was warned of.
     pub warnings: Vec<RunWarning>,
+}
+
+impl RunInfo {
+    /// The warnings that figures of the run are not to be trusted; `alone` if it was of jobs one by one.
+    pub fn disturbances(&self, alone: bool) -> Vec<RunWarning> {
+        let used = self.machine_use.value().and_then(|used| used.warning(alone));
+        let throttled = self.throttling.value().and_then(|throttling| throttling.warning(alone));
+        used.into_iter().chain(throttled).collect()
+    }
 }
 
 #[cfg(test)]

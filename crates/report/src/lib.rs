@@ -50,7 +50,7 @@ pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, MetricsFormat, OwnUse, Reason, RunFacts, RunLine, STATUS_SCHEMA,
     Status, jobs_text, metrics_text, runs_text,
 };
-pub use machine_load::{MachineLoad, MachineUse};
+pub use machine_load::{MachineLoad, MachineUse, Throttling};
 pub use markdown::markdown;
 pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text, wait_text_naming};

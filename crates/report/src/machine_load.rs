@@ -15,6 +15,11 @@ pub(crate) const MOST_FOREIGN_CPUS: f64 = 0.1;
 pub(crate) const LEAST_FOREIGN: f64 = 0.02;
 /// A shorter run is not judged: the accounts are in steps of about 10 ms on each CPU.
 pub(crate) const LEAST_TIME: Nanos = Nanos::from_ms(1_000);
+/// Above this share of a run in which a core was throttled, figures are not to be trusted. As with [`MOST_STEAL`], no job
+/// lost more than that share of its time.
+pub(crate) const MOST_THROTTLED: f64 = 0.02;
+/// Where only the number of times is told, once in this time is too often: it is [`MOST_THROTTLED`] if it lasts 0.2 s.
+pub(crate) const THROTTLED_EVERY: Nanos = Nanos::from_ms(10_000);
 
 /// Where the CPU time of the run's CPUs went, while it went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +58,34 @@ impl MachineUse {
     }
 }
 
+/// How far the core or package that was throttled most was slowed down by the processor since it was too hot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throttling {
+    /// Number of times that it began.
+    pub events: u64,
+    /// How long it lasted, of what had ended by the end of the run; it can have begun before the run.
+    pub time: Reading<Nanos>,
+    /// The length of the run.
+    pub run: Nanos,
+}
+
+impl Throttling {
+    /// The time, of which no more can be the run's than its length.
+    fn time(&self) -> Reading<Nanos> {
+        self.time.map(|time| time.min(self.run))
+    }
+
+    /// The warning that figures of such a run are not to be trusted; `alone` if it was of jobs one by one.
+    pub fn warning(&self, alone: bool) -> Option<RunWarning> {
+        let is_much = match self.time() {
+            Reading::Value(time) => time.share_of(self.run) > MOST_THROTTLED,
+            Reading::Absent(_) => self.events.saturating_mul(THROTTLED_EVERY.0) > self.run.0,
+        };
+        let (events, time, run) = (self.events, self.time().value(), self.run);
+        (is_much && run >= LEAST_TIME).then_some(RunWarning::Throttled { alone, events, time, run })
+    }
+}
+
 /// The same in the run record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -65,13 +98,17 @@ pub struct MachineLoad {
     pub foreign_share: Option<f64>,
     /// The same as a number of CPUs.
     pub foreign_cpus: Option<f64>,
+    /// How long the core or package that was throttled most was throttled, in seconds.
+    pub throttled_s: Option<f64>,
+    /// How often the core or package for which that began most often began to be throttled.
+    pub throttle_events: Option<u64>,
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
 
 impl MachineLoad {
-    pub(crate) fn of(used: Reading<MachineUse>) -> MachineLoad {
+    pub(crate) fn of(used: Reading<MachineUse>, throttling: Reading<Throttling>) -> MachineLoad {
         let mut absent = Absences::default();
         let mut figure = |name: &str, of: fn(&MachineUse) -> f64| absent.note(name, used.map(|used| of(&used)));
         MachineLoad {
@@ -79,6 +116,9 @@ impl MachineLoad {
             steal_share: figure("steal_share", MachineUse::steal_share),
             foreign_share: figure("foreign_share", MachineUse::foreign_share),
             foreign_cpus: figure("foreign_cpus", |used| used.foreign_share() * used.cpus as f64),
+            throttled_s: absent
+                .note("throttled_s", throttling.and_then(|throttling| throttling.time()).map(Nanos::as_s)),
+            throttle_events: absent.note("throttle_events", throttling.map(|throttling| throttling.events)),
             absent,
         }
     }
@@ -114,11 +154,36 @@ mod tests {
         assert_eq!(told(MachineUse { foreign: Nanos::from_s(30.0), ..large }), (true, false));
     }
 
+    /// A run of `s` seconds that was throttled three times.
+    fn throttled(s: f64, throttled_s: f64) -> Throttling {
+        Throttling { events: 3, time: Reading::Value(Nanos::from_s(throttled_s)), run: Nanos::from_s(s) }
+    }
+
+    #[test]
+    fn throttled_runs_are_told_from_spikes() {
+        let told = |throttling: Throttling| match throttling.warning(false) {
+            Some(RunWarning::Throttled { time, .. }) => Some(time.map(Nanos::as_s)),
+            _ => None,
+        };
+        assert_eq!(told(throttled(100.0, 0.0)), None, "spikes");
+        assert_eq!(told(throttled(100.0, 2.0)), None);
+        assert_eq!(told(throttled(100.0, 2.1)), Some(Some(2.1)));
+        assert_eq!(told(throttled(100.0, 999.0)), Some(Some(100.0)), "it began before the run");
+        assert_eq!(told(throttled(0.9, 0.9)), None, "too short to say");
+        let counted = |s: f64| told(Throttling { time: Reading::Absent(Absence::NotTold), ..throttled(s, 0.0) });
+        assert_eq!((counted(29.0), counted(30.0)), (Some(None), None), "three times, of unknown length");
+    }
+
     #[test]
     fn what_is_not_known_is_absent() {
-        let load = MachineLoad::of(Reading::Absent(Absence::NotTold));
+        let (gone, simulated) = (Reading::Absent(Absence::NotTold), Reading::Absent(Absence::Simulated));
+        let load = MachineLoad::of(gone, simulated);
         assert_eq!((load.steal_share, load.absent.why("foreign_cpus")), (None, Some(Absence::NotTold.text())));
-        let load = MachineLoad::of(Reading::Value(used(10.0, 1.0, 2.0)));
+        assert_eq!((load.throttled_s, load.absent.why("throttled_s")), (None, Some(Absence::Simulated.text())));
+        assert_eq!((load.throttle_events, load.absent.why("throttle_events")), (None, Some(Absence::Simulated.text())));
+        let counted = Throttling { time: Reading::Absent(Absence::NotTold), ..throttled(10.0, 1.0) };
+        let load = MachineLoad::of(Reading::Value(used(10.0, 1.0, 2.0)), Reading::Value(counted));
+        assert_eq!((load.throttled_s, load.throttle_events), (None, Some(3)));
         assert_eq!((load.cpu_s, load.steal_share), (Some(20.0), Some(0.05)));
         assert_eq!((load.foreign_share, load.foreign_cpus), (Some(0.1), Some(0.2)));
     }

@@ -303,6 +303,8 @@ mod tests {
         assert!(!file(&record).disturbed && !solo_times(&record).disturbed);
         record.warnings.push(warning("disturbed"));
         assert!(solo_times(&record).disturbed, "they are times of that run");
+        record.warnings = vec![warning("throttled")];
+        assert!(solo_times(&record).disturbed);
         record.jobs.iter_mut().for_each(|job| job.solo_s = Some(1.0));
         assert!(!solo_times(&record).disturbed, "they are of runs before it");
         record.warnings.push(warning("solo-disturbed"));

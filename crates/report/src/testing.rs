@@ -2,7 +2,7 @@
 
 use crate::figures::Absences;
 use crate::info::{JobInfo, RunInfo, Solo};
-use crate::machine_load::MachineUse;
+use crate::machine_load::{MachineUse, Throttling};
 use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
@@ -108,6 +108,8 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         },
         RunWarning::Disturbed { alone: false, cpus: 2, foreign_cpus: Some(0.834), steal_share: Some(0.0521) },
         RunWarning::Disturbed { alone: true, cpus: 1, foreign_cpus: None, steal_share: Some(0.0521) },
+        RunWarning::Throttled { alone: false, events: 5, time: Some(Nanos::from_ms(3_200)), run: Nanos::from_s(20.0) },
+        RunWarning::Throttled { alone: true, events: 7, time: None, run: Nanos::from_s(20.0) },
         RunWarning::Orphans { jobs: 2, done: OrphansDone::Waited },
         RunWarning::Orphans { jobs: 1, done: OrphansDone::Adopted },
         RunWarning::Orphans { jobs: 2, done: OrphansDone::Killed },
@@ -234,6 +236,7 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     info.started_at = None;
     info.run_id = None;
     info.machine_use = Reading::Absent(Absence::Simulated);
+    info.throttling = Reading::Absent(Absence::Simulated);
     info.counters = Some("simulated, every event".to_owned());
     info.freezing = Some("simulated".to_owned());
     info.cpu_share = Reading::Absent(Absence::Simulated);
@@ -304,6 +307,11 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
             total: Nanos::from_s(40.0),
             stolen: Nanos::from_ms(80),
             foreign: Nanos::from_ms(400),
+        }),
+        throttling: Reading::Value(Throttling {
+            events: 2,
+            time: Reading::Value(Nanos::from_ms(150)),
+            run: Nanos::from_s(20.0),
         }),
         earlier: Vec::new(),
         policy: "perf-fair".to_owned(),

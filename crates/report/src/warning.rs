@@ -1,7 +1,7 @@
 //! The warnings of a run: each kind has a code for programs and a sentence for people.
 
 use crate::text::{count, grouped, visible};
-use cosched_core::{Importance, Shortfall, TaskId, Warning, signal_name};
+use cosched_core::{Importance, Nanos, Shortfall, TaskId, Warning, signal_name};
 
 /// A file that is written while a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,9 @@ pub enum OrphansDone {
 
 /// The code of the warning that others used the CPUs during a run.
 pub(crate) const DISTURBED: &str = "disturbed";
-/// The code of the warning that others used the CPUs while solo times were measured.
+/// The code of the warning that the processor was throttled during a run.
+pub(crate) const THROTTLED: &str = "throttled";
+/// The code of the warning that others used the CPUs, or the processor was throttled, while solo times were measured.
 pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
 
 /// A warning of a run.
@@ -93,7 +95,7 @@ pub enum RunWarning {
         /// Whether its simulated solo time is used instead.
         simulated: bool,
     },
-    /// The file of solo times says that others used the CPUs while they were measured.
+    /// The file of solo times says that others used the CPUs, or the processor was throttled, while they were measured.
     SoloFileDisturbed,
     /// The file of solo times was made on another machine.
     SoloOtherMachine {
@@ -229,6 +231,17 @@ pub enum RunWarning {
         /// Share of their time that the hypervisor gave to others, from 0 to 1; `None` if that was little.
         steal_share: Option<f64>,
     },
+    /// The processor slowed a core down so much, since it was too hot, that the figures are not to be trusted.
+    Throttled {
+        /// Whether the jobs ran alone, for their solo times.
+        alone: bool,
+        /// Number of times that it began.
+        events: u64,
+        /// How long it lasted, if that is told.
+        time: Option<Nanos>,
+        /// The length of the run.
+        run: Nanos,
+    },
     /// Jobs of a killed run that still ran were dealt with before this run.
     Orphans {
         /// Number of jobs.
@@ -325,7 +338,9 @@ impl RunWarning {
             RunWarning::FileLags { .. } => "file-lags",
             RunWarning::SoloFailed { .. } => "solo-failed",
             RunWarning::SoloMissing { .. } => "solo-missing",
-            RunWarning::SoloFileDisturbed | RunWarning::Disturbed { alone: true, .. } => SOLO_DISTURBED,
+            RunWarning::SoloFileDisturbed
+            | RunWarning::Disturbed { alone: true, .. }
+            | RunWarning::Throttled { alone: true, .. } => SOLO_DISTURBED,
             RunWarning::SoloOtherMachine { .. } => "solo-other-machine",
             RunWarning::SoloTraceOdd { .. } => "solo-trace-odd",
             RunWarning::Mended { .. } => "mended",
@@ -347,6 +362,7 @@ impl RunWarning {
             RunWarning::CpusShared { .. } => "cpus-shared",
             RunWarning::CpusCollide { .. } => "cpus-collide",
             RunWarning::Disturbed { alone: false, .. } => DISTURBED,
+            RunWarning::Throttled { alone: false, .. } => THROTTLED,
             RunWarning::Orphans { .. } => "orphans",
             RunWarning::Rebuilt { .. } => "rebuilt",
             RunWarning::LogCut { .. } => "log-cut",
@@ -388,7 +404,8 @@ impl RunWarning {
                 format!("the --solo file has no solo time for job {job}{instead}")
             }
             RunWarning::SoloFileDisturbed => {
-                "solo times are not to be trusted: by the --solo file others used the CPUs while they were measured"
+                "solo times are not to be trusted: by the --solo file others used the CPUs, or heat slowed them down, \
+                 while they were measured"
                     .to_owned()
             }
             RunWarning::SoloOtherMachine { there, here } => {
@@ -469,13 +486,21 @@ impl RunWarning {
                 runs_text(others)
             ),
             RunWarning::Disturbed { alone, cpus, foreign_cpus, steal_share } => {
-                let what = if *alone { "solo times" } else { "times and metrics" };
                 let foreign =
                     foreign_cpus.map(|n| format!("other programs took {n:.2} of {}", count(*cpus as u64, "CPU")));
                 let stolen =
                     steal_share.map(|share| format!("the hypervisor took {:.1} % of the CPU time", share * 100.0));
                 let why: Vec<String> = [foreign, stolen].into_iter().flatten().collect();
-                format!("{what} are not to be trusted: {} meanwhile", why.join(", and "))
+                format!("{} are not to be trusted: {} meanwhile", spoilt(*alone), why.join(", and "))
+            }
+            RunWarning::Throttled { alone, events, time, run } => {
+                let long = time.map(|time| format!(", for {:.2} s in all,", time.as_s())).unwrap_or_default();
+                format!(
+                    "{} are not to be trusted: the processor slowed a core down {}{long} within {:.2} s, since it was too hot",
+                    spoilt(*alone),
+                    count(*events, "time"),
+                    run.as_s()
+                )
             }
             RunWarning::Orphans { jobs, done } => {
                 let jobs = count(*jobs as u64, "job");
@@ -542,6 +567,11 @@ impl RunWarning {
             _ => false,
         }
     }
+}
+
+/// The figures that something made doubtful.
+fn spoilt(alone: bool) -> &'static str {
+    if alone { "solo times" } else { "times and metrics" }
 }
 
 /// Other runs and their CPUs in words.

@@ -163,6 +163,7 @@ fn info(was: &Was<'_>, result: &RunResult) -> RunInfo {
         freezing: Some("simulated".to_owned()),
         cpu_share: Reading::Absent(Absence::Simulated),
         machine_use: Reading::Absent(Absence::Simulated),
+        throttling: Reading::Absent(Absence::Simulated),
         earlier: Vec::new(),
         energy_source: EnergySource::Modelled,
         warnings: Vec::new(),

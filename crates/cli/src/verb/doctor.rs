@@ -10,6 +10,7 @@ use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
 use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
+use cosched_linux::throttling;
 use cosched_linux::topology::{self, Topology};
 use cosched_linux::traffic::TrafficMeter;
 use cosched_linux::{Freezing, NoFolder, folder_problem, freezer_problem, meminfo};
@@ -216,6 +217,16 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         },
     });
     features.push(traffic(root, &topology.machine));
+    let throttled = throttling::read(root, &topology.facts.used);
+    features.push(Feature {
+        feature: "throttling by heat".to_owned(),
+        works: throttled.is_value(),
+        found: throttled.absence().map_or_else(|| "yes".to_owned(), |why| why.to_string()),
+        reason: String::new(),
+        needs: "an Intel processor that is not behind a hypervisor",
+        without: "runs that were slowed down by heat are not told by that, only by their counted cycles",
+        mend: None,
+    });
     let memory = meminfo::read(root);
     features.push(Feature {
         feature: "memory left".to_owned(),

@@ -73,6 +73,11 @@ pub(crate) fn machine(record: &Record) -> String {
     let shares = shares.iter().filter_map(|(share, what)| Some(format!("{:.1} % {what}", 100.0 * (*share)?)));
     let shares: Vec<String> = shares.collect();
     add("the CPUs' time", (!shares.is_empty()).then(|| shares.join(", ")));
+    let heat = load.throttle_events.map(|events| {
+        let long = load.throttled_s.map(|time| format!(", {} in all", seconds(time))).unwrap_or_default();
+        format!("slowed a core down {}{long}", count(events, "time"))
+    });
+    add("heat", heat.filter(|_| load.throttle_events != Some(0)));
     add("cosched", Some(record.cosched_version.clone()));
     let rows = rows.into_iter().map(|(name, value)| vec![Cell::Text(name), Cell::Text(value)]).collect();
     let table = Table { id: None, caption: "", columns: vec!["what".to_owned(), "value".to_owned()], rows };

@@ -87,7 +87,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
         energy: energy(result, info),
         overhead: overhead(result, info, simulated),
-        machine_load: MachineLoad::of(info.machine_use),
+        machine_load: MachineLoad::of(info.machine_use, info.throttling),
         plans: absent.note_option("plans", result.plans.map(plans), "decisions were carried out one by one"),
         warnings: info.warnings.iter().map(warning).collect(),
         rebuilt: absent.note_option("rebuilt", None, "the run wrote its record itself"),

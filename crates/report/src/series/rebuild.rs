@@ -125,6 +125,7 @@ pub fn rebuild<R: BufRead>(
         freezing: None,
         cpu_share: Reading::Absent(Absence::NotYetMeasured),
         machine_use: Reading::Absent(Absence::NotYetMeasured),
+        throttling: Reading::Absent(Absence::NotYetMeasured),
         earlier: header.earlier_jobs.clone(),
         energy_source: EnergySource::Absent,
         warnings: Vec::new(),

@@ -12,10 +12,10 @@ use cosched_core::{
     Absence, Backend as _, Capabilities, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult, TaskSpec,
 };
 use cosched_linux::root::Root;
-use cosched_linux::{accounts, own_run};
+use cosched_linux::{accounts, own_run, throttling};
 use cosched_report::{
     EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse, Notice, RunInfo,
-    RunSetting, RunWarning, SeriesHeader, SeriesWriter, ended_line, progress_line,
+    RunSetting, RunWarning, SeriesHeader, SeriesWriter, Throttling, ended_line, progress_line,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -87,6 +87,9 @@ impl<P: Platform> Batch<'_, P> {
         let cpus = view.machine.all_cpus();
         let accounts = || if view.is_simulated() { None } else { accounts::read(&root, &cpus) };
         let accounts_before = accounts();
+        let unknown = if view.is_simulated() { Absence::Simulated } else { Absence::NotTold };
+        let throttled = || if view.is_simulated() { Reading::Absent(unknown) } else { throttling::read(&root, &cpus) };
+        let throttled_before = throttled();
         let mut backend = platform.backend(args, self.jobs, screen, window.map(Window::inbox))?;
         // Times in the record count from the start of the backend's clock.
         let started_at = (!view.is_simulated()).then(|| SystemTime::now() - Duration::from_nanos(backend.now().0));
@@ -104,7 +107,8 @@ impl<P: Platform> Batch<'_, P> {
             counters: view.counters.clone(),
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotYetMeasured }),
-            machine_use: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotTold }),
+            machine_use: Reading::Absent(unknown),
+            throttling: Reading::Absent(unknown),
             earlier: self.earlier,
             energy_source: view.energy,
             warnings: Vec::new(),
@@ -232,6 +236,13 @@ impl<P: Platform> Batch<'_, P> {
         if let Some(warning) = journal.take_warning() {
             screen.warn(warning);
         }
+        // While a run is suspended, others heat the processor.
+        info.throttling = if left_out.total > Nanos::ZERO {
+            Reading::Absent(Absence::NotYetMeasured)
+        } else {
+            let past = throttled_before.and_then(|before| throttled().and_then(|now| now.since(&before)));
+            past.map(|past| Throttling { events: past.events, time: past.time, run: result.turnaround })
+        };
         // Everything that this process started has ended, and counts as its own.
         if let Some(used) = accounts().zip(accounts_before).and_then(|(now, before)| now.since(&before)) {
             let accounts::CpuUse { total, stolen, foreign } = used.without(left_out);

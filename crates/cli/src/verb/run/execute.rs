@@ -126,7 +126,7 @@ pub(crate) fn execute<P: Platform>(args: &RunArgs, platform: &P, mut plan: Plan<
     for odd in odd_traces(&result) {
         screen.warn(odd);
     }
-    if let Some(disturbed) = info.machine_use.value().and_then(|used| used.warning(false)) {
+    for disturbed in info.disturbances(false) {
         screen.warn(disturbed);
     }
     if takes_no_values && unread_input() {

@@ -152,7 +152,7 @@ fn measure<P: Platform>(
     };
     let mut policy = (fifo.build)(&params);
     let Outcome { result, mut info } = batch.run(setting, &mut *policy)?;
-    if let Some(disturbed) = info.machine_use.value().and_then(|used| used.warning(true)) {
+    for disturbed in info.disturbances(true) {
         info.warnings.push(disturbed.clone());
         screen.warn(disturbed);
     }
