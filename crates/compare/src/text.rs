@@ -30,13 +30,23 @@ fn short(share: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// An interval that reaches above this many times the baseline's figure, less 1, is not told in words.
+const MOST_TOLD: f64 = 4.0;
+
 /// A change from the baseline in words: by how much it is more or less, with the ends of the 95 % interval in brackets.
 pub fn change_text(change: &Change) -> String {
     // Both ends are told from the side of the mean.
     let side = if change.mean < 0.0 { -1.0 } else { 1.0 };
     let word = if change.mean < 0.0 { "less" } else { "more" };
-    let ends = change.interval.map(|(low, high)| if side < 0.0 { (-high, -low) } else { (low, high) });
-    let ends = ends.map(|(low, high)| format!(" ({} to {})", percent(low), percent(high))).unwrap_or_default();
+    let ends = match change.interval {
+        None => String::new(),
+        // Per cent of which nobody has an idea.
+        Some((_, high)) if high > MOST_TOLD => " (the blocks differ too much to say)".to_owned(),
+        Some((low, high)) => {
+            let (low, high) = if side < 0.0 { (-high, -low) } else { (low, high) };
+            format!(" ({} to {})", percent(low), percent(high))
+        }
+    };
     format!("{} % {word}{ends}", percent(side * change.mean))
 }
 
@@ -375,6 +385,14 @@ mod tests {
             assert!(!usual.doubts().iter().any(|(doubt, _)| doubt.contains("GHz")), "{:?}", usual.doubts());
         }
         assert!(text(&answer_at(2, ghz(-0.06)), 1_000).contains("5.0 % more than the median"));
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_is_not_told_in_figures() {
+        let told = |mean, interval| change_text(&Change { mean, interval });
+        assert_eq!(told(-0.08, Some((-0.12, -0.04))), "8.0 % less (4.0 to 12)");
+        assert_eq!(told(-0.08, Some((-0.96, 20.02))), "8.0 % less (the blocks differ too much to say)");
+        assert_eq!(told(0.1, None), "10 % more");
     }
 
     #[test]
