@@ -3,9 +3,9 @@
 use crate::exit::usage;
 use crate::input::told;
 use crate::live::{Known, known, meant};
-use cosched_linux::LiveRun;
 use cosched_linux::root::Root;
-use cosched_report::SeriesReader;
+use cosched_linux::{Fate, LiveRun, fate_of};
+use cosched_report::{BackendKind, SeriesHeader, SeriesReader};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,32 @@ pub(crate) const RECORD: &str = "run.json";
 /// Where runs leave their folders unless they are told otherwise.
 const LOGS: &str = "cosched-logs";
 
+/// Opens a file of a run. Nothing else than a regular file is opened: others can keep a reader waiting for ever.
+///
+/// # Errors
+/// It can't be read, or is no regular file.
+pub(crate) fn open_file(path: &Path) -> anyhow::Result<File> {
+    let named = |problem: &dyn std::fmt::Display| usage(format!("{}: {problem}", told(path)));
+    let kind = std::fs::metadata(path).map_err(|error| named(&error))?;
+    if !kind.is_file() {
+        return Err(named(&"it is no regular file; name a log folder, a record or a series"));
+    }
+    File::open(path).map_err(|error| named(&error))
+}
+
+/// Whether the run of a series goes on.
+pub(crate) fn goes_on(header: &SeriesHeader) -> bool {
+    let is_alive = |run: &str| fate_of(&Root::default(), run) == Fate::Alive;
+    header.backend == BackendKind::Host && header.run_id.as_deref().is_some_and(is_alive)
+}
+
 /// Opens a series.
 ///
 /// # Errors
 /// It can't be read, or is none.
 pub(crate) fn open_series(path: &Path) -> anyhow::Result<SeriesReader<BufReader<File>>> {
     let name = told(path);
-    let file = File::open(path).map_err(|error| usage(format!("{name}: {error}")))?;
+    let file = open_file(path)?;
     SeriesReader::new(BufReader::new(file), &name).map_err(|error| usage(error.to_string()))
 }
 

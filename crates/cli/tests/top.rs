@@ -37,6 +37,10 @@ struct Seen {
 impl Screen {
     /// `None` if there is no terminal to be had here.
     fn start(words: &[&str]) -> Option<Screen> {
+        Screen::start_in(words, &[])
+    }
+
+    fn start_in(words: &[&str], environment: &[(&str, &str)]) -> Option<Screen> {
         if Command::new("setsid").arg("--version").output().is_err() {
             skipped("there is no `setsid`, which gives a program a terminal");
             return None;
@@ -58,6 +62,7 @@ impl Screen {
         let mut command = Command::new("setsid");
         common::without_settings(&mut command);
         command.args(["--ctty", "env", "--default-signal=INT,QUIT,HUP,TERM", env!("CARGO_BIN_EXE_cosched"), "top"]);
+        command.env("TERM", "xterm").envs(environment.iter().copied());
         let ours = || terminal.try_clone().unwrap();
         let child = command.args(words).stdin(ours()).stdout(ours()).stderr(ours()).spawn().unwrap();
         let keys = File::from(master);
@@ -152,11 +157,32 @@ fn a_run_is_seen_until_its_end_and_after() {
     let before = screen.text().len();
     screen.resize(20, 40);
     until("it is drawn anew", || screen.text()[before..].contains("first"));
-    run.end();
-    screen.shows("ENDED");
+    let _folder = run.end_and_keep();
+    screen.shows("ENDED: 5 jobs in");
     assert_eq!(screen.state(), Some('S'), "it stays until the user leaves");
     screen.press("q");
     assert_eq!(screen.code(), Some(0));
+}
+
+#[test]
+fn a_run_that_is_killed_is_told_to_be_so() {
+    let run = Run::start(&[]);
+    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else { return run.end() };
+    screen.shows("loop-1");
+    let pid: i32 = run.pid().parse().unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    // A child that nobody has waited for is still there.
+    let _folder = run.reap();
+    screen.shows("THE RUN WAS KILLED");
+    screen.press("q");
+    assert_eq!(screen.code(), Some(0));
+}
+
+#[test]
+fn where_nothing_can_be_placed_it_is_refused() {
+    let Some(mut screen) = Screen::start_in(&[], &[("TERM", "dumb")]) else { return };
+    screen.shows("TERM=dumb");
+    assert_eq!(ended(&mut screen.child).code(), Some(2));
 }
 
 #[test]

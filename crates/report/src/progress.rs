@@ -116,6 +116,8 @@ pub struct ProgressTracker {
     forecast: Option<Forecast>,
     started: usize,
     started_ended: usize,
+    /// Jobs that have not been let in.
+    pending: usize,
     ended_well: usize,
     ran_well_s: f64,
     ran_ended_s: f64,
@@ -142,6 +144,7 @@ impl ProgressTracker {
             forecast: None,
             started: 0,
             started_ended: 0,
+            pending: 0,
             ended_well: 0,
             ran_well_s: 0.0,
             ran_ended_s: 0.0,
@@ -232,8 +235,9 @@ impl ProgressTracker {
         progress.queued = progress.total.saturating_sub(progress.done + live);
     }
 
-    /// Time has passed.
-    pub fn tick(&mut self, snapshot: &Snapshot) {
+    /// Time has passed. So many jobs, `pending`, have not been let in.
+    pub fn tick(&mut self, snapshot: &Snapshot, pending: usize) {
+        self.pending = pending;
         self.progress.elapsed = snapshot.now;
         self.progress.running = self.unfinished(snapshot).filter(|task| task.running.is_some()).count();
         self.count();
@@ -279,21 +283,25 @@ impl ProgressTracker {
         (total - done, done, longest)
     }
 
-    /// The same in seconds on CPUs, assuming that every job takes the mean time of the jobs that ended well.
+    /// The same in seconds on CPUs. Jobs are taken to need the mean time of those that ended well, and one that has run for
+    /// longer as much again as it has exceeded that by. Those tell of the others too: where short jobs end first, the mean of
+    /// the ends alone would be far too short.
     fn by_mean(&self, snapshot: &Snapshot) -> Option<(f64, f64, f64)> {
         if self.ended_well == 0 {
             return None;
         }
         let mean = self.ran_well_s / self.ended_well as f64;
         let (mut work, mut done, mut longest) = (0.0, self.ran_ended_s, 0.0f64);
-        let mut unseen = self.progress.total - self.progress.done.min(self.progress.total);
+        let (mut whole_s, mut known) = (self.ran_well_s, self.ended_well);
         for task in self.unfinished(snapshot) {
             let ran = task.estimates.ran.as_s();
-            let left = (mean - ran).max(0.0);
+            let left = (mean - ran).abs();
+            if ran > mean {
+                (whole_s, known) = (whole_s + ran + left, known + 1);
+            }
             (work, done, longest) = (work + left, done + ran, longest.max(left));
-            unseen = unseen.saturating_sub(1);
         }
-        Some((work + unseen as f64 * mean, done, longest))
+        Some((work + self.pending as f64 * whole_s / known as f64, done, longest))
     }
 }
 
@@ -356,7 +364,7 @@ mod tests {
         let mut tracker = ProgressTracker::new(false, 5, Nanos::from_ms(200), BTreeMap::new());
         let mut snapshot = snapshot();
         (0..3).for_each(|_| tracker.started());
-        tracker.tick(&snapshot);
+        tracker.tick(&snapshot, 2);
         let LiveProgress { running, waiting, queued, left, .. } = *tracker.progress();
         assert_eq!((running, waiting, queued, left), (2, 1, 2, None));
 
@@ -366,7 +374,7 @@ mod tests {
         snapshot.tasks.remove(0);
         snapshot.now = Nanos::from_s(4.0);
         snapshot.tasks.iter_mut().for_each(|task| task.estimates.ran = Nanos::from_s(2.0));
-        tracker.tick(&snapshot);
+        tracker.tick(&snapshot, 2);
         assert_eq!(tracker.progress().left, Some(Nanos::from_s(6.0)));
         assert_eq!(
             *tracker.progress(),
@@ -398,16 +406,22 @@ mod tests {
         assert_eq!((tracker.share(TaskId(0), 10.0), tracker.share(TaskId(1), 25.0)), (None, Some(0.5)));
     }
 
+    /// A short job ended, and two others have run for ten times as long: they, and one that has not begun, need more than
+    /// the short one did.
     #[test]
-    fn jobs_that_outlast_the_others_make_it_unknown_again() {
+    fn jobs_that_outlast_the_others_need_as_much_again() {
         let mut tracker = ProgressTracker::new(false, 2, Nanos::from_ms(200), BTreeMap::new());
         tracker.ended(Nanos::from_s(4.0), &finished(1, "a", 8.0, 1.0));
         let mut snapshot = snapshot();
         snapshot.tasks.truncate(1);
         snapshot.now = Nanos::from_s(60.0);
         snapshot.tasks[0].estimates.ran = Nanos::from_s(60.0);
-        tracker.tick(&snapshot);
-        assert_eq!(tracker.progress().left, None);
+        tracker.tick(&snapshot, 0);
+        assert_eq!(tracker.progress().left, Some(Nanos::from_s(56.0)));
+        // One more counts as the mean of 4 s and of the 116 s that the other is thought to need: 56 + 60 s, of which 64 s
+        // took 60 s.
+        tracker.tick(&snapshot, 1);
+        assert_eq!(tracker.progress().left, Some(Nanos::from_s(116.0 * 60.0 / 64.0)));
     }
 
     #[test]
@@ -420,7 +434,7 @@ mod tests {
         snapshot.now = Nanos::from_s(10.0);
         // The first task is in its second run and does not count.
         snapshot.tasks.iter_mut().for_each(|task| task.estimates.progress = Reading::Value(25.0));
-        tracker.tick(&snapshot);
+        tracker.tick(&snapshot, 0);
         let progress = tracker.progress();
         assert_eq!((progress.done, progress.running, progress.waiting), (1, 1, 1));
         assert_eq!(progress.left, Some(Nanos::from_s(5.0)));
@@ -436,14 +450,14 @@ mod tests {
         for (task, quanta) in snapshot.tasks.iter_mut().zip([25.0, 10.0, 0.0]) {
             task.estimates.progress = Reading::Value(quanta);
         }
-        tracker.tick(&snapshot);
+        tracker.tick(&snapshot, 0);
         let left = tracker.progress().left.unwrap().as_s();
         assert!((left - 23.0 * 10.0 / 7.0).abs() < 1e-6, "{left}");
         // Two jobs are done, so the third is alone: it can't end sooner than it would alone.
         tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
         tracker.ended(Nanos::from_s(10.0), &finished(1, "b", 10.0, 10.0));
         snapshot.tasks.drain(..2);
-        tracker.tick(&snapshot);
+        tracker.tick(&snapshot, 0);
         assert_eq!(tracker.progress().left, Some(Nanos::from_s(10.0)));
     }
 }

@@ -267,10 +267,10 @@ impl Recorder for FileRecorder<'_> {
         self.check_files();
     }
 
-    fn tick(&mut self, snapshot: &Snapshot, _queued: usize) {
+    fn tick(&mut self, snapshot: &Snapshot, queued: usize) {
         // The estimate is only for the listener.
         if let Some(listener) = &mut self.listener {
-            self.tracker.tick(snapshot);
+            self.tracker.tick(snapshot, queued);
             listener(Notice::Progress(self.tracker.progress()));
         }
     }
@@ -284,7 +284,7 @@ impl Recorder for FileRecorder<'_> {
 
     fn watched(&mut self, now: &RunNow<'_>) {
         if let Some(listener) = &mut self.listener {
-            self.tracker.tick(now.snapshot);
+            self.tracker.tick(now.snapshot, now.pending.len());
             listener(Notice::Watched(Box::new(self.live.status(now, &self.jobs, &self.tracker))));
         }
     }

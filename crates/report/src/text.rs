@@ -135,6 +135,16 @@ pub fn visible_bytes(bytes: &[u8]) -> String {
     shown
 }
 
+/// JSON with characters that would control a terminal, or hide what is there, in its own escapes. It stays the same JSON.
+pub fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        // All of them are below U+10000.
+        if is_hidden(c) { shown.push_str(&format!("\\u{:04x}", c as u32)) } else { shown.push(c) }
+    }
+    shown
+}
+
 /// Text of several lines: as [`visible`], but its line ends and tabs stay.
 pub fn visible_lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -185,6 +195,14 @@ pub(crate) fn unbroken(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_stays_the_same_json_without_characters_that_control() {
+        let name = "a\u{1b}[2J\u{9b}31m\u{202e}\u{2028}é\n";
+        let json = visible_json(&serde_json::to_string(name).unwrap());
+        assert!(!json.chars().any(is_hidden), "{json:?}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
+    }
 
     #[test]
     fn times_that_stand_together_have_one_unit() {

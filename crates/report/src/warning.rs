@@ -464,7 +464,7 @@ impl RunWarning {
             }
             RunWarning::NoWindow { why } => {
                 format!(
-                    "`cosched status` and `cosched top` can't look at this run ({}); `kill -USR1` asks it what runs",
+                    "`cosched status` and `cosched top` can't look at this run, and --metrics serves nothing ({}); `kill -USR1` asks it what runs",
                     visible(why)
                 )
             }

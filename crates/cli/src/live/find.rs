@@ -3,6 +3,7 @@
 use super::client::{Answer, Client};
 use crate::exit::usage;
 use crate::input::told;
+use crate::kept::{RECORD, SERIES, open_series};
 use crate::verb::run::Request;
 use cosched_linux::root::Root;
 use cosched_linux::{LiveRun, live_runs};
@@ -119,17 +120,32 @@ pub(crate) fn meant(root: &Root, name: &str) -> anyhow::Result<Known> {
         }
     }
     let folder = std::fs::canonicalize(name).ok();
+    // Its series tells which run it is, also while that answers nobody.
+    let own = folder.as_ref().and_then(|folder| open_series(&folder.join(SERIES)).ok());
+    let own = own.and_then(|series| series.header().run_id.clone());
+    if let Some(run) = own.as_ref().and_then(|own| runs.iter().find(|run| run.run == *own)) {
+        return known(root, |other| other.run == run.run)
+            .pop()
+            .ok_or_else(|| usage(format!("run {} has just ended; `cosched report` tells what it did", told(name))));
+    }
     let is_there = |known: &Known| {
         let status = known.status.as_ref().ok();
         let own = status.and_then(|(status, _)| std::fs::canonicalize(Path::new(status.run.folder.as_ref()?)).ok());
         own.is_some() && own == folder
     };
     let found = folder.as_ref().and_then(|_| known(root, LiveRun::has_window).into_iter().find(is_there));
-    found.ok_or_else(|| {
-        usage(format!(
+    found.ok_or_else(|| match (&folder, own) {
+        (Some(folder), Some(_)) if folder.join(RECORD).exists() => {
+            usage(format!("run {} has ended; `cosched report` tells what it did", told(name)))
+        }
+        (Some(_), Some(_)) => usage(format!(
+            "run {} was killed; `cosched report` tells what it did, and `cosched thaw` what it left behind",
+            told(name)
+        )),
+        _ => usage(format!(
             "no run {} goes on; `cosched status` lists those that do: give the number of its process, its identity or its \
              log folder",
             told(name)
-        ))
+        )),
     })
 }

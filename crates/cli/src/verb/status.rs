@@ -4,7 +4,7 @@ use super::run::{Format, width_of};
 use crate::live::{Known, add_memory, known, meant};
 use clap::Args;
 use cosched_linux::root::Root;
-use cosched_report::{RunLine, Status, jobs_text, runs_text};
+use cosched_report::{RunLine, Status, jobs_text, runs_text, visible_json};
 use serde::Serialize;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -36,12 +36,17 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
     for (status, _) in runs.iter_mut().filter_map(|run| run.status.as_mut().ok()) {
         add_memory(&root, status, |_| true);
     }
+    if args.format == Format::Text {
+        for status in runs.iter_mut().filter_map(|run| run.status.as_mut().ok()) {
+            *status.0 = (*status.0).clone().made_visible();
+        }
+    }
     let mut out = std::io::stdout();
     let width = if out.is_terminal() { width_of(&out) } else { WIDE };
     match (args.format, &runs[..]) {
         (Format::Json, runs) => {
             let runs = Runs { schema: RUNS_SCHEMA, runs: runs.iter().map(OneRun::of).collect() };
-            writeln!(out, "{}", serde_json::to_string(&runs)?)?;
+            writeln!(out, "{}", visible_json(&serde_json::to_string(&runs)?))?;
         }
         (Format::Text, []) => writeln!(out, "no batch is running")?,
         (Format::Text, [Known { status: Ok((status, age_s)), .. }]) => {

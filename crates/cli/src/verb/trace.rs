@@ -2,7 +2,7 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::kept::{record_beside, series_of};
+use crate::kept::{open_file, record_beside, series_of};
 use crate::stderr::say;
 use crate::whole_file::stream_whole;
 use anyhow::Context as _;
@@ -34,7 +34,7 @@ pub(crate) struct TraceArgs {
 pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
     let path = series_of(args.run.as_deref())?;
     let file = told(&path);
-    let mut input = File::open(&path).map_err(|error| usage(format!("{file}: {error}")))?;
+    let mut input = open_file(&path)?;
     let to_stdout = args.perfetto.as_os_str() == "-";
     if to_stdout && io::stdout().is_terminal() {
         return Err(usage("a trace is no text for a terminal; write it to a file, as in `--perfetto run.pftrace`"));

@@ -4,10 +4,11 @@ use super::run::{Format, moment, width_of};
 use crate::exit::{Exit, usage};
 use crate::input::near::near;
 use crate::input::told;
-use crate::kept::{open_series, series_of};
+use crate::kept::{goes_on, open_series, series_of};
+use crate::stderr::say;
 use clap::Args;
 use cosched_core::{Nanos, TaskId};
-use cosched_report::{SeriesHeader, visible, why, why_text};
+use cosched_report::{SeriesEnd, SeriesHeader, seconds, visible, why, why_text};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,7 +39,15 @@ pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
     let file = series_of(args.run.as_deref())?;
     let mut reader = open_series(&file)?;
     let task = find(reader.header(), &args.job, &told(&file))?;
-    let answer = why(&mut reader, task, args.at).map_err(|error| usage(error.to_string()))?;
+    let end = if goes_on(reader.header()) { SeriesEnd::GoesOn } else { SeriesEnd::Over };
+    let answer = why(&mut reader, task, args.at, end).map_err(|error| usage(error.to_string()))?;
+    if let (Some(asked), Some(SeriesEnd::GoesOn)) = (args.at.filter(|asked| *asked > answer.at), answer.series_end) {
+        let (asked, known) = (seconds(asked.as_s()), seconds(answer.at.as_s()));
+        say(format_args!("cosched: --at {asked}: the run goes on, and by now {known} are known"));
+    } else if let Some(asked) = args.at.filter(|asked| *asked > answer.at) {
+        let (asked, known) = (seconds(asked.as_s()), seconds(answer.at.as_s()));
+        say(format_args!("cosched: --at {asked}: the series of this run ends at {known}"));
+    }
     let mut out = std::io::stdout().lock();
     match args.format {
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)?,

@@ -33,10 +33,24 @@ impl Run {
         self.1.path()
     }
 
+    /// Waits for a run that was killed; its jobs end with its folder.
+    #[allow(dead_code)]
+    pub(crate) fn reap(mut self) -> TempDir {
+        let _ = self.0.wait();
+        std::mem::replace(&mut self.1, tempdir().expect("a folder"))
+    }
+
     /// Lets the jobs end, and waits for the run.
-    pub(crate) fn end(mut self) {
+    pub(crate) fn end(self) {
+        drop(self.end_and_keep());
+    }
+
+    /// The same; returns the folder with what the run has left.
+    #[allow(dead_code)]
+    pub(crate) fn end_and_keep(mut self) -> TempDir {
         std::fs::remove_file(self.1.path().join("going")).expect("a file");
         assert_eq!(ended(&mut self.0).code(), Some(1), "one job failed");
+        std::mem::replace(&mut self.1, tempdir().expect("a folder"))
     }
 }
 

@@ -92,6 +92,8 @@ impl Live {
                 JobState::Queued | JobState::Ended => &mut totals.queued,
             } += 1;
         }
+        let LiveTotals { jobs: all, done, running, waiting, sleeping, ending, queued, .. } = totals;
+        totals.dropped = all.saturating_sub(done + running + waiting + sleeping + ending + queued);
         totals.left_s = progress.left.map(Nanos::as_s);
         totals.left_from = totals.left_s.map(|_| tracker.left_from());
         let too_early = "too little has been done to tell";

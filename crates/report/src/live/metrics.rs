@@ -142,6 +142,7 @@ fn families(status: &Status, age_s: f64) -> Vec<Family> {
                 ("sleeping", totals.sleeping),
                 ("ending", totals.ending),
                 ("queued", totals.queued),
+                ("dropped", totals.dropped),
                 ("succeeded", totals.done.saturating_sub(totals.failed)),
                 ("failed", totals.failed),
             ],

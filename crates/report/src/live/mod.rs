@@ -14,6 +14,7 @@ pub use tables::{RunLine, jobs_text, runs_text};
 use crate::figures::{Absences, Figures};
 use crate::progress::LeftFrom;
 use crate::record::Energy;
+use crate::text::visible;
 use serde::{Deserialize, Serialize};
 
 /// The schema of the state of a run.
@@ -100,6 +101,8 @@ pub struct LiveTotals {
     pub ending: usize,
     /// Those that have not begun.
     pub queued: usize,
+    /// Those that are not started any more, since the run is to end.
+    pub dropped: usize,
     /// Jobs of the batch that earlier runs did.
     pub earlier: usize,
     /// Estimated seconds until the end of the run.
@@ -241,6 +244,24 @@ impl Status {
         } else {
             Err(format!("expected `{STATUS_SCHEMA}`, found `{}`", status.schema))
         }
+    }
+
+    /// The same with all text that is shown made [`visible`]. Whoever owns a run can have anything in its state, and root looks at
+    /// the runs of others.
+    pub fn made_visible(mut self) -> Status {
+        let show = |text: &mut String| *text = visible(text);
+        let run = &mut self.run;
+        [&mut run.run_id, &mut run.policy, &mut run.phase, &mut run.machine, &mut run.cpus].into_iter().for_each(show);
+        let paths = [&mut run.started_at, &mut run.folder, &mut run.record, &mut run.series];
+        paths.into_iter().flatten().for_each(show);
+        run.command_line.iter_mut().flatten().for_each(show);
+        for job in &mut self.jobs {
+            show(&mut job.name);
+            let texts = [&mut job.command, &mut job.cpus, &mut job.exit_text, &mut job.progress_from];
+            texts.into_iter().flatten().for_each(show);
+            job.reason.iter_mut().for_each(|reason| [&mut reason.why, &mut reason.text].into_iter().for_each(show));
+        }
+        self
     }
 
     /// The job of that number, if it is in the state.

@@ -124,6 +124,7 @@ fn totals_text(status: &Status) -> String {
         (totals.sleeping, "sleeping"),
         (totals.ending, "to end"),
         (totals.queued, "queued"),
+        (totals.dropped, "not to be started"),
     ] {
         if number > 0 {
             parts.push(format!("{number} {what}"));

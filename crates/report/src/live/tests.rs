@@ -80,7 +80,7 @@ pub(crate) fn status() -> Status {
     ended.exit = Some(cosched_core::Exit::Signal { signal: 11, oom: false });
     tracker.ended(Nanos::from_s(8.0), &ended);
     live.ended(Nanos::from_s(8.0), &ended);
-    tracker.tick(&snapshot);
+    tracker.tick(&snapshot, 1);
     let mut status = live.status(&now, &jobs, &tracker);
     status.own.figures.push("cpu_s", Ok(0.05));
     status.own.figures.push("cpu_share", Ok(0.05 / 12.0));
@@ -99,6 +99,44 @@ fn a_state_is_read_as_it_was_written() {
         Status::from_json(other.as_bytes()).unwrap_err(),
         "expected `cosched.status/1`, found `cosched.status/9`"
     );
+}
+
+/// The owner of a run can put anything into its state; it must not control the terminal of root, who looks at it.
+#[test]
+fn no_text_of_a_state_controls_the_terminal() {
+    const EVIL: &str = "x\u{1b}[31m\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\r\n";
+    /// Puts that into each text of the state, one after the other, as long as it is still a state.
+    fn places(value: &serde_json::Value, path: &str, into: &mut Vec<String>) {
+        match value {
+            serde_json::Value::String(_) => into.push(path.to_owned()),
+            serde_json::Value::Array(all) => {
+                all.iter().enumerate().for_each(|(ix, one)| places(one, &format!("{path}/{ix}"), into));
+            }
+            serde_json::Value::Object(all) => {
+                all.iter().for_each(|(key, one)| places(one, &format!("{path}/{key}"), into));
+            }
+            _ => {}
+        }
+    }
+    let mut state = serde_json::to_value(status()).unwrap();
+    let mut paths = Vec::new();
+    places(&state, "", &mut paths);
+    let mut taken = 0;
+    for path in paths {
+        let before = state.pointer(&path).unwrap().clone();
+        *state.pointer_mut(&path).unwrap() = EVIL.into();
+        match Status::from_json(state.to_string().as_bytes()) {
+            Ok(_) => taken += 1,
+            Err(_) => *state.pointer_mut(&path).unwrap() = before,
+        }
+    }
+    assert!(taken > 30, "{taken}");
+    let evil = Status::from_json(state.to_string().as_bytes()).unwrap().made_visible();
+    let lines = [RunLine { pid: 10, status: Ok((Box::new(evil.clone()), 0.1)) }];
+    for text in [jobs_text(&evil, 0.1, 200), runs_text(&lines, 200)] {
+        assert!(!text.contains('\r') && !text.chars().any(crate::is_hidden), "{text:?}");
+        assert!(text.contains("\\x1b[31m"), "{text}");
+    }
 }
 
 #[test]

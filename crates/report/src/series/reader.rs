@@ -3,7 +3,7 @@
 use super::{Row, SERIES_SCHEMA, SeriesHeader};
 use crate::json::{self, JsonError};
 use cosched_core::Nanos;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
 /// A series that can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,11 @@ pub enum SeriesError {
     },
 }
 
+/// No line is longer, in bytes; what is longer is no series.
+const MOST_LINE: u64 = 1 << 28;
+/// No run takes longer: 146 years. Sums of such times can be told.
+const MOST_TIME: Nanos = Nanos(u64::MAX / 4);
+
 /// Reads a series, one line in memory at a time.
 ///
 /// The last line may be cut off, because the disk was full or the run goes on. Reading then ends before it, and
@@ -59,7 +64,7 @@ impl<R: BufRead> SeriesReader<R> {
     pub fn new(mut input: R, file: &str) -> Result<SeriesReader<R>, SeriesError> {
         let file = file.to_owned();
         let mut first = Vec::new();
-        if let Err(error) = input.read_until(b'\n', &mut first) {
+        if let Err(error) = input.by_ref().take(MOST_LINE).read_until(b'\n', &mut first) {
             return Err(SeriesError::Io { file, error });
         }
         let text = String::from_utf8_lossy(&first);
@@ -94,10 +99,28 @@ impl<R: BufRead> SeriesReader<R> {
         self.cut_off
     }
 
+    fn damaged(&self, problem: String) -> SeriesError {
+        SeriesError::Line { file: self.file.clone(), line: self.line, problem }
+    }
+
+    /// Whether a line can be of a run with this header.
+    fn check(&self, at: Nanos, row: &Row) -> Result<(), String> {
+        if at > MOST_TIME {
+            return Err(format!("column `t_ns`: {} ns are more than a run takes", at.0));
+        }
+        let known = self.header.tasks.len();
+        match row.task() {
+            Some(task) if task.0 as usize >= known => {
+                Err(format!("column `task`: {}, but the header has {known}", task.0))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn next_row(&mut self) -> Result<Option<(Nanos, Row)>, SeriesError> {
         loop {
             self.buffer.clear();
-            match self.input.read_until(b'\n', &mut self.buffer) {
+            match self.input.by_ref().take(MOST_LINE).read_until(b'\n', &mut self.buffer) {
                 Ok(0) => return Ok(None),
                 Ok(_) => self.line += 1,
                 Err(error) => return Err(SeriesError::Io { file: self.file.clone(), error }),
@@ -113,11 +136,12 @@ impl<R: BufRead> SeriesReader<R> {
                 continue;
             }
             match Row::read(text) {
-                Ok(Some(row)) => return Ok(Some(row)),
+                Ok(Some((at, row))) => match self.check(at, &row) {
+                    Ok(()) => return Ok(Some((at, row))),
+                    Err(problem) => return Err(self.damaged(problem)),
+                },
                 Ok(None) => {}
-                Err(problem) => {
-                    return Err(SeriesError::Line { file: self.file.clone(), line: self.line, problem });
-                }
+                Err(problem) => return Err(self.damaged(problem)),
             }
         }
     }

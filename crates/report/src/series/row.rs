@@ -213,6 +213,19 @@ pub enum Row {
     },
 }
 
+impl Row {
+    /// The task that the line is about, if it is about one.
+    pub fn task(&self) -> Option<TaskId> {
+        match self {
+            Row::Decided { .. } | Row::Warned { .. } => None,
+            Row::Placed { task, .. } | Row::Waits { task, .. } | Row::Lacks { task, .. } => Some(*task),
+            Row::Stopped(task) | Row::Started(task) => Some(*task),
+            Row::Sampled(row) => Some(row.task),
+            Row::Ended(row) => Some(row.task),
+        }
+    }
+}
+
 /// Letters of a sample's flags.
 fn flags(row: &SampleRow) -> String {
     let all = [(row.whole_core, 'w'), (row.disturbed, 'd'), (row.cut_short, 'c'), (row.multiplexed, 'm')];

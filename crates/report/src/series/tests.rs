@@ -304,3 +304,19 @@ fn reasons_of_absence_are_told_when_they_change() {
     );
     assert_eq!(samples(Nanos::ZERO)[0].counts[Counter::MmWrites], Reading::Absent(Absence::NoSuchEvent));
 }
+
+/// A line that can't be of this run is damaged, whoever reads it.
+#[test]
+fn lines_that_contradict_the_header_are_damaged() {
+    for (row, problem) in [
+        ("[\"x\",5,99]", "column `task`: 99, but the header has"),
+        ("[\"b\",5,99]", "column `task`: 99, but the header has"),
+        ("[\"x\",18446744073709551615,0]", "column `t_ns`: 18446744073709551615 ns are more than a run takes"),
+    ] {
+        let text = format!("{}\n{row}\n", serde_json::to_string(&header()).unwrap());
+        let mut series = SeriesReader::new(text.as_bytes(), "s").unwrap();
+        let error = series.next().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("s, line 2: ") && error.contains(problem), "{error}");
+        assert!(series.next().is_none());
+    }
+}

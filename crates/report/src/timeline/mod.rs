@@ -219,10 +219,4 @@ mod tests {
         assert_eq!(timeline.jobs[1].waits.len(), 1);
         assert_eq!(timeline.jobs[3], JobTimeline::default());
     }
-
-    #[test]
-    fn tasks_that_the_header_does_not_name_are_left_out() {
-        let timeline = timeline("[\"p\",0,999,\"1\",\"exclusive\",\"run\"]\n");
-        assert!(timeline.jobs.iter().all(|job| job.stays.is_empty()));
-    }
 }

@@ -126,11 +126,23 @@ pub enum Latest {
         /// The bound itself.
         max_pause: Nanos,
     },
-    /// It begins when one of the jobs that are live ends: there is no bound.
+    /// It has been let in and has not begun: the policy's order decides, and there is no bound.
+    Order,
+    /// It is let in when one of the jobs that are live ends: there is no bound.
     Queue {
         /// How many are live.
         live: usize,
     },
+}
+
+/// Whether more can follow in a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeriesEnd {
+    /// The run goes on.
+    GoesOn,
+    /// The run has ended, or was killed.
+    Over,
 }
 
 /// The answer.
@@ -158,8 +170,10 @@ pub struct Why {
     /// When it runs at the latest, if it waited.
     pub latest: Option<Latest>,
     /// When the policy decides again at the latest; `None` if that had passed, or only something that happens leads to a
-    /// decision.
+    /// decision, or the run was over.
     pub next_decision: Option<Nanos>,
+    /// The series tells nothing after this time, and whether more can follow; `None` if it does.
+    pub series_end: Option<SeriesEnd>,
 }
 
 /// What is known of a task while the series is read.
@@ -170,6 +184,8 @@ struct Life {
     place: Option<(Nanos, CpuSet, Mode, Purpose)>,
     last_cpus: Option<CpuSet>,
     waits_since: Option<Nanos>,
+    /// The policy has had it to decide about.
+    let_in: bool,
     ended: Option<(Nanos, String)>,
 }
 
@@ -184,23 +200,29 @@ struct Now {
     left: Vec<(u32, CpuSet)>,
 }
 
-/// Reads a series up to a time, or to its end, and tells about the job with this number.
+/// Reads a series up to a time, or to its end, and tells about the job with this number. `end` says whether more can follow.
 ///
 /// # Errors
 /// A line can't be read. A last line that was cut off is no error.
-pub fn why<R: BufRead>(series: &mut SeriesReader<R>, task: TaskId, at: Option<Nanos>) -> Result<Why, SeriesError> {
+pub fn why<R: BufRead>(
+    series: &mut SeriesReader<R>,
+    task: TaskId,
+    at: Option<Nanos>,
+    end: SeriesEnd,
+) -> Result<Why, SeriesError> {
     let header = series.header().clone();
     let mut lives: Vec<Life> =
         header.tasks.iter().map(|task| Life { arrival: task.arrival_ns, ..Life::default() }).collect();
     let own = task.0 as usize;
-    let (mut now, mut last) = (Now::default(), Nanos::ZERO);
+    let (mut now, mut last, mut goes_on) = (Now::default(), Nanos::ZERO, false);
     let mut steps: VecDeque<Step> = VecDeque::new();
     for line in series.by_ref() {
         let (time, row) = line?;
         if at.is_some_and(|at| time > at) {
+            goes_on = true;
             break;
         }
-        last = time;
+        last = last.max(time);
         let did = match row {
             Row::Decided { triggers, next_wake, stood_in, .. } => {
                 now = Now { at: time, triggers, stood_in, next: next_wake, left: Vec::new() };
@@ -231,6 +253,7 @@ pub fn why<R: BufRead>(series: &mut SeriesReader<R>, task: TaskId, at: Option<Na
                 let Some(life) = lives.get_mut(task.0 as usize) else { continue };
                 let since = life.arrival;
                 life.waits_since.get_or_insert(since);
+                life.let_in = true;
                 Some((task, Did::Waits { reason }))
             }
             Row::Started(task) => {
@@ -260,7 +283,8 @@ pub fn why<R: BufRead>(series: &mut SeriesReader<R>, task: TaskId, at: Option<Na
             steps.push_back(step);
         }
     }
-    let asked = at.unwrap_or(last);
+    let series_end = (!goes_on).then_some(end);
+    let asked = at.filter(|at| goes_on || *at < last).unwrap_or(last);
     let life = lives.get(own).cloned().unwrap_or_default();
     let state = match (&life.ended, &life.place, life.is_started) {
         (Some((at, exit)), ..) => State::Ended { at: *at, exit: exit.clone() },
@@ -271,7 +295,7 @@ pub fn why<R: BufRead>(series: &mut SeriesReader<R>, task: TaskId, at: Option<Na
         (None, None, false) if life.arrival > asked => State::NotArrived { arrival: life.arrival },
         (None, None, false) => State::Queued { since: life.arrival },
     };
-    let live = |life: &&Life| life.is_started && life.ended.is_none();
+    let live = |life: &&Life| (life.is_started || life.let_in) && life.ended.is_none();
     let count = lives.iter().filter(live).count();
     let is_waiting = matches!(state, State::Waits { .. } | State::Queued { .. });
     let preferred = lives.iter().enumerate().filter_map(|(at, life)| {
@@ -280,6 +304,7 @@ pub fn why<R: BufRead>(series: &mut SeriesReader<R>, task: TaskId, at: Option<Na
     });
     let max_pause = Nanos::from_s(header.setting.options.max_pause_s);
     let latest = match &state {
+        State::Queued { .. } if life.let_in => Some(Latest::Order),
         State::Queued { .. } => Some(Latest::Queue { live: count }),
         State::Waits { since } if max_pause > Nanos::ZERO => {
             let cpus = header.machine.cpus.len().max(1);
@@ -303,7 +328,8 @@ pub fn why<R: BufRead>(series: &mut SeriesReader<R>, task: TaskId, at: Option<Na
         preferred: if is_waiting { preferred.collect() } else { Vec::new() },
         waiting: lives.iter().enumerate().filter(|one| waits(*one)).count(),
         latest,
-        next_decision: now.next.filter(|next| *next > asked),
+        next_decision: now.next.filter(|next| *next > asked && series_end != Some(SeriesEnd::Over)),
+        series_end,
     })
 }
 
@@ -318,7 +344,7 @@ mod tests {
         let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
         let text = format!("{}\n{lines}", serde_json::to_string(&header).unwrap());
         let mut series = SeriesReader::new(text.as_bytes(), "s").unwrap();
-        why(&mut series, TaskId(task), at.map(|ms| Nanos(ms * 1_000_000))).unwrap()
+        why(&mut series, TaskId(task), at.map(|ms| Nanos(ms * 1_000_000)), SeriesEnd::Over).unwrap()
     }
 
     const RUN: &str = r#"["b",0,0]
@@ -345,6 +371,37 @@ mod tests {
         let texts = [(0, Some(100)), (1, Some(100)), (0, Some(450)), (0, Some(600)), (0, None), (3, Some(1))]
             .map(|(task, at)| why_text(&ask(RUN, task, at), 100));
         insta::assert_snapshot!(texts.join("\n"));
+    }
+
+    /// What is not in the series is not told.
+    #[test]
+    fn after_the_end_of_the_series_nothing_is_made_up() {
+        let half: String = RUN.lines().take(11).map(|line| format!("{line}\n")).collect();
+        let answer = ask(&half, 1, Some(60_000));
+        assert_eq!((answer.at, answer.series_end), (Nanos(400_000_000), Some(SeriesEnd::Over)));
+        assert!(matches!(answer.state, State::Runs { .. }) && answer.next_decision.is_none());
+        assert!(why_text(&answer, 100).contains("its run was killed then"));
+        let before = ask(&half, 1, Some(300));
+        assert_eq!((before.at, before.series_end), (Nanos(300_000_000), None));
+    }
+
+    #[test]
+    fn a_job_that_has_been_let_in_waits_for_no_other_to_end() {
+        let answer = ask(RUN, 1, Some(100));
+        assert!(matches!(answer.state, State::Waits { .. }));
+        let unstarted = RUN.replace("[\"b\",0,1]\n", "");
+        let answer = ask(&unstarted, 1, Some(100));
+        assert_eq!((&answer.state, &answer.latest), (&State::Queued { since: Nanos::ZERO }, &Some(Latest::Order)));
+        assert!(matches!(ask(&unstarted, 3, Some(100)).latest, None | Some(Latest::Queue { live: 2 })));
+    }
+
+    #[test]
+    fn many_triggers_are_counted() {
+        let many: Vec<String> = (0..40).map(|_| "{\"arrived\":2}".to_owned()).collect();
+        let text =
+            format!("[\"d\",0,[{}],null,0,null,null,null]\n[\"p\",0,0,\"0\",\"exclusive\",\"run\"]\n", many.join(","));
+        let told = why_text(&ask(&text, 0, None), 200);
+        assert!(told.contains("and 36 more") && told.matches("arrived").count() == 4, "{told}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The answer in words.
 
-use super::{Did, Latest, State, Step, Why};
+use super::{Did, Latest, SeriesEnd, State, Step, Why};
 use crate::reason::{trigger_text, wait_text_naming};
 use crate::series::Mode;
 use crate::text::{count, seconds, visible, wrap};
@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 
 /// So many of those that were preferred are named.
 const NAMED: usize = 8;
+/// So many triggers of a decision are told.
+const TRIGGERS: usize = 4;
 
 fn purpose_text(purpose: Purpose) -> &'static str {
     match purpose {
@@ -52,6 +54,15 @@ pub fn why_text(why: &Why, width: usize) -> String {
         State::Ended { at: ended, exit } => format!("ended at {} ({})", at(*ended), visible(exit)),
     };
     say(0, &format!("{job} at {}: {doing}", at(why.at)));
+    match (why.series_end, &why.state) {
+        (Some(SeriesEnd::Over), State::Waits { .. } | State::Runs { .. }) => {
+            say(2, "its run was killed then: its series tells nothing after this time");
+        }
+        (Some(SeriesEnd::Over), State::Queued { .. } | State::NotArrived { .. }) => {
+            say(2, "its run ended then, or was killed, and it never began");
+        }
+        _ => {}
+    }
 
     // The reason that holds now.
     let reason = why.steps.iter().rev().find_map(|step| match &step.did {
@@ -75,7 +86,8 @@ pub fn why_text(why: &Why, width: usize) -> String {
         }
         if why.waiting > 0 {
             let wait = if why.waiting == 1 { "waits" } else { "wait" };
-            say(2, &format!("beside: {} {wait} too", count(why.waiting as u64, "other job")));
+            let begun = if why.waiting == 1 { "has" } else { "have" };
+            say(2, &format!("beside: {} that {begun} begun {wait} too", count(why.waiting as u64, "other job")));
         }
     }
     match &why.latest {
@@ -88,10 +100,11 @@ pub fn why_text(why: &Why, width: usize) -> String {
                 seconds(max_pause.as_s())
             ),
         ),
+        Some(Latest::Order) => say(2, "latest: not known: it has been let in, and begins in the policy's order"),
+        Some(Latest::Queue { live: 0 }) => say(2, "latest: not known: it begins once it has been let in"),
         Some(Latest::Queue { live }) => {
-            let end = if *live == 1 { "ends" } else { "end" };
             let live = count(*live as u64, "job");
-            say(2, &format!("latest: not known: it can begin as soon as one of the live jobs {end} ({live} live)"));
+            say(2, &format!("latest: not known: it is let in when one of the live jobs ends ({live} live)"));
         }
         None => {}
     }
@@ -126,8 +139,11 @@ fn step_text(step: &Step, name: &impl Fn(u32) -> String) -> String {
         Did::Stopped => "stopped".to_owned(),
         Did::Waits { reason } => format!("waits: {}", wait_text_naming(reason, |task| name(task.0))),
     };
-    let triggers: Vec<String> =
-        step.triggers.iter().map(|trigger| trigger_text(trigger, |task: TaskId| name(task.0))).collect();
+    let shown = step.triggers.iter().take(TRIGGERS);
+    let mut triggers: Vec<String> = shown.map(|trigger| trigger_text(trigger, |task: TaskId| name(task.0))).collect();
+    if let more @ 1.. = step.triggers.len().saturating_sub(TRIGGERS) {
+        triggers.push(format!("and {more} more"));
+    }
     let because = if triggers.is_empty() { String::new() } else { format!(" [{}]", triggers.join(", ")) };
     let stood_in = if step.stood_in { " [round-robin stood in for the policy]" } else { "" };
     format!("{}  {did}{because}{stood_in}", at(step.at))

@@ -3,11 +3,9 @@
 use super::sources::RunFiles;
 use crate::exit::usage;
 use crate::input::told;
-use crate::kept::open_series;
-use cosched_linux::root::Root;
-use cosched_linux::{Fate, fate_of};
+use crate::kept::{goes_on, open_series};
 use cosched_page::RunView;
-use cosched_report::{BackendKind, NoRecord, Record, SeriesHeader, Timeline, rebuild};
+use cosched_report::{NoRecord, Record, SeriesHeader, Timeline, rebuild};
 use std::path::{Path, PathBuf};
 
 /// A run that was read.
@@ -123,9 +121,7 @@ fn rebuilt(file: &Path) -> anyhow::Result<Record> {
         };
         (file("out"), file("err"))
     };
-    let goes_on = series.header().backend == BackendKind::Host
-        && series.header().run_id.as_deref().is_some_and(|run| fate_of(&Root::default(), run) == Fate::Alive);
-    let why = if goes_on { NoRecord::GoesOn } else { NoRecord::Killed };
+    let why = if goes_on(series.header()) { NoRecord::GoesOn } else { NoRecord::Killed };
     rebuild(series, why, log_of, |_| false).map_err(|error| usage(error.to_string()))
 }
 

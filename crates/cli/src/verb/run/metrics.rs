@@ -5,9 +5,9 @@ use crate::input::told;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Where metrics are served, as the user gives it.
@@ -54,6 +54,10 @@ pub(crate) enum MetricsSocket {
     Unix(UnixListener, PathBuf),
 }
 
+fn is_socket(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
+}
+
 impl MetricsSocket {
     /// Takes an address.
     ///
@@ -62,6 +66,9 @@ impl MetricsSocket {
     pub(crate) fn bind(address: &MetricsAddress) -> anyhow::Result<MetricsSocket> {
         let fail = |error: io::Error| {
             let remedy = match (address, error.kind()) {
+                (MetricsAddress::Unix(path), io::ErrorKind::AddrInUse) if !is_socket(path) => {
+                    "; it is no socket: give another name".to_owned()
+                }
                 (MetricsAddress::Unix(path), io::ErrorKind::AddrInUse) => {
                     format!("; if nobody serves there any more, remove it: rm {}", told(path))
                 }

@@ -7,11 +7,12 @@ use crate::live::{Answer, Client, add_memory, connect};
 use crate::verb::run::Request;
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, ScreenSignal, ScreenSignals, fate_of};
-use cosched_report::{RunLine, Status};
+use cosched_report::{Record, RunLine, Status, headline_text};
 use cosched_top::keys::{Key, Keys};
 use cosched_top::{Choice, Effect, Reasons, Scene, View, draw, draw_choice, page, rows, shown};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What follows an escape character later is not of the same key.
@@ -55,7 +56,7 @@ impl App {
             root,
             interval,
             made: now.checked_sub(Duration::from_secs_f64(age_s)).unwrap_or(now),
-            status,
+            status: Box::new(status.made_visible()),
             client: None,
             next: now,
             is_waiting: false,
@@ -209,7 +210,8 @@ impl App {
         }
     }
 
-    fn take(&mut self, mut status: Box<Status>, age_s: f64, screen: &Screen) {
+    fn take(&mut self, status: Box<Status>, age_s: f64, screen: &Screen) {
+        let mut status = Box::new(status.made_visible());
         self.reasons.note(&status);
         // The rows that are seen now are nearly always those that will be.
         let (width, height) = screen.size();
@@ -230,7 +232,8 @@ impl App {
         self.next = now + AGAIN;
         if fate_of(&self.root, &self.status.run.run_id) == Fate::Dead {
             self.has_ended = true;
-            self.told = Some("THE RUN HAS ENDED".to_owned());
+            self.status.totals.left_s = None;
+            self.told = Some(end_text(&self.status));
         } else {
             self.told = Some("THE RUN ENDS, OR CAN'T BE REACHED".to_owned());
         }
@@ -253,6 +256,20 @@ impl App {
     }
 }
 
+/// How a run has ended that is over.
+fn end_text(status: &Status) -> String {
+    let ended = "THE RUN HAS ENDED";
+    let Some(path) = &status.run.record else { return ended.to_owned() };
+    let record = std::fs::read_to_string(path).ok().and_then(|text| Record::from_json(&text).ok());
+    match record.filter(|record| record.run_id.as_deref() == Some(&status.run.run_id)) {
+        Some(record) => format!("{ended}: {}", headline_text(&record)),
+        None if status.run.series.as_ref().is_some_and(|series| Path::new(series).exists()) => {
+            "THE RUN WAS KILLED; `cosched thaw` shows what it left".to_owned()
+        }
+        None => ended.to_owned(),
+    }
+}
+
 fn suspend(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<()> {
     screen.leave();
     signals.stop();
@@ -267,8 +284,9 @@ pub(super) fn choose(
     screen: &mut Screen,
     signals: &ScreenSignals,
     runs: &[RunLine],
+    place: usize,
 ) -> io::Result<Result<(usize, Vec<Key>), Exit>> {
-    let (mut choice, mut keys) = (Choice::default(), Keys::default());
+    let (mut choice, mut keys) = (Choice { place }, Keys::default());
     loop {
         if !screen.is_behind() {
             screen.show(|buffer| draw_choice(buffer, runs, choice))?;

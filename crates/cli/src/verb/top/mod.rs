@@ -44,6 +44,9 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     if !std::io::stdout().is_terminal() {
         return Err(no_terminal("standard output is none"));
     }
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        return Err(no_terminal("with TERM=dumb nothing can be placed on the screen"));
+    }
     let root = Root::default();
     let mut runs = match &args.run {
         Some(name) => vec![meant(&root, name)?],
@@ -59,9 +62,27 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
         [_] => Ok((0, Vec::new())),
         _ => {
             let mut screen = take()?;
-            let lines: Vec<RunLine> =
-                runs.iter().map(|known| RunLine { pid: known.run.pid, status: known.status.clone() }).collect();
-            choose(&mut screen, &signals, &lines)?
+            let mut place = 0;
+            loop {
+                let lines: Vec<RunLine> = runs.iter().map(line_of).collect();
+                match choose(&mut screen, &signals, &lines, place)? {
+                    // What is in the list may be long past.
+                    Ok((chosen, typed)) => match known(&root, |run| run.run == runs[chosen].run.run).pop() {
+                        Some(asked) => {
+                            place = chosen;
+                            runs[chosen] = asked;
+                            if runs[chosen].status.is_ok() {
+                                break Ok((chosen, typed));
+                            }
+                        }
+                        None => {
+                            runs.remove(chosen);
+                            place = chosen.min(runs.len().saturating_sub(1));
+                        }
+                    },
+                    Err(exit) => break Err(exit),
+                }
+            }
         }
     };
     let exit = match place {
@@ -78,6 +99,11 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
         }
     };
     Ok(exit.into())
+}
+
+fn line_of(known: &Known) -> RunLine {
+    let status = known.status.clone().map(|(status, age_s)| (Box::new(status.made_visible()), age_s));
+    RunLine { pid: known.run.pid, status }
 }
 
 fn take() -> anyhow::Result<Screen> {
