@@ -115,12 +115,13 @@ fn newest_in(folder: &Path) -> Option<PathBuf> {
     folder.read_dir().ok()?.filter_map(|entry| written(entry.ok()?.path())).max().map(|(_, run)| run)
 }
 
-/// What the series beside a record is called.
+/// The series beside a record. In a log folder it is `series.jsonl`, beside the file of `--record` it has its name; that file
+/// can be called `run.json` as well.
 pub(crate) fn series_beside(record: &Path) -> Option<PathBuf> {
     let name = record.file_name()?.to_str()?;
-    let series =
-        if name == RECORD { SERIES.to_owned() } else { format!("{}.series.jsonl", name.strip_suffix(".json")?) };
-    Some(record.with_file_name(series))
+    let named = record.with_file_name(format!("{}.series.jsonl", name.strip_suffix(".json")?));
+    let in_folder = record.with_file_name(SERIES);
+    Some(if name == RECORD && (in_folder.is_file() || !named.is_file()) { in_folder } else { named })
 }
 
 /// What the record beside a series is called.

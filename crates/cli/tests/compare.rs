@@ -66,6 +66,12 @@ fn simulated_policies_are_compared() {
     assert!(text.starts_with("SIMULATED\n2 mixes simulated on epyc-2cpu, 3 blocks, seed 1\n"), "{text}");
     let csv = std::fs::read_to_string(folder.path().join(csv)).unwrap();
     assert!(csv.lines().count() > 18 * 8 && csv.lines().all(|line| line.split(',').count() >= 7), "{csv}");
+    // One block's series are kept, and the page shows its timelines.
+    let series = |block: u32| folder.path().join(format!("c/runs/{block:04}/b/even/series.jsonl")).exists();
+    assert_eq!((series(1), series(2), series(3)), (true, false, false));
+    let page = std::fs::read_to_string(folder.path().join("c/comparison.html")).unwrap();
+    assert_eq!(page.matches("data-timeline=").count(), 6);
+    assert!(page.contains("Of each candidate the run of the first block."));
     // More blocks are added to those that are there.
     let stamps =
         || records(&folder, "c").iter().map(|file| file.metadata().unwrap().modified().unwrap()).collect::<Vec<_>>();
@@ -140,7 +146,10 @@ fn real_jobs_and_other_programs_are_compared() {
         run.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     left.sort();
     assert_eq!(left, [".cosched-run", "command.json", "run.json", "series.jsonl"]);
-    assert!(folder.path().join("c/runs/0001/jobs/by-hand/command.json").is_file());
+    let command = std::fs::read(folder.path().join("c/runs/0001/jobs/by-hand/command.json")).unwrap();
+    let load = serde_json::from_slice::<serde_json::Value>(&command).unwrap()["machine_load"].clone();
+    // A machine whose kernel keeps no accounts says so.
+    assert!(load["cpu_s"].as_f64().map_or_else(|| load["absent"]["cpu_s"].is_string(), |time| time > 0.3), "{load}");
     let cached = || folder.path().join("cache/cosched/solo").read_dir().unwrap().count();
     assert_eq!(cached(), 1);
     let again = compare(&folder, &["jobs.toml", "-p", "fifo,linux", "-r", "1", "--out", "d", "--", "--cpus", "0"]);

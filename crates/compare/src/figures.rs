@@ -2,7 +2,7 @@
 
 use crate::design::Trial;
 use crate::frequency::{MEAN_GHZ, mean_ghz};
-use cosched_report::{BackendKind, Record};
+use cosched_report::{BackendKind, MachineLoad, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,6 +40,12 @@ pub struct CommandRun {
     pub elapsed_s: f64,
     /// Its exit status as in a shell.
     pub exit: i32,
+    /// Who else used the CPUs meanwhile; `None` of a run whose record says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_load: Option<MachineLoad>,
+    /// What makes its time doubtful for that, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
 }
 
 /// The name of the time that the whole program took, as a metric. It is the only one that other programs have, and a
@@ -85,7 +91,11 @@ impl Outcome {
         Outcome {
             trial,
             figures: BTreeMap::from([(ELAPSED.to_owned(), run.elapsed_s)]),
-            doubts: (run.exit != 0).then(|| format!("the command exited with {}", run.exit)).into_iter().collect(),
+            doubts: (run.exit != 0)
+                .then(|| format!("the command exited with {}", run.exit))
+                .into_iter()
+                .chain(run.doubts.iter().cloned())
+                .collect(),
             ..Outcome::default()
         }
     }

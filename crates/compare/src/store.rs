@@ -333,13 +333,19 @@ mod tests {
         let folder = store.run(trial);
         assert!(folder.ends_with("runs/0003/-..-b/GNU-parallel"), "{folder:?}");
         std::fs::create_dir_all(&folder).unwrap();
-        let run =
-            |schema: &str| CommandRun { schema: schema.to_owned(), command: "c".to_owned(), elapsed_s: 2.5, exit: 1 };
+        let run = |schema: &str| CommandRun {
+            schema: schema.to_owned(),
+            command: "c".to_owned(),
+            elapsed_s: 2.5,
+            exit: 1,
+            machine_load: None,
+            doubts: vec!["others used the CPUs".to_owned()],
+        };
         let put = |run: &CommandRun| std::fs::write(folder.join(COMMAND_FILE), serde_json::to_string(run).unwrap());
         put(&run(COMMAND_SCHEMA)).unwrap();
         let all = store.outcomes(&manifest.design).unwrap();
         assert_eq!((all.len(), all[0].trial, all[0].figure("elapsed_s")), (1, trial, Some(2.5)));
-        assert_eq!(all[0].doubts, ["the command exited with 1"]);
+        assert_eq!(all[0].doubts, ["the command exited with 1", "others used the CPUs"]);
         put(&run("cosched.command/9")).unwrap();
         let error = store.outcomes(&manifest.design).unwrap_err().to_string();
         assert!(

@@ -53,6 +53,16 @@ impl<'a> ComparisonView<'a> {
         all.get(all.len().saturating_sub(1) / 2).map(|(_, trial)| *trial)
     }
 
+    /// Of a candidate with a mix, the run whose timeline is shown: the median one, or that of the first block in a simulation,
+    /// which keeps no other series.
+    pub fn whole_run(answer: &Answer, candidate: usize, mix: usize) -> Option<Trial> {
+        if !answer.manifest.design.is_simulated() {
+            return ComparisonView::median_run(answer, candidate, mix);
+        }
+        let of = answer.outcomes.iter().map(|one| one.trial);
+        of.filter(|trial| (trial.candidate, trial.mix) == (candidate, mix)).min_by_key(|trial| trial.block)
+    }
+
     /// Of each candidate its median run with a mix.
     pub(crate) fn shown_runs(&self, mix: usize) -> Vec<(String, &RunFacts)> {
         let candidates = self.answer.manifest.design.candidates.iter().enumerate();

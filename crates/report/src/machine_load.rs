@@ -108,7 +108,8 @@ pub struct MachineLoad {
 }
 
 impl MachineLoad {
-    pub(crate) fn of(used: Reading<MachineUse>, throttling: Reading<Throttling>) -> MachineLoad {
+    /// What was measured, as a record tells it.
+    pub fn of(used: Reading<MachineUse>, throttling: Reading<Throttling>) -> MachineLoad {
         let mut absent = Absences::default();
         let mut figure = |name: &str, of: fn(&MachineUse) -> f64| absent.note(name, used.map(|used| of(&used)));
         MachineLoad {

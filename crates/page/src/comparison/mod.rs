@@ -88,7 +88,16 @@ fn timelines(view: &ComparisonView<'_>) -> String {
             body.push_str(&details(&name, &shown, at == 0));
         }
     }
-    if body.is_empty() { body } else { format!("{}{body}", paragraph(MEDIAN_RUNS)) }
+    if body.is_empty() { body } else { format!("{}{body}", paragraph(&which_timelines(view))) }
+}
+
+/// Of which runs timelines are shown.
+fn which_timelines(view: &ComparisonView<'_>) -> String {
+    let design = &view.answer.manifest.design;
+    let which = if design.is_simulated() { "Of each candidate the run of the first block." } else { MEDIAN_RUNS };
+    let shown = view.whole.len();
+    let all = design.candidates.len() * design.mixes.len();
+    if shown < all { format!("{which} {shown} of {all} are shown.") } else { which.to_owned() }
 }
 
 /// What makes figures doubtful.

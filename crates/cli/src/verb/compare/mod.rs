@@ -7,6 +7,7 @@
 mod args;
 mod child;
 mod design;
+mod meter;
 mod runs;
 mod solo;
 

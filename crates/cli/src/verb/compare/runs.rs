@@ -1,8 +1,10 @@
 //! Makes the runs of a comparison that are not made yet: on this machine one at a time, in a simulation many at once.
 
 use super::child::{Children, Ended, Keep};
+use super::meter::{Meter, Seen};
 use crate::exit::{Exit, Failure};
 use crate::input::quote;
+use crate::kept::SERIES;
 use crate::verb::run::Screen;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
@@ -18,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// How often signals are looked for.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The block whose series a simulation keeps.
+const FIRST_BLOCK: u32 = 1;
 
 /// What makes runs, and shows how far it is.
 pub(super) struct Runs<'a> {
@@ -187,21 +192,20 @@ impl Maker<'_> {
     fn command(&self, line: &str, folder: &Path, children: &Children) -> anyhow::Result<()> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", line]);
+        let meter = Meter::begin();
         let ended = children.run(command, Keep::Nothing, self.signals)?;
         if ended.status.signal().is_some() {
             return Ok(());
         }
-        note(folder, line.to_owned(), &ended)
+        note(folder, line.to_owned(), &ended, meter.map(Meter::end))
     }
 
     fn cosched(&self, trial: Trial, folder: &Path, children: &Children) -> anyhow::Result<()> {
         let mut command = cosched_run(self.design, trial.mix);
         command.args(candidate_options(self.design, trial.candidate).unwrap_or_default());
         command.args(["--no-history", "--quiet", "--seed", &self.design.seed_of(trial.block).to_string()]);
-        if self.design.is_simulated() {
-            command.arg("--no-logs").arg("--record").arg(folder.join(RUN_FILE));
-        } else {
-            command.arg("--logs").arg(folder);
+        command.arg("--logs").arg(folder);
+        if !self.design.is_simulated() {
             let solo = self.store.solo(trial.mix);
             if solo.exists() {
                 command.arg("--solo").arg(solo);
@@ -212,9 +216,16 @@ impl Maker<'_> {
         let line = format!("cosched {}", words.collect::<Vec<_>>().join(" "));
         let ended = children.run(command, Keep::Errors, self.signals)?;
         let is_made = folder.join(RUN_FILE).exists();
-        if ended.status.signal().is_none() && is_made && !self.design.is_simulated() {
-            note(folder, line, &ended)?;
-            drop_output(folder);
+        if ended.status.signal().is_none() && is_made {
+            if self.design.is_simulated() {
+                // Megabytes each, and whoever wants another one simulates it again. One that stays costs room.
+                if trial.block != FIRST_BLOCK {
+                    let _ = std::fs::remove_file(folder.join(SERIES));
+                }
+            } else {
+                note(folder, line, &ended, None)?;
+                drop_output(folder);
+            }
         }
         if is_made || ended.status.signal().is_some() { Ok(()) } else { Err(failure(&ended, &self.name(trial))) }
     }
@@ -234,13 +245,16 @@ fn drop_output(folder: &Path) {
     }
 }
 
-/// Keeps what a program took.
-fn note(folder: &Path, command: String, ended: &Ended) -> anyhow::Result<()> {
+/// Keeps what a program took, and, unless its record says so, who else used the CPUs.
+fn note(folder: &Path, command: String, ended: &Ended, seen: Option<Seen>) -> anyhow::Result<()> {
+    let (machine_load, doubts) = seen.map(|seen| (seen.load, seen.doubts)).unzip();
     let run = CommandRun {
         schema: COMMAND_SCHEMA.to_owned(),
         command,
         elapsed_s: ended.time.as_secs_f64(),
         exit: ended.status.code().unwrap_or(-1),
+        machine_load,
+        doubts: doubts.unwrap_or_default(),
     };
     write_whole(&folder.join(COMMAND_FILE), serde_json::to_string_pretty(&run)?.as_bytes())
 }

@@ -3,7 +3,7 @@
 use super::args::{ReportArgs, ReportFormat, TableArg};
 use super::tables::{self, Prefix};
 use crate::exit::usage;
-use crate::kept::open_series;
+use crate::kept::{SERIES, open_series};
 use crate::verb::run::width_of;
 use cosched_compare::{Answer, Judge, Store, csv, json, markdown, text};
 use cosched_page::{ComparisonView, RunFacts};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-/// Series are read of so many mixes, for their timelines.
-const MOST_MIXES: usize = 2;
+/// Series are read of so many runs, for their timelines. Each makes the page up to a megabyte longer.
+const MOST_TIMELINES: usize = 8;
 
 /// The comparison in a folder, judged anew.
 ///
@@ -52,11 +52,13 @@ pub(crate) fn view<'a>(store: &Store, answer: &'a Answer) -> anyhow::Result<Comp
     }
     let mut whole = Vec::new();
     let design = &answer.manifest.design;
-    for mix in 0..design.mixes.len().min(MOST_MIXES) {
-        for candidate in 0..design.candidates.len() {
-            let Some(trial) = ComparisonView::median_run(answer, candidate, mix) else { continue };
+    // All candidates of a mix, or none; but the first mix is always there.
+    let mixes = (MOST_TIMELINES / design.candidates.len()).clamp(1, design.mixes.len());
+    for mix in 0..mixes {
+        for candidate in 0..design.candidates.len().min(MOST_TIMELINES) {
+            let Some(trial) = ComparisonView::whole_run(answer, candidate, mix) else { continue };
             let Some(record) = store.record(trial).map_err(|error| usage(error.to_string()))? else { continue };
-            let file = store.run(trial).join("series.jsonl");
+            let file = store.run(trial).join(SERIES);
             // The verdicts do not depend on it.
             let timeline = open_series(&file).ok().and_then(|mut series| Timeline::read(&mut series).ok());
             whole.push((trial, record, timeline));
@@ -115,7 +117,7 @@ fn write_table(
             continue;
         }
         if let Some(record) = store.record(trial).map_err(|error| usage(error.to_string()))? {
-            let series = store.run(trial).join("series.jsonl");
+            let series = store.run(trial).join(SERIES);
             writer.run(&prefix, &record, Some(&series).filter(|file| file.is_file()).map(|file| &**file))?;
         }
     }
