@@ -171,6 +171,26 @@ fn failed_jobs_are_told() {
     let output = compare(&folder, &["jobs.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "c"]);
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     assert!(out(&output).contains("jobs did not end well"), "{}", out(&output));
+    // Whoever fails early is not fast.
+    write(&folder, "good.toml", "[[job]]\nname = 'good'\ncommand = 'sleep 0.1'\n");
+    let words = [
+        "good.toml",
+        "-p",
+        "fifo",
+        "--candidate",
+        "typo=no-such-program",
+        "-r",
+        "2",
+        "--solo-runs",
+        "0",
+        "--format",
+        "markdown",
+    ];
+    let output = compare(&folder, &words);
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    for told in ["more jobs failed in one than in the other", "the command exited with 127"] {
+        assert!(out(&output).contains(told), "{}", out(&output));
+    }
 }
 
 #[test]

@@ -155,9 +155,9 @@ impl Answer {
         Answer { manifest, outcomes, judged, notes: Vec::new() }
     }
 
-    /// Whether jobs of some run did not end well.
+    /// Whether jobs of some run did not end well, or a command failed.
     pub fn failed(&self) -> bool {
-        self.outcomes.iter().any(|outcome| outcome.failed.is_some_and(|failed| failed > 0))
+        self.outcomes.iter().any(Outcome::has_failed)
     }
 
     /// Blocks in which every candidate ran with every mix.
@@ -178,7 +178,7 @@ impl Answer {
         for outcome in &self.outcomes {
             if outcome.failed.is_some_and(|failed| failed > 0) {
                 add(
-                    "jobs did not end well, so that its figures are not those of the whole batch".to_owned(),
+                    "jobs did not end well; it is compared only with a run in which as many did not".to_owned(),
                     outcome.trial,
                 );
             }

@@ -19,6 +19,8 @@ pub struct Outcome {
     pub absent: BTreeMap<String, String>,
     /// The number of jobs that did not end well; `None` of a command.
     pub failed: Option<usize>,
+    /// The exit status of a command; `None` of a policy.
+    pub exit: Option<i32>,
     /// What makes its figures doubtful, in words.
     pub doubts: Vec<String>,
 }
@@ -91,12 +93,27 @@ impl Outcome {
         Outcome {
             trial,
             figures: BTreeMap::from([(ELAPSED.to_owned(), run.elapsed_s)]),
+            exit: Some(run.exit),
             doubts: (run.exit != 0)
                 .then(|| format!("the command exited with {}", run.exit))
                 .into_iter()
                 .chain(run.doubts.iter().cloned())
                 .collect(),
             ..Outcome::default()
+        }
+    }
+
+    /// Whether jobs did not end well, or the command says so of itself.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some_and(|failed| failed > 0) || self.exit.is_some_and(|exit| exit != 0)
+    }
+
+    /// Whether as much of the batch was done as in the other run: a batch that fails early is no faster one. Of a command it is
+    /// only known whether it failed.
+    pub fn did_as_much_as(&self, other: &Outcome) -> bool {
+        match (self.failed, other.failed) {
+            (Some(failed), Some(there)) => failed == there,
+            _ => self.has_failed() == other.has_failed(),
         }
     }
 

@@ -65,34 +65,43 @@ const SEEN: f64 = 2.576 + 0.842;
 const MOST_BLOCKS: f64 = 1e6;
 
 /// Of each block the logarithm of candidate / baseline, as the mean over these mixes; only of blocks in which both have
-/// positive figures for all of them.
+/// positive figures for all of them, and did as much.
 fn logarithms(
     outcomes: &[Outcome],
     mixes: &[usize],
     (candidate, baseline): (usize, usize),
     metric: &str,
 ) -> BTreeMap<u32, f64> {
-    let mut figures: BTreeMap<(u32, usize), [Option<f64>; 2]> = BTreeMap::new();
-    for outcome in outcomes.iter().filter(|outcome| mixes.contains(&outcome.trial.mix)) {
-        let figure = outcome.figure(metric).filter(|figure| *figure > 0.0 && figure.is_finite());
-        let both = figures.entry((outcome.trial.block, outcome.trial.mix)).or_default();
-        // One that is compared with itself has one run in each block.
-        for (side, who) in [candidate, baseline].into_iter().enumerate() {
-            if outcome.trial.candidate == who {
-                both[side] = figure;
-            }
-        }
-    }
+    let figure = |outcome: &Outcome| outcome.figure(metric).filter(|figure| *figure > 0.0 && figure.is_finite());
     let mut sums: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
-    for ((block, _), both) in figures {
-        if let [Some(of_candidate), Some(of_baseline)] = both {
+    for ((block, _), both) in pairs(outcomes, mixes, [candidate, baseline]) {
+        let [Some(of_candidate), Some(of_baseline)] = both else { continue };
+        if let (Some(here), Some(there)) = (figure(of_candidate), figure(of_baseline))
+            && of_candidate.did_as_much_as(of_baseline)
+        {
             let sum = sums.entry(block).or_default();
             sum.0 += 1;
-            sum.1 += libm::log(of_candidate / of_baseline);
+            sum.1 += libm::log(here / there);
         }
     }
     let whole = sums.into_iter().filter(|(_, (count, _))| *count == mixes.len());
     whole.map(|(block, (count, sum))| (block, sum / count as f64)).collect()
+}
+
+/// The runs of two candidates with these mixes, by block and mix. One that is compared with itself has one run in each block.
+fn pairs<'a>(
+    outcomes: &'a [Outcome],
+    mixes: &[usize],
+    who: [usize; 2],
+) -> BTreeMap<(u32, usize), [Option<&'a Outcome>; 2]> {
+    let mut pairs: BTreeMap<(u32, usize), [Option<&Outcome>; 2]> = BTreeMap::new();
+    for outcome in outcomes.iter().filter(|outcome| mixes.contains(&outcome.trial.mix)) {
+        let both = pairs.entry((outcome.trial.block, outcome.trial.mix)).or_default();
+        for (side, _) in who.iter().enumerate().filter(|(_, who)| **who == outcome.trial.candidate) {
+            both[side] = Some(outcome);
+        }
+    }
+    pairs
 }
 
 /// The median; 0 of nothing.
@@ -126,6 +135,10 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
             (Some(figure), _) if figure <= 0.0 => return "a value of zero has no ratio".to_owned(),
             _ => {}
         }
+    }
+    let differ = |both: &[Option<&Outcome>; 2]| matches!(both, [Some(a), Some(b)] if !a.did_as_much_as(b));
+    if pairs(outcomes, mixes, who).values().any(differ) {
+        return "more jobs failed in one than in the other".to_owned();
     }
     "no block is whole".to_owned()
 }
@@ -297,6 +310,15 @@ mod tests {
         let zero = [outcome(1, 0, 0, "max_wait_s", 0.0), outcome(1, 0, 1, "max_wait_s", 2.0)];
         let none = compare(&design(1), &zero, 1, "max_wait_s", None, 0.02);
         assert_eq!(none.change, Err("a value of zero has no ratio".to_owned()));
+        // Whoever fails early is not fast.
+        let mut failing = vec![outcome(1, 0, 0, "elapsed_s", 9.0), outcome(1, 0, 1, "elapsed_s", 0.1)];
+        (failing[0].failed, failing[1].failed) = (Some(0), Some(3));
+        let told = |failing: &[Outcome]| compare(&design(1), failing, 1, "elapsed_s", None, 0.02).change;
+        assert_eq!(told(&failing), Err("more jobs failed in one than in the other".to_owned()));
+        (failing[1].failed, failing[1].exit) = (None, Some(127));
+        assert!(told(&failing).is_err());
+        failing[0].failed = Some(1);
+        assert!(told(&failing).is_ok(), "both failed, and of a command no more is known");
         // A block that lacks a mix is left out, and one block has no interval.
         let part = [outcome(1, 0, 0, "antt", 2.0), outcome(1, 0, 1, "antt", 3.0)];
         assert_eq!(compare(&design(2), &part, 1, "antt", None, 0.02).change, Err("no block is whole".to_owned()));

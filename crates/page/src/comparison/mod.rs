@@ -141,7 +141,10 @@ fn runs_table(view: &ComparisonView<'_>) -> String {
         cells.push(Cell::text(&design.candidates[trial.candidate].name));
         cells.push(outcome.policy.as_ref().map_or(Cell::None, Cell::text));
         cells.extend(shown.iter().map(|name| Cell::number(outcome.figure(name), number)));
-        cells.push(Cell::number(outcome.failed.map(|failed| failed as f64), |failed| format!("{failed:.0}")));
+        cells.push(match outcome.exit {
+            Some(exit) if exit != 0 => Cell::Text(format!("exit {exit}")),
+            _ => Cell::number(outcome.failed.map(|failed| failed as f64), |failed| format!("{failed:.0}")),
+        });
         cells
     });
     let table = Table { id: Some("runs-table".to_owned()), caption: "", columns, rows: rows.collect() };
