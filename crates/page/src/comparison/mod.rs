@@ -96,7 +96,9 @@ fn which_timelines(view: &ComparisonView<'_>) -> String {
     let design = &view.answer.manifest.design;
     let which = if design.is_simulated() { "Of each candidate the run of the first block." } else { MEDIAN_RUNS };
     let shown = view.whole.len();
-    let all = design.candidates.len() * design.mixes.len();
+    // Of other programs nobody knows who ran where.
+    let policies = design.candidates.iter().filter(|one| matches!(one.means, Means::Policy { .. })).count();
+    let all = policies * design.mixes.len();
     if shown < all { format!("{which} {shown} of {all} are shown.") } else { which.to_owned() }
 }
 
