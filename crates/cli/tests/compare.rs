@@ -3,6 +3,7 @@
 mod common;
 
 use common::{err, json, out, until, write};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
@@ -188,9 +189,152 @@ fn failed_jobs_are_told() {
     ];
     let output = compare(&folder, &words);
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    for told in ["more jobs failed in one than in the other", "the command exited with 127"] {
+    for told in ["the command or jobs failed", "the command exited with 127, so it is compared with nothing"] {
         assert!(out(&output).contains(told), "{}", out(&output));
     }
+    // Nor does a program that fails do as much as a policy whose job fails.
+    let words =
+        ["jobs.toml", "-p", "fifo", "--candidate", "x=exit 1", "-r", "2", "--solo-runs", "0", "--format", "json"];
+    let answer = json(&compare(&folder, &words));
+    for one in answer["comparisons"].as_array().unwrap() {
+        assert!(one["verdict"].is_null() && one["change"].is_null(), "{one}");
+    }
+}
+
+#[test]
+fn a_comparison_goes_on_as_it_was_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'here'\ncommand = 'pwd >> places'\ncopies = 2\n");
+    let words = ["compare", "jobs.toml", "-p", "fifo,linux", "--candidate", "by hand=pwd >> places; env >> variables"];
+    let more = ["-r", "1", "--warmup", "1", "--solo-runs", "0", "--out", "c"];
+    let first = command(&folder, &[&words[..], &more].concat()).env("COSCHED_JOBS", "1").output().unwrap();
+    assert!(first.status.success(), "{}", err(&first));
+    let lines = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default().lines().count();
+    // The warm-up is not kept.
+    assert_eq!((lines("places"), records(&folder, "c").len()), (10, 3));
+    // From another folder, and with other variables.
+    write(&folder, "other/empty", "");
+    let other = |words: &[&str]| {
+        let mut command = command(&folder, words);
+        command.current_dir(folder.path().join("other")).env("COSCHED_JOBS", "2").env("COSCHED_MAX_PAUSE", "9s");
+        command.output().unwrap()
+    };
+    let second = other(&["compare", "--resume", "../c", "-r", "2"]);
+    assert!(second.status.success(), "{}", err(&second));
+    assert_eq!((lines("places"), records(&folder, "c").len()), (20, 6), "warmed up again, since runs were made");
+    assert_eq!(folder.path().join("other").read_dir().unwrap().count(), 1);
+    let record = |block: u32| {
+        let text = std::fs::read(folder.path().join(format!("c/runs/{block:04}/jobs/fifo/run.json"))).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&text).unwrap()
+    };
+    assert_eq!(record(1)["setting"]["options"], record(2)["setting"]["options"]);
+    assert_eq!(record(2)["setting"]["options"]["jobs_at_once"], 1);
+    let variables = std::fs::read_to_string(folder.path().join("variables")).unwrap();
+    assert!(variables.contains("COSCHED_JOBS=1") && !variables.contains("COSCHED_JOBS=2"), "{variables}");
+    assert!(!variables.contains("COSCHED_MAX_PAUSE"), "{variables}");
+    // Nothing is left to do: nothing is warmed up.
+    let third = other(&["compare", "--resume", "../c"]);
+    assert!(third.status.success() && lines("places") == 20, "{}", err(&third));
+    // A run without its record is made again.
+    std::fs::remove_file(folder.path().join("c/runs/0002/jobs/fifo/run.json")).unwrap();
+    let fourth = other(&["compare", "--resume", "../c", "--warmup", "0"]);
+    assert!(fourth.status.success() && lines("places") == 22, "{}", err(&fourth));
+    assert_eq!(record(2)["finished_by"], "completion");
+}
+
+#[test]
+fn what_runs_read_must_not_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |from: &str, to: &str| {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(from);
+        std::fs::copy(from, folder.path().join(to)).unwrap();
+    };
+    copy("machines/epyc-2cpu.toml", "machine.toml");
+    copy("programs/spec-cpu2006/gcc.toml", "gcc.toml");
+    write(&folder, "a.toml", &SIMULATED.replace("'gcc'", "'./gcc.toml'"));
+    let words = ["a.toml", "--on", "./machine.toml", "-p", "linux,even", "-r", "1", "--out", "c"];
+    let begun = compare(&folder, &words);
+    assert!(begun.status.success(), "{}", err(&begun));
+    write(&folder, "other/empty", "");
+    let mut elsewhere = command(&folder, &["compare", "--resume", "../c", "-r", "2", "--format", "json"]);
+    let elsewhere = elsewhere.current_dir(folder.path().join("other")).output().unwrap();
+    assert_eq!(json(&elsewhere)["blocks"], 2, "{}", err(&elsewhere));
+    for file in ["machine.toml", "gcc.toml"] {
+        let before = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        write(&folder, file, &format!("{before}\n# another\n"));
+        let changed = compare(&folder, &["--resume", "c"]);
+        assert!(changed.status.code() == Some(2), "{}", err(&changed));
+        assert!(err(&changed).contains(&format!("{file}: it was changed since")), "{}", err(&changed));
+        write(&folder, file, &before);
+    }
+    assert!(compare(&folder, &["--resume", "c"]).status.success());
+    let moved = compare(&folder, &["--resume", "c", "--on", "epyc-2cpu"]);
+    assert!(moved.status.code() == Some(2) && err(&moved).contains("goes on as it was begun"), "{}", err(&moved));
+    // So does the program of a job.
+    write(&folder, "work.sh", "exit 0\n");
+    write(&folder, "real.toml", "[[job]]\nname = 'work'\ncommand = 'sh work.sh'\n");
+    let words = ["real.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "d"];
+    assert!(compare(&folder, &words).status.success());
+    write(&folder, "work.sh", "sleep 0.01; exit 0\n");
+    let changed = compare(&folder, &["--resume", "d"]);
+    assert!(changed.status.code() == Some(2), "{}", err(&changed));
+    assert!(err(&changed).contains("a program of its jobs was changed"), "{}", err(&changed));
+}
+
+#[test]
+fn one_comparison_works_in_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'wait'\ncommand = 'echo run >> count; while [ ! -e go ]; do sleep 0.05; done'\n",
+    );
+    let words = ["compare", "jobs.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "c"];
+    let first = command(&folder, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("a run has begun", || folder.path().join("count").exists());
+    for words in [&words[..], &["compare", "--resume", "c"]] {
+        let second = command(&folder, words).output().unwrap();
+        assert_eq!(second.status.code(), Some(2), "{}", err(&second));
+        assert!(err(&second).contains("another `cosched compare` makes runs in this folder"), "{}", err(&second));
+    }
+    write(&folder, "go", "");
+    let first = first.wait_with_output().unwrap();
+    assert!(first.status.success(), "{}", err(&first));
+    assert_eq!(std::fs::read_to_string(folder.path().join("count")).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_program_that_does_not_end_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'sleep 0.01'\n");
+    let stubborn = "stubborn=trap 'echo asked >> asked' INT TERM; touch begun; while :; do sleep 0.05; done";
+    let words =
+        ["compare", "jobs.toml", "-p", "fifo", "--candidate", stubborn, "-r", "1", "--solo-runs", "0", "--out", "c"];
+    let child = command(&folder, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("it has begun", || folder.path().join("begun").exists());
+    let pid = rustix::process::Pid::from_child(&child);
+    let asked = || std::fs::read_to_string(folder.path().join("asked")).unwrap_or_default().lines().count();
+    for times in 1..=3 {
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        until("it was asked", || times == 3 || asked() == times);
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{}", err(&output));
+    // One that goes on in the background does not, and its time is doubtful.
+    let words = ["jobs.toml", "-p", "fifo", "--candidate", "quick=sleep 1000 & exit 0", "-r", "1", "--solo-runs", "0"];
+    let output = compare(&folder, &words);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).contains("the command left a process behind, which had to be ended"), "{}", out(&output));
+}
+
+#[test]
+fn precision_that_was_not_reached_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.toml", SIMULATED);
+    let words = ["a.toml", "--on", "epyc-2cpu", "-p", "linux,even", "-r", "3", "--until-ci", "0.01%", "--out", "c"];
+    let output = compare(&folder, &words);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).contains("and --until-ci asked for 0.01 %"), "{}", out(&output));
 }
 
 #[test]
@@ -200,7 +344,17 @@ fn what_is_wrong_is_told_before_anything_runs() {
     write(&folder, "real.toml", "[[job]]\nname = 'a'\ncommand = 'touch started'\n");
     write(&folder, "full/other", "");
     let on = ["--on", "epyc-2cpu"];
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 22] = [
+        (&["real.toml", "-p", "fifo", "--candidate", "x="], "it has not a command"),
+        (&["real.toml", "-p", "fifo", "--candidate", "=true"], "NAME=CMD"),
+        (&["real.toml", "-p", "fifo,linux", "--", "--logs", "x"], "--logs behind `--`: give --out before"),
+        (&["real.toml", "-p", "fifo,linux", "--", "--record", "x"], "--record behind `--`"),
+        (&["real.toml", "-p", "fifo,linux", "--", "--seed", "4"], "give --seed before"),
+        (&["real.toml", "-p", "fifo,linux", "--dry-run", "--", "--joblog", "x"], "--joblog behind `--`"),
+        (&["real.toml", "-p", "fifo,linux", "-j", "4"], "--jobs: it is for simulations"),
+        (&["a.toml", "-p", "fifo,linux", "--warmup", "1", "--on", "epyc-2cpu"], "--warmup"),
+        (&["a.toml", "-p", "fifo,linux", "--warmup", "100", "--on", "epyc-2cpu"], "--warmup"),
+        (&["a.toml", "--until-ci", "1%", "-r", "2", "--on", "epyc-2cpu"], "3 blocks at least"),
         (&["a.toml", "-p", "linux", "--on", "epyc-2cpu"], "only one candidate"),
         (&["a.toml", "-p", "linux,linux", "--on", "epyc-2cpu"], "two candidates are called `linux`"),
         (&["a.toml", "--baseline", "linx", "--on", "epyc-2cpu"], "did you mean `linux`"),
@@ -222,6 +376,11 @@ fn what_is_wrong_is_told_before_anything_runs() {
     assert!(!folder.path().join("started").exists() && !folder.path().join("cosched-compare").exists());
     let dry = compare(&folder, &[&["a.toml", "-p", "linux,even", "--dry-run"], &on[..]].concat());
     assert!(out(&dry).contains("candidate even") && out(&dry).ends_with("nothing was run\n"), "{}", out(&dry));
+    let words = ["real.toml", "-p", "fifo,linux", "--dry-run", "--warmup", "2", "--until-ci", "1%", "--max-time", "1h"];
+    let dry = compare(&folder, &words);
+    for told in ["warm-up   2 blocks", "until     the differences are known to 1.00 %", "at most   "] {
+        assert!(out(&dry).contains(told), "{}", out(&dry));
+    }
     assert!(!folder.path().join("cosched-compare").exists());
 }
 

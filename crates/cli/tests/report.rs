@@ -69,6 +69,27 @@ fn a_run_is_told_again_from_its_files() {
 }
 
 #[test]
+fn what_is_not_there_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(&folder, "fair", "logs");
+    std::fs::remove_file(folder.path().join("logs/series.jsonl")).unwrap();
+    let told = "there is no series beside the record: who ran when is not known";
+    for words in [&["logs", "--csv", "--table", "samples"][..], &["logs", "--html", "page.html"]] {
+        let output = report(&folder, words);
+        assert!(output.status.success() && err(&output).contains(told), "{words:?}: {}", err(&output));
+    }
+    // It is also for whoever reads only the page.
+    assert!(read(&folder, "page.html").contains(told));
+    assert!(!err(&report(&folder, &["logs"])).contains("series"));
+    assert!(error(&folder, &["logs", "--table", "jobs"]).contains("give one of these with it"));
+    // Nothing is put in the place of what others have there.
+    std::os::unix::fs::symlink("page.html", folder.path().join("link")).unwrap();
+    assert!(error(&folder, &["logs", "--html", "link"]).contains("--html link: it is a link"));
+    assert!(error(&folder, &["logs", "--html", "/dev/null"]).contains("it is no regular file"));
+    assert!(Path::new("/dev/null").metadata().is_ok_and(|meta| !meta.is_file()));
+}
+
+#[test]
 fn the_page_and_the_figures_need_nothing_beside_them() {
     let folder = tempfile::tempdir().unwrap();
     simulate(&folder, "fair", "logs");

@@ -1,7 +1,6 @@
 //! What a comparison found, as data: the figures of the candidates, and how they compare with the baseline.
 
-use crate::design::Means;
-use crate::design::Trial;
+use crate::design::{Design, Means, Trial};
 use crate::figures::ELAPSED;
 use crate::figures::Outcome;
 use crate::frequency::{LEAST_RUNS, MEAN_GHZ, doubt};
@@ -15,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Metrics that are judged unless others are asked for, where they have values.
 const USUAL: [&str; 4] = ["turnaround_s", "unfairness", "antt", "energy_j"];
 
-/// Figures of a candidate in one metric over the blocks: of each block the geometric mean over the mixes.
+/// Figures of a candidate in one metric over the whole blocks: of each block the geometric mean over the mixes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The least.
@@ -73,7 +72,7 @@ pub struct Judged {
 pub struct Answer {
     /// What was compared.
     pub manifest: Manifest,
-    /// The runs.
+    /// The runs, also those of blocks that are not whole, by which nothing is judged.
     pub outcomes: Vec<Outcome>,
     /// The metrics that were judged.
     pub judged: Vec<Judged>,
@@ -85,7 +84,9 @@ pub struct Answer {
 /// time of whole programs comes first.
 fn metrics(manifest: &Manifest, outcomes: &[Outcome]) -> Vec<Judge> {
     if !manifest.metrics.is_empty() {
-        return manifest.metrics.iter().filter_map(|name| Judge::named(name)).collect();
+        let mut known = BTreeSet::new();
+        let wanted = manifest.metrics.iter().filter(|name| known.insert(*name));
+        return wanted.filter_map(|name| Judge::named(name)).collect();
     }
     let has_others = manifest.design.candidates.iter().any(|one| matches!(one.means, Means::Command(_)));
     let has_values = |metric: &&Metric| {
@@ -115,6 +116,20 @@ fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> O
     Some(Spread { least, median: 0.5 * (figures[(n - 1) / 2] + figures[n / 2]), greatest })
 }
 
+/// The blocks in which every candidate ran with every mix.
+fn whole_blocks(design: &Design, outcomes: &[Outcome]) -> BTreeSet<u32> {
+    let runs = design.mixes.len() * design.candidates.len();
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    outcomes.iter().for_each(|outcome| *counts.entry(outcome.trial.block).or_default() += 1);
+    counts.into_iter().filter(|&(_, count)| count == runs).map(|(block, _)| block).collect()
+}
+
+/// The runs of those blocks: figures and changes are of the same runs.
+fn of_whole_blocks(design: &Design, outcomes: &[Outcome]) -> Vec<Outcome> {
+    let whole = whole_blocks(design, outcomes);
+    outcomes.iter().filter(|outcome| whole.contains(&outcome.trial.block)).cloned().collect()
+}
+
 /// Doubts runs whose CPUs ran at another frequency than in the other runs of the same candidate with the same mix.
 fn doubt_frequencies(outcomes: &mut [Outcome]) {
     let mut alike: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
@@ -138,15 +153,16 @@ impl Answer {
         let least = manifest.wish.worth;
         let design = &manifest.design;
         let mixes = design.mixes.len();
+        let whole = of_whole_blocks(design, &outcomes);
         let others: Vec<usize> = (0..design.candidates.len()).filter(|&at| at != design.baseline).collect();
         let judge = |metric: Judge| {
             let against = |mix: Option<usize>| {
-                let outcomes = &outcomes;
+                let outcomes = &whole;
                 others.iter().map(move |&candidate| compare(design, outcomes, candidate, metric.name, mix, least))
             };
             Judged {
                 metric,
-                spreads: (0..design.candidates.len()).map(|at| spread(&outcomes, mixes, at, metric.name)).collect(),
+                spreads: (0..design.candidates.len()).map(|at| spread(&whole, mixes, at, metric.name)).collect(),
                 over_all: against(None).collect(),
                 by_mix: if mixes > 1 { (0..mixes).flat_map(|mix| against(Some(mix))).collect() } else { Vec::new() },
             }
@@ -162,10 +178,13 @@ impl Answer {
 
     /// Blocks in which every candidate ran with every mix.
     pub fn whole_blocks(&self) -> usize {
-        let runs = self.manifest.design.mixes.len() * self.manifest.design.candidates.len();
-        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-        self.outcomes.iter().for_each(|outcome| *counts.entry(outcome.trial.block).or_default() += 1);
-        counts.into_values().filter(|&count| count == runs).count()
+        whole_blocks(&self.manifest.design, &self.outcomes).len()
+    }
+
+    /// The number of runs of blocks that are not whole.
+    pub fn left_out(&self) -> usize {
+        let whole = whole_blocks(&self.manifest.design, &self.outcomes);
+        self.outcomes.iter().filter(|outcome| !whole.contains(&outcome.trial.block)).count()
     }
 
     /// What makes figures doubtful, each with the runs that it is of; runs with failed jobs first.
@@ -183,15 +202,18 @@ impl Answer {
                 );
             }
         }
-        let odd: BTreeSet<(u32, usize)> = self
+        let odd: BTreeSet<Trial> = self
             .judged
             .iter()
             .filter(|judged| judged.metric.name == "turnaround_s")
-            .flat_map(|judged| &judged.over_all)
-            .flat_map(|one| one.odd_blocks.iter().map(move |&block| (block, one.candidate)))
+            .flat_map(|judged| if judged.by_mix.is_empty() { &judged.over_all } else { &judged.by_mix })
+            .flat_map(|one| {
+                let trial = |&block| Trial { block, mix: one.mix.unwrap_or(0), candidate: one.candidate };
+                one.odd_blocks.iter().map(trial)
+            })
             .collect();
-        for (block, candidate) in odd {
-            add("its turnaround is far from that of the other blocks".to_owned(), Trial { block, mix: 0, candidate });
+        for trial in odd {
+            add("its turnaround is far from that of the other blocks".to_owned(), trial);
         }
         for outcome in &self.outcomes {
             for doubt in &outcome.doubts {

@@ -2,6 +2,7 @@
 
 use cosched_core::Rng;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How a candidate runs the batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,8 +60,17 @@ pub struct Mix {
     pub sha256: String,
 }
 
-/// What is compared.
+/// A file that runs read beside the mixes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// Its whole path.
+    pub file: String,
+    /// SHA-256 of its content.
+    pub sha256: String,
+}
+
+/// What is compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
     /// The batches.
     pub mixes: Vec<Mix>,
@@ -68,19 +78,28 @@ pub struct Design {
     pub candidates: Vec<Candidate>,
     /// The candidate, by its position, that the others are compared with.
     pub baseline: usize,
-    /// `host`, or the simulated machine.
+    /// `host`, or the simulated machine: its name, or the whole path of its file.
     pub on: String,
     /// Seed of the order of the runs; and of the runs of the first block, those of the next block have the next one.
     pub seed: u64,
     /// Further options of each `cosched run`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// The folder in which all of it runs; empty for the one that a program is called in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
+    /// The user's variables for `cosched run`, with their values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// Machine, programs and profiles that are files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<InputFile>,
 }
 
 /// A run of one candidate with one mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Trial {
-    /// The number of its block, from 1.
+    /// The number of its block, from 1; that of the runs that warm up, which are of no block, is 0.
     pub block: u32,
     /// The position of the mix.
     pub mix: usize,
@@ -106,7 +125,7 @@ impl Design {
 
     /// The seed of the runs of a block.
     pub fn seed_of(&self, block: u32) -> u64 {
-        self.seed.wrapping_add(u64::from(block) - 1)
+        self.seed.wrapping_add(u64::from(block)).wrapping_sub(1)
     }
 
     /// Whether the jobs are simulated.
@@ -133,10 +152,9 @@ mod tests {
         Design {
             mixes: (0..mixes).map(mix).collect(),
             candidates: (0..candidates).map(|at| Candidate::policy(&format!("policy-{at}"))).collect(),
-            baseline: 0,
             on: "host".to_owned(),
             seed,
-            options: Vec::new(),
+            ..Design::default()
         }
     }
 

@@ -61,7 +61,7 @@ pub const COMMAND_SCHEMA: &str = "cosched.command/1";
 const CUT: [&str; 3] = ["signal", "killed", "goes-on"];
 
 /// Warnings of runs that say that figures are not to be trusted.
-const DOUBTS: [&str; 2] = ["disturbed", "throttled"];
+const DOUBTS: [&str; 3] = ["disturbed", "throttled", "cpus-collide"];
 
 impl Outcome {
     /// What a run record says; `None` if the run was ended before its time.
@@ -95,7 +95,7 @@ impl Outcome {
             figures: BTreeMap::from([(ELAPSED.to_owned(), run.elapsed_s)]),
             exit: Some(run.exit),
             doubts: (run.exit != 0)
-                .then(|| format!("the command exited with {}", run.exit))
+                .then(|| format!("the command exited with {}, so it is compared with nothing", run.exit))
                 .into_iter()
                 .chain(run.doubts.iter().cloned())
                 .collect(),
@@ -108,12 +108,12 @@ impl Outcome {
         self.failed.is_some_and(|failed| failed > 0) || self.exit.is_some_and(|exit| exit != 0)
     }
 
-    /// Whether as much of the batch was done as in the other run: a batch that fails early is no faster one. Of a command it is
-    /// only known whether it failed.
+    /// Whether as much of the batch was done as in the other run: a batch that fails early is no faster one. A command's exit
+    /// status does not tell how much of the batch it did before it failed, so that is never known to be as much.
     pub fn did_as_much_as(&self, other: &Outcome) -> bool {
         match (self.failed, other.failed) {
             (Some(failed), Some(there)) => failed == there,
-            _ => self.has_failed() == other.has_failed(),
+            _ => !self.has_failed() && !other.has_failed(),
         }
     }
 

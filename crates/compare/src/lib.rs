@@ -11,7 +11,7 @@ mod text;
 mod verdict;
 
 pub use answer::{Answer, Judge, Judged, Spread};
-pub use design::{Candidate, Design, Means, Mix, Trial};
+pub use design::{Candidate, Design, InputFile, Means, Mix, Trial};
 pub use figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
 pub use frequency::MEAN_GHZ;
 pub use interval::{Interval, LEAST_FOR_BOOTSTRAP, is_sure, mean_and_deviation};

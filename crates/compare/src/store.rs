@@ -7,7 +7,7 @@
 //! runs/BLOCK/MIX/CANDIDATE/       run.json, the record of a run; command.json, what the program took
 //! ```
 
-use crate::design::{Design, Trial};
+use crate::design::{Candidate, Design, Means, Trial};
 use crate::figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
 use cosched_report::{Record, SoloFile};
 use serde::{Deserialize, Serialize};
@@ -36,11 +36,14 @@ pub struct Wish {
     pub worth: f64,
     /// Times that each job is measured alone.
     pub solo_runs: u32,
+    /// Blocks before the first that counts, whenever runs on this machine begin.
+    #[serde(default)]
+    pub warmup: u32,
 }
 
 impl Default for Wish {
     fn default() -> Wish {
-        Wish { reps: 7, until_ci: None, worth: 0.02, solo_runs: 3 }
+        Wish { reps: 7, until_ci: None, worth: 0.02, solo_runs: 3, warmup: 0 }
     }
 }
 
@@ -56,6 +59,9 @@ pub struct Manifest {
     pub design: Design,
     /// How much is to be made.
     pub wish: Wish,
+    /// Of each mix, SHA-256 of what its jobs are: their commands and programs. Empty if that is not known.
+    #[serde(default)]
+    pub jobs: Vec<String>,
     /// Metrics that were asked for; empty for the usual ones.
     #[serde(default)]
     pub metrics: Vec<String>,
@@ -72,6 +78,19 @@ pub struct Store {
     /// The names of the folders of mixes and candidates, in their order.
     mixes: Vec<String>,
     candidates: Vec<String>,
+    /// Of each candidate, which files a run of it must have left.
+    leaves: Vec<Leaves>,
+}
+
+/// Which files a run leaves that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaves {
+    /// Only the record.
+    Record,
+    /// The record, and what the program took.
+    Both,
+    /// Only what the program took.
+    Command,
 }
 
 /// A folder that can't be read.
@@ -127,10 +146,16 @@ fn folders<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 impl Store {
     /// The folder of a comparison that may not be there yet.
     pub fn new(folder: &Path, design: &Design) -> Store {
+        let leaves = |candidate: &Candidate| match candidate.means {
+            Means::Command(_) => Leaves::Command,
+            Means::Policy { .. } if design.is_simulated() => Leaves::Record,
+            Means::Policy { .. } => Leaves::Both,
+        };
         Store {
             folder: folder.to_owned(),
             mixes: folders(design.mixes.iter().map(|mix| mix.name.as_str())),
             candidates: folders(design.candidates.iter().map(|candidate| candidate.name.as_str())),
+            leaves: design.candidates.iter().map(leaves).collect(),
         }
     }
 
@@ -216,15 +241,18 @@ impl Store {
     /// # Errors
     /// Its record can't be read, or is none.
     pub fn outcome(&self, trial: Trial) -> Result<Option<Outcome>, StoreError> {
-        let folder = self.run(trial);
-        if let Some(record) = self.record(trial)? {
-            let Some(mut outcome) = Outcome::of_record(trial, &record) else { return Ok(None) };
-            if let Some(run) = command(&folder.join(COMMAND_FILE))? {
-                outcome.figures.insert(ELAPSED.to_owned(), run.elapsed_s);
-            }
-            return Ok(Some(outcome));
+        let seen = || command(&self.run(trial).join(COMMAND_FILE));
+        let leaves = self.leaves[trial.candidate];
+        if leaves == Leaves::Command {
+            return Ok(seen()?.map(|run| Outcome::of_command(trial, &run)));
         }
-        Ok(command(&folder.join(COMMAND_FILE))?.map(|run| Outcome::of_command(trial, &run)))
+        let record = self.record(trial)?;
+        let Some(mut outcome) = record.and_then(|record| Outcome::of_record(trial, &record)) else { return Ok(None) };
+        if leaves == Leaves::Both {
+            let Some(run) = seen()? else { return Ok(None) };
+            outcome.figures.insert(ELAPSED.to_owned(), run.elapsed_s);
+        }
+        Ok(Some(outcome))
     }
 
     /// The runs that were made, by block, in the order in which a block makes them.
@@ -271,6 +299,9 @@ fn command(file: &Path) -> Result<Option<CommandRun>, StoreError> {
     if run.schema != COMMAND_SCHEMA {
         return Err(wrong(file, format!("expected the schema {COMMAND_SCHEMA}, found `{}`", run.schema)));
     }
+    if !run.elapsed_s.is_finite() || run.elapsed_s <= 0.0 {
+        return Err(wrong(file, format!("elapsed_s: expected a number above 0, found {}", run.elapsed_s)));
+    }
     Ok(Some(run))
 }
 
@@ -288,7 +319,7 @@ fn read_if_there(file: &Path) -> Result<Option<String>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::{Candidate, Means, Mix};
+    use crate::design::Mix;
 
     fn manifest() -> Manifest {
         let mix = |name: &str| Mix { name: name.to_owned(), file: format!("{name}.toml"), sha256: "0".to_owned() };
@@ -304,8 +335,10 @@ mod tests {
                 on: "host".to_owned(),
                 seed: 1,
                 options: vec!["-j8".to_owned()],
+                ..Design::default()
             },
             wish: Wish::default(),
+            jobs: Vec::new(),
             metrics: Vec::new(),
             command_line: Vec::new(),
             machine: "m".to_owned(),
@@ -345,14 +378,26 @@ mod tests {
         put(&run(COMMAND_SCHEMA)).unwrap();
         let all = store.outcomes(&manifest.design).unwrap();
         assert_eq!((all.len(), all[0].trial, all[0].figure("elapsed_s")), (1, trial, Some(2.5)));
-        assert_eq!(all[0].doubts, ["the command exited with 1", "others used the CPUs"]);
+        assert_eq!(
+            all[0].doubts,
+            ["the command exited with 1, so it is compared with nothing", "others used the CPUs"]
+        );
         put(&run("cosched.command/9")).unwrap();
         let error = store.outcomes(&manifest.design).unwrap_err().to_string();
         assert!(
             error.contains("command.json: expected the schema") && error.contains("makes the run again"),
             "{error}"
         );
-        std::fs::write(folder.join(RUN_FILE), "{").unwrap();
+        put(&CommandRun { elapsed_s: -1.0, ..run(COMMAND_SCHEMA) }).unwrap();
+        let error = store.outcomes(&manifest.design).unwrap_err().to_string();
+        assert!(error.contains("elapsed_s: expected a number above 0, found -1"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+        // A run of a policy is made only with its record.
+        let own = store.run(Trial { block: 3, mix: 1, candidate: 0 });
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join(COMMAND_FILE), serde_json::to_string(&run(COMMAND_SCHEMA)).unwrap()).unwrap();
+        assert_eq!(store.outcomes(&manifest.design).unwrap(), []);
+        std::fs::write(own.join(RUN_FILE), "{").unwrap();
         assert!(store.outcomes(&manifest.design).unwrap_err().to_string().contains("run.json: "));
     }
 

@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 /// A number with about four significant digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
+        // Nobody counts so many digits.
+        size if size >= 1e9 => format!("{value:.3e}"),
         size if size >= 999.95 => format!("{value:.0}"),
         size if size >= 99.995 => format!("{value:.1}"),
         size if size >= 9.999_5 => format!("{value:.2}"),
@@ -124,7 +126,12 @@ pub fn what(answer: &Answer) -> String {
     };
     let simulated = if design.is_simulated() { "simulated on " } else { "on " };
     let blocks = count(answer.whole_blocks() as u64, "block");
-    format!("{mixes} {simulated}{}, {blocks}, seed {}", visible(&answer.manifest.machine), design.seed)
+    let left_out = match answer.left_out() {
+        0 => String::new(),
+        1 => "; 1 run of a block that is not whole is left out".to_owned(),
+        some => format!("; {some} runs of blocks that are not whole are left out"),
+    };
+    format!("{mixes} {simulated}{}, {blocks}, seed {}{left_out}", visible(&answer.manifest.machine), design.seed)
 }
 
 /// A column of words has at least so many characters.
@@ -314,9 +321,10 @@ mod tests {
                 baseline: 0,
                 on: "host".to_owned(),
                 seed: 1,
-                options: Vec::new(),
+                ..Design::default()
             },
             wish: Wish::default(),
+            jobs: Vec::new(),
             metrics: Vec::new(),
             command_line: Vec::new(),
             machine: "two CPUs".to_owned(),
@@ -344,6 +352,27 @@ mod tests {
         let mut answer = Answer::new(manifest, outcomes);
         answer.notes.push("the time was over".to_owned());
         answer
+    }
+
+    #[test]
+    fn figures_are_of_whole_blocks() {
+        let whole = answer(1);
+        let mut outcomes = whole.outcomes.clone();
+        // A sixth block of which only one run was made, a very fast one.
+        let mut more = outcomes[0].clone();
+        more.trial = Trial { block: 6, ..more.trial };
+        more.figures.values_mut().for_each(|figure| *figure = 0.001);
+        outcomes.push(more);
+        let part = Answer::new(whole.manifest.clone(), outcomes);
+        for (one, other) in part.judged.iter().zip(&whole.judged) {
+            assert_eq!((&one.spreads, &one.over_all), (&other.spreads, &other.over_all));
+        }
+        let told = what(&part);
+        assert!(
+            told.contains("5 blocks") && told.ends_with("; 1 run of a block that is not whole is left out"),
+            "{told}"
+        );
+        assert_eq!((what(&whole).contains("left out"), part.outcomes.len()), (false, 16));
     }
 
     #[test]

@@ -137,8 +137,12 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
         }
     }
     let differ = |both: &[Option<&Outcome>; 2]| matches!(both, [Some(a), Some(b)] if !a.did_as_much_as(b));
-    if pairs(outcomes, mixes, who).values().any(differ) {
-        return "more jobs failed in one than in the other".to_owned();
+    if let Some([Some(a), Some(b)]) = pairs(outcomes, mixes, who).values().find(|both| differ(both)) {
+        return if [a, b].iter().any(|one| one.failed.is_none()) {
+            "the command or jobs failed: it is not known that both did the same".to_owned()
+        } else {
+            "more jobs failed in one than in the other".to_owned()
+        };
     }
     "no block is whole".to_owned()
 }
@@ -221,7 +225,7 @@ mod tests {
             baseline: 0,
             on: "host".to_owned(),
             seed: 1,
-            options: Vec::new(),
+            ..Design::default()
         }
     }
 
@@ -315,10 +319,16 @@ mod tests {
         (failing[0].failed, failing[1].failed) = (Some(0), Some(3));
         let told = |failing: &[Outcome]| compare(&design(1), failing, 1, "elapsed_s", None, 0.02).change;
         assert_eq!(told(&failing), Err("more jobs failed in one than in the other".to_owned()));
-        (failing[1].failed, failing[1].exit) = (None, Some(127));
-        assert!(told(&failing).is_err());
-        failing[0].failed = Some(1);
-        assert!(told(&failing).is_ok(), "both failed, and of a command no more is known");
+        failing[1].failed = Some(0);
+        assert!(told(&failing).is_ok());
+        // How much of the batch a command did that failed, nobody knows.
+        (failing[1].failed, failing[1].exit) = (None, Some(1));
+        for failed in [0, 1] {
+            failing[0].failed = Some(failed);
+            assert!(told(&failing).unwrap_err().contains("it is not known that both did the same"));
+        }
+        failing[1].exit = Some(0);
+        assert!(told(&failing).is_err(), "a job failed, and it did not in the other program");
         // A block that lacks a mix is left out, and one block has no interval.
         let part = [outcome(1, 0, 0, "antt", 2.0), outcome(1, 0, 1, "antt", 3.0)];
         assert_eq!(compare(&design(2), &part, 1, "antt", None, 0.02).change, Err("no block is whole".to_owned()));

@@ -1,7 +1,10 @@
 //! Programs that are started while this process holds signals back, such as the runs of a comparison.
 
 use crate::interrupts::{Interrupts, inherited};
-use crate::sys;
+use crate::process::{Process, all_pids};
+use crate::root::Root;
+use crate::sys::{self, RawPid};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -13,11 +16,45 @@ pub fn settle_child(command: &mut Command, signals: &Interrupts) {
     sys::before_exec(command, signals.mask(), inherited());
 }
 
+/// Ends what a program that [`settle_child`] settled has left in its process group, and tells how many processes that were.
+/// The program itself must have ended, and nobody may have waited for it yet: until then no other group has its number.
+pub fn end_rest(leader: RawPid) -> usize {
+    let root = Root::default();
+    let is_left = |process: &Process| process.group == leader && process.pid != leader && !process.is_dead();
+    let left = all_pids(&root).into_iter().filter_map(|pid| Process::read(&root, pid)).filter(is_left).count();
+    if let Some(group) = Pid::from_raw(leader).filter(|_| left > 0) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    left
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
     use std::io::Read as _;
     use std::process::Stdio;
+
+    #[test]
+    fn what_a_program_leaves_is_ended() {
+        let signals = Interrupts::hold().expect("signals can be held");
+        for (line, left) in [("exec sleep 0", 0), ("sleep 1000 & sleep 1000 & exit 0", 2)] {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", line]);
+            settle_child(&mut command, &signals);
+            let mut child = command.spawn().expect("a shell starts");
+            let pid = child.id() as RawPid;
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(Pid::from_raw(pid).expect("a process")), options).expect("it ends");
+            assert_eq!(end_rest(pid), left, "{line}");
+            assert!(child.wait().expect("it is there").success());
+            let root = Root::default();
+            let is_in = |process: &Process| process.group == pid && !process.is_dead();
+            while all_pids(&root).into_iter().filter_map(|pid| Process::read(&root, pid)).any(|one| is_in(&one)) {
+                std::thread::yield_now();
+            }
+        }
+    }
 
     #[test]
     fn a_child_has_no_signals_blocked() {

@@ -117,9 +117,10 @@ fn answer(mixes: usize) -> Answer {
             baseline: 0,
             on: "host".to_owned(),
             seed: 1,
-            options: Vec::new(),
+            ..Design::default()
         },
         wish: Wish::default(),
+        jobs: Vec::new(),
         metrics: Vec::new(),
         command_line: vec!["cosched".to_owned(), "compare".to_owned(), "'a<b'".to_owned()],
         machine: "two CPUs".to_owned(),

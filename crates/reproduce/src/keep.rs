@@ -84,13 +84,14 @@ impl<'a> Kept<'a> {
             candidates,
             on: machine.name.clone(),
             seed: seeds.first().copied().unwrap_or(1),
-            options: Vec::new(),
+            ..Design::default()
         };
         let manifest = Manifest {
             schema: COMPARE_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: machine.name.clone(),
             wish: Wish { reps: seeds.len() as u32, solo_runs: 0, ..Wish::default() },
+            jobs: Vec::new(),
             metrics: Vec::new(),
             command_line: vec!["cosched".to_owned(), "reproduce".to_owned()],
             design,

@@ -10,7 +10,7 @@ use cosched_sim::{
     MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine, parse_program,
 };
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A machine or program with the text of its file, unless it is built in.
 pub(crate) struct Described<T> {
@@ -25,8 +25,13 @@ impl<T> Described<T> {
 }
 
 /// Whether `name` is the path of a file, not the name of something built in.
-fn is_path(name: &str) -> bool {
+pub(crate) fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
+}
+
+/// The file that a program is in, if it is not built in; its path counts from `folder`.
+pub(crate) fn program_file(name: &str, folder: &Path) -> Option<PathBuf> {
+    is_path(name).then(|| folder.join(name.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(name)))
 }
 
 /// The name of a built-in program, as an example in messages.
@@ -67,8 +72,7 @@ pub(crate) fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
 /// # Errors
 /// There is no such program, or its file can't be read. The message says what to write instead.
 pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<Described<ProgramSpec>> {
-    if is_path(name) {
-        let path = folder.join(name.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(name));
+    if let Some(path) = program_file(name, folder) {
         let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
         let spec = parse_program(&text, &told(&path)).map_err(|error| usage(error.to_string()))?;
         return Ok(Described { spec, text: Some(text) });

@@ -55,6 +55,14 @@ enum Page {
     ProgramFile,
     /// What the simulation does and where it ends
     Simulator,
+    /// The equations and where they come from
+    Models,
+    /// The policy `even`
+    Even,
+    /// Programs that load a machine, for tests
+    Workloads,
+    /// What was measured
+    Benchmarks,
 }
 
 impl Page {
@@ -70,6 +78,10 @@ impl Page {
             Page::MachineFile => include_str!("../../../../docs/machine-file.md"),
             Page::ProgramFile => include_str!("../../../../docs/program-file.md"),
             Page::Simulator => include_str!("../../../../docs/simulator.md"),
+            Page::Models => include_str!("../../../../docs/models.md"),
+            Page::Even => include_str!("../../../../docs/even.md"),
+            Page::Workloads => include_str!("../../../../docs/workloads.md"),
+            Page::Benchmarks => include_str!("../../../../docs/benchmarks.md"),
         }
     }
 }

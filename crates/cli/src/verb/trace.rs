@@ -4,7 +4,7 @@ use crate::exit::usage;
 use crate::input::told;
 use crate::kept::{open_file, record_beside, series_of};
 use crate::stderr::say;
-use crate::whole_file::stream_whole;
+use crate::whole_file::{check_target, stream_whole};
 use anyhow::Context as _;
 use clap::Args;
 use cosched_report::{
@@ -40,7 +40,7 @@ pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
         return Err(usage("a trace is no text for a terminal; write it to a file, as in `--perfetto run.pftrace`"));
     }
     if !to_stdout {
-        check_target(&args.perfetto, &input, &path)?;
+        check_output(&args.perfetto, &input, &path)?;
     }
     // What a run that goes on writes from now on is for another trace.
     let length = input.metadata().map_err(|error| usage(format!("{file}: {error}")))?;
@@ -91,32 +91,14 @@ fn record_of<R: io::BufRead>(series: &Path, reader: &SeriesReader<R>) -> Option<
 }
 
 /// Refuses to write where that would do harm or leave half a file.
-fn check_target(out: &Path, input: &File, series: &Path) -> anyhow::Result<()> {
-    let name = told(out);
-    let folder = match out.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return Err(usage(format!("--perfetto {name}: there is no folder {}", told(folder))));
-    }
-    let Ok(there) = out.symlink_metadata() else { return Ok(()) };
-    if there.is_symlink() {
-        // To put a file in its place would break what others have there, such as /dev/stdout.
-        let advice = "name the file that it leads to; `--perfetto -` is standard output";
-        return Err(usage(format!("--perfetto {name}: it is a link; {advice}")));
-    }
-    if there.is_dir() {
-        return Err(usage(format!("--perfetto {name}: it is a folder; name a file in it")));
-    }
-    if !there.is_file() {
-        return Err(usage(format!("--perfetto {name}: it is no regular file; `--perfetto -` is standard output")));
-    }
+fn check_output(out: &Path, input: &File, series: &Path) -> anyhow::Result<()> {
+    check_target("--perfetto", out)?;
+    let Ok(there) = out.metadata() else { return Ok(()) };
     let same = |other: io::Result<std::fs::Metadata>| {
         other.is_ok_and(|other| (other.dev(), other.ino()) == (there.dev(), there.ino()))
     };
     if same(input.metadata()) || record_beside(series).is_some_and(|record| same(record.metadata())) {
-        return Err(usage(format!("--perfetto {name}: that is a file of the run; name another")));
+        return Err(usage(format!("--perfetto {}: that is a file of the run; name another", told(out))));
     }
     Ok(())
 }

@@ -66,7 +66,8 @@ fn find(header: &SeriesHeader, name: &str, file: &str) -> anyhow::Result<TaskId>
     if let Some(task) = tasks.iter().find(|task| task.name == name) {
         return Ok(TaskId(task.task));
     }
-    let begin: Vec<_> = tasks.iter().filter(|task| task.name.starts_with(name)).collect();
+    // Every name begins with nothing.
+    let begin: Vec<_> = tasks.iter().filter(|task| !name.is_empty() && task.name.starts_with(name)).collect();
     if let [only] = begin[..] {
         return Ok(TaskId(only.task));
     }

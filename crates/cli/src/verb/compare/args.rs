@@ -45,19 +45,21 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9999))]
     pub(crate) reps: Option<u32>,
 
-    /// Make blocks until every difference is known to this, as in 2%; at least 3
+    /// Make blocks until every difference is known to this, as in 2%; three at least
     ///
     /// That is half of the width of its 95 % interval, in the metrics of --metric, else in the turnaround.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) until_ci: Option<f64>,
 
-    /// Begin no further block after this time, as in 2h
+    /// Begin no further run after this time, as in 2h
+    ///
+    /// The block that is then begun is made whole when the comparison goes on.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) max_time: Option<Nanos>,
 
-    /// Blocks that come first and do not count
-    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
-    pub(crate) warmup: u32,
+    /// Blocks that come first and do not count [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=99), hide_short_help = true)]
+    pub(crate) warmup: Option<u32>,
 
     /// The difference that is worth seeing: how many more blocks it takes is told for this one [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percent, hide_short_help = true)]
@@ -80,10 +82,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
 
-    /// Simulate this machine; `host` is the real one
-    #[arg(long, default_value = "host", env = "COSCHED_ON", value_name = "NAME|FILE")]
+    /// Simulate this machine; `host` is the real one [default: host]
+    #[arg(long, env = "COSCHED_ON", value_name = "NAME|FILE")]
     #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
-    pub(crate) on: String,
+    pub(crate) on: Option<String>,
 
     /// Runs at once in a simulation [default: one for each CPU that may be used]
     #[arg(short, long, value_name = "N", hide_short_help = true)]
@@ -93,8 +95,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Go on with the comparison in this folder, as it was begun; --reps, --until-ci, --worth and --metric may be given anew
+    /// Go on with the comparison in this folder, as it was begun
     ///
+    /// How much is made and judged may be given anew: --reps, --until-ci, --warmup, --worth, --solo-runs and --metric.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["mixes", "policies", "candidate", "params", "baseline", "seed", "out", "options"])]
     pub(crate) resume: Option<PathBuf>,
 

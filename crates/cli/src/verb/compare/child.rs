@@ -1,12 +1,13 @@
 //! Programs that a comparison runs, one or several at a time, and how they are ended when the user interrupts it.
 
 use anyhow::Context as _;
-use cosched_linux::{Interrupts, settle_child};
+use cosched_linux::{Interrupts, end_rest, settle_child};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The programs that run now.
@@ -14,7 +15,12 @@ use std::time::{Duration, Instant};
 pub(super) struct Children {
     /// Their process groups. Each is in the list until just before its process is reaped, so that its number is its own.
     live: Mutex<BTreeSet<i32>>,
+    /// How often they were asked to end.
+    asked: AtomicU32,
 }
+
+/// Whoever has been asked so often to end, and has not, is ended. `cosched run` hurries when it is asked a second time.
+const PATIENCE: u32 = 3;
 
 /// How a program ended.
 pub(super) struct Ended {
@@ -24,6 +30,8 @@ pub(super) struct Ended {
     /// What it wrote to standard output and error output, as far as it was wanted.
     pub(super) out: String,
     pub(super) err: String,
+    /// Processes that it had left behind. They were ended.
+    pub(super) left: usize,
 }
 
 /// What is kept of a program's output.
@@ -33,7 +41,7 @@ pub(super) enum Keep {
     Both,
     /// Only error output.
     Errors,
-    /// Nothing.
+    /// Nothing; and what it leaves behind does not go on beside the next one.
     Nothing,
 }
 
@@ -57,12 +65,13 @@ impl Children {
         let gone =
             Pid::from_raw(group).map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
         let time = began.elapsed();
+        let left = if keep == Keep::Nothing { end_rest(group) } else { 0 };
         self.change(|live| live.remove(&group));
         if let Some(Err(error)) = gone {
             return Err(error).context("waiting for a program");
         }
         let status = child.wait().context("waiting for a program")?;
-        Ok(Ended { status, time, out, err })
+        Ok(Ended { status, time, out, err, left })
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeSet<i32>) -> bool) {
@@ -71,9 +80,16 @@ impl Children {
         change(&mut live);
     }
 
-    /// Sends a signal to all that run.
+    /// Whether the user asked them to end.
+    pub(super) fn were_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) > 0
+    }
+
+    /// Asks all that run to end by this signal. The user has asked for it as often as this was called.
     pub(super) fn signal(&self, number: i32) {
-        let Some(signal) = Signal::from_named_raw(number) else { return };
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let signal = if asked < PATIENCE { Signal::from_named_raw(number) } else { Some(Signal::KILL) };
+        let Some(signal) = signal else { return };
         let live = self.live.lock().unwrap_or_else(|broken| broken.into_inner());
         for group in live.iter().filter_map(|&group| Pid::from_raw(group)) {
             let _ = kill_process_group(group, signal);

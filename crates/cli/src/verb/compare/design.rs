@@ -1,14 +1,16 @@
 //! What is compared, from the command line.
 
 use super::args::CompareArgs;
+use super::options;
 use crate::exit::usage;
 use crate::input::near::did_you_mean;
-use crate::input::{self, told};
+use crate::input::{self, spec, told};
 use crate::sha256::sha256;
-use cosched_compare::{Candidate, Design, ELAPSED, Judge, Means, Mix};
+use cosched_compare::{Candidate, Design, ELAPSED, InputFile, Judge, Means, Mix};
 use cosched_core::metric::METRICS;
 use cosched_core::{Params, find_policy};
-use std::path::Path;
+use cosched_report::visible;
+use std::path::{Path, PathBuf};
 
 /// Without --policies, a first look: the kernel, and what `cosched run` would take.
 const USUAL: [&str; 2] = ["linux", "auto"];
@@ -30,16 +32,105 @@ pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
         })?,
         None => candidates.iter().position(|one| one.name == "linux").unwrap_or(0),
     };
-    if let Some(name) = args.metrics.iter().find(|name| Judge::named(name).is_none()) {
-        let known = METRICS.iter().map(|metric| metric.name).chain([ELAPSED]);
+    let passed = options::check(&args.options)?;
+    let mixes = mixes(&args.mixes)?;
+    let on = match on(args) {
+        file if spec::is_path(file) => whole(Path::new(file))?,
+        name => name.to_owned(),
+    };
+    let folder = std::env::current_dir().map_err(|error| usage(format!("the current folder: {error}")))?;
+    let environment = options::heard()?;
+    let profile = passed.profile.or_else(|| environment.get("COSCHED_PROFILE").map(PathBuf::from));
+    let mut design = Design {
+        mixes,
+        candidates,
+        baseline,
+        on,
+        seed: args.seed,
+        options: args.options.clone(),
+        folder: whole(&folder)?,
+        environment,
+        files: Vec::new(),
+    };
+    design.files = files(&design, profile.as_deref())?;
+    Ok(design)
+}
+
+/// The machine, as the user names it.
+pub(super) fn on(args: &CompareArgs) -> &str {
+    args.on.as_deref().unwrap_or("host")
+}
+
+/// The whole path of a file, as text.
+fn whole(file: &Path) -> anyhow::Result<String> {
+    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    whole
+        .into_os_string()
+        .into_string()
+        .map_err(|_| usage(format!("{}: its name is no UTF-8; give it another", told(file))))
+}
+
+/// What runs read beside the mixes: the machine, the programs of the mixes in a simulation, and the profile.
+fn files(design: &Design, profile: Option<&Path>) -> anyhow::Result<Vec<InputFile>> {
+    let mut all: Vec<PathBuf> = profile.map(Path::to_owned).into_iter().collect();
+    if design.is_simulated() {
+        all.extend(spec::is_path(&design.on).then(|| PathBuf::from(&design.on)));
+        for mix in &design.mixes {
+            let file = Path::new(&mix.file);
+            let text = input::read_mix(file).map_err(|error| usage(error.to_string()))?;
+            let folder = file.parent().unwrap_or(Path::new("/"));
+            let programs = input::mix::parse(&text, &told(file))?.jobs.into_iter().filter_map(|job| job.program);
+            all.extend(programs.filter_map(|name| spec::program_file(&name, folder)));
+        }
+    }
+    all.sort();
+    all.dedup();
+    let read = |file: &PathBuf| {
+        let text = input::read_spec(file).map_err(|error| usage(error.to_string()))?;
+        Ok(InputFile { file: whole(file)?, sha256: sha256(text.as_bytes()) })
+    };
+    all.iter().map(read).collect()
+}
+
+/// Checks that all files are what they were when the comparison began, and that its folder is there.
+///
+/// # Errors
+/// One of them is not.
+pub(super) fn unchanged(design: &Design) -> anyhow::Result<()> {
+    if !design.folder.is_empty() && !Path::new(&design.folder).is_dir() {
         return Err(usage(format!(
-            "--metric: there is no metric `{name}`{}; there are {}",
-            did_you_mean(name, known.clone()),
-            known.collect::<Vec<_>>().join(", ")
+            "{}: this comparison began in this folder, and it is not there any more",
+            visible(&design.folder)
         )));
     }
-    let mixes = mixes(&args.mixes)?;
-    Ok(Design { mixes, candidates, baseline, on: args.on.clone(), seed: args.seed, options: args.options.clone() })
+    let mixes = design.mixes.iter().map(|mix| (&mix.file, &mix.sha256, input::read_mix(Path::new(&mix.file))));
+    let files = design.files.iter().map(|one| (&one.file, &one.sha256, input::read_spec(Path::new(&one.file))));
+    for (file, sha, read) in mixes.chain(files) {
+        let text = read.map_err(|error| usage(error.to_string()))?;
+        if sha256(text.as_bytes()) != *sha {
+            return Err(usage(format!(
+                "{}: it was changed since this comparison began; begin another one, with another --out",
+                visible(file)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the name of a metric.
+///
+/// # Errors
+/// There is none of that name.
+pub(super) fn check_metric(name: &str) -> anyhow::Result<()> {
+    if Judge::named(name).is_some() {
+        return Ok(());
+    }
+    let known = METRICS.iter().map(|metric| metric.name).chain([ELAPSED]);
+    Err(usage(format!(
+        "--metric: there is no metric `{name}`{}; there are {}",
+        did_you_mean(name, known.clone()),
+        known.collect::<Vec<_>>().join(", ")
+    )))
 }
 
 /// The mix files, each with a name of its own.
@@ -55,11 +146,7 @@ fn mixes(files: &[std::path::PathBuf]) -> anyhow::Result<Vec<Mix>> {
             name = format!("{stem}-{number}");
             number += 1;
         }
-        let whole = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-        let Some(file) = whole.to_str() else {
-            return Err(usage(format!("{}: its name is no UTF-8; give it another", told(file))));
-        };
-        mixes.push(Mix { name, file: file.to_owned(), sha256: sha256(text.as_bytes()) });
+        mixes.push(Mix { name, file: whole(file)?, sha256: sha256(text.as_bytes()) });
     }
     Ok(mixes)
 }
@@ -92,6 +179,13 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
             "--param: none of the policies has a parameter `{name}`; `cosched list policies NAME` shows them"
         )));
     }
+    if let Some((name, _)) = args.candidate.iter().find(|(name, line)| name.trim().is_empty() || line.trim().is_empty())
+    {
+        let lacks = if name.trim().is_empty() { "a name" } else { "a command" };
+        return Err(usage(format!(
+            "--candidate: it has not {lacks}; write NAME=CMD, as in parallel='parallel -j4 < jobs'"
+        )));
+    }
     let commands = args.candidate.iter();
     all.extend(commands.map(|(name, line)| Candidate { name: name.clone(), means: Means::Command(line.clone()) }));
     for (at, one) in all.iter().enumerate() {
@@ -106,11 +200,11 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
         )));
     }
     let is_command = |one: &&Candidate| matches!(one.means, Means::Command(_));
-    if let Some(command) = all.iter().find(is_command).filter(|_| args.on != "host") {
+    if let Some(command) = all.iter().find(is_command).filter(|_| on(args) != "host") {
         return Err(usage(format!(
             "--candidate {}: a command runs real programs, and --on {} simulates them; leave one of them out",
             command.name,
-            told(Path::new(&args.on))
+            told(Path::new(on(args)))
         )));
     }
     if let Some(command) = all.iter().find(is_command).filter(|_| args.mixes.len() > 1) {

@@ -1,45 +1,56 @@
 //! `cosched compare`: which policy is better for these batches, by how much, and is that sure?
 //!
 //! Each run is a `cosched run` of its own, with the same command line that a user would type; on this machine one at a time.
-//! [`args`]: the command line; [`design`]: what is compared; [`child`] and [`runs`]: makes the runs; [`solo`]: what jobs do
-//! alone.
+//! [`args`]: the command line; [`design`]: what is compared; [`options`]: options that are passed on; [`child`] and [`runs`]:
+//! makes the runs; [`solo`]: what jobs do alone.
 
 mod args;
 mod child;
 mod design;
 mod meter;
+mod options;
 mod runs;
 mod solo;
 
 use super::run::{Screen, width_of};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{quote, told};
-use crate::sha256::sha256;
 use crate::stderr;
-use crate::whole_file::write_whole;
+use crate::whole_file::{write_regular, write_whole};
 use anyhow::Context as _;
 pub(crate) use args::CompareArgs;
 use args::CompareFormat;
 use child::{Children, Keep};
-use cosched_compare::{Answer, COMPARE_SCHEMA, Design, Manifest, Store, Wish, precision};
+use cosched_compare::{Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, Manifest, Outcome, Store, Wish, precision};
 use cosched_linux::Interrupts;
-use cosched_report::{count, visible};
+use cosched_report::{count, seconds, visible};
 use runs::{Runs, Stopped, candidate_options, cosched_run, failure};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
+
+/// This version of cosched.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The file that is locked while runs are made in its folder.
+const LOCK: &str = ".lock";
 
 /// With fewer blocks, no interval says much.
 const LEAST_BLOCKS: u32 = 3;
 
 pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     cosched_linux::settle_signals();
-    let resumed = args.resume.as_deref().map(resumed).transpose()?;
-    let (folder, mut manifest) = match resumed {
-        Some((folder, manifest)) => (folder, manifest),
+    let (folder, mut manifest) = match &args.resume {
+        Some(folder) => resumed(&args, folder)?,
         None => begun(&args)?,
     };
+    for metric in &args.metrics {
+        design::check_metric(metric)?;
+    }
     if !args.metrics.is_empty() {
         manifest.metrics.clone_from(&args.metrics);
     }
@@ -49,9 +60,11 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         until_ci: args.until_ci.or(before.until_ci),
         worth: args.worth.unwrap_or(before.worth),
         solo_runs: args.solo_runs.unwrap_or(before.solo_runs),
+        warmup: args.warmup.unwrap_or(before.warmup),
     };
     let design = manifest.design.clone();
-    unchanged(&design)?;
+    check(&args, &manifest)?;
+    design::unchanged(&design)?;
     let store = Store::new(&folder, &design);
     let signals = Interrupts::hold().context("taking signals")?;
     let screen = Screen::new(args.quiet);
@@ -63,8 +76,21 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     if let Some(machine) = plans.first().and_then(|plan| plan["machine"].as_str()) {
         manifest.machine = machine.to_owned();
     }
+    let jobs: Vec<String> = plans.iter().map(solo::jobs).collect();
+    let before = std::mem::replace(&mut manifest.jobs, jobs);
+    if let Some(mix) = before.iter().zip(&manifest.jobs).position(|(before, now)| before != now) {
+        return Err(usage(format!(
+            "{}: a program of its jobs was changed since this comparison began; begin another one, with another --out",
+            visible(&design.mixes[mix].file)
+        )));
+    }
     if args.dry_run {
-        return explain(&manifest, &folder);
+        return explain(&args, &manifest, &folder);
+    }
+    let _alone = lock(&folder)?;
+    if args.resume.is_none() {
+        // Another comparison may have begun there meanwhile.
+        check_folder(&folder, &design)?;
     }
     prepare(&store, &manifest)?;
     let known = store.outcomes(&design)?;
@@ -78,6 +104,7 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     if stopped == Stopped::Time {
         answer.notes.push("the time of --max-time was over".to_owned());
     }
+    answer.notes.extend(missed(&answer, &folder));
     write(&store, &answer)?;
     print(&args, &answer)?;
     say_where(&args, &folder, &answer);
@@ -95,49 +122,124 @@ fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
     let words = std::env::args_os().map(|word| quote(std::os::unix::ffi::OsStrExt::as_bytes(word.as_os_str())));
     let manifest = Manifest {
         schema: COMPARE_SCHEMA.to_owned(),
-        cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
+        cosched_version: VERSION.to_owned(),
         machine: design.on.clone(),
         wish: Wish::default(),
+        jobs: Vec::new(),
         metrics: Vec::new(),
         command_line: words.collect(),
         design,
     };
-    if folder.join("compare.json").exists() {
-        let (_, before) = Store::open(&folder).map_err(|error| usage(format!("--out: {error}")))?;
-        if before.design != manifest.design {
+    let known = check_folder(&folder, &manifest.design)?;
+    let manifest = match known {
+        Some(before) => Manifest { wish: before.wish, metrics: before.metrics, jobs: before.jobs, ..manifest },
+        None => manifest,
+    };
+    Ok((folder, manifest))
+}
+
+/// Checks that a comparison can be made in a folder; returns the same one if it was begun there.
+fn check_folder(folder: &Path, design: &Design) -> anyhow::Result<Option<Manifest>> {
+    if folder.join(COMPARISON_FILE).exists() {
+        let (_, before) = Store::open(folder).map_err(|error| usage(format!("--out: {error}")))?;
+        if before.design != *design {
             return Err(usage(format!(
                 "--out {}: another comparison is in this folder; name another one, or go on with that one by --resume",
-                told(&folder)
+                told(folder)
             )));
         }
-    } else if folder.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+        return Ok(Some(before));
+    }
+    let mut others = folder.read_dir().into_iter().flatten().flatten().filter(|entry| entry.file_name() != LOCK);
+    if others.next().is_some() {
         return Err(usage(format!(
             "--out {}: there are files in it, and none of a comparison; name a new folder",
-            told(&folder)
+            told(folder)
         )));
     }
-    Ok((folder, manifest))
+    Ok(None)
 }
 
 /// The comparison in a folder.
-fn resumed(folder: &Path) -> anyhow::Result<(PathBuf, Manifest)> {
+fn resumed(args: &CompareArgs, folder: &Path) -> anyhow::Result<(PathBuf, Manifest)> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let (_, manifest) = Store::open(&folder).map_err(|error| usage(format!("--resume: {error}")))?;
+    let on = &manifest.design.on;
+    // What a variable says is for comparisons that begin.
+    let is_typed = |given: &&String| std::env::var("COSCHED_ON").as_ref() != Ok(*given);
+    if let Some(other) = args.on.as_ref().filter(is_typed).filter(|other| *other != on) {
+        return Err(usage(format!(
+            "--on {}: this comparison is on {}, and goes on as it was begun; leave --on out",
+            visible(other),
+            visible(on)
+        )));
+    }
+    if manifest.cosched_version != VERSION {
+        stderr::say(format_args!(
+            "cosched: warning: this comparison was begun by cosched {}, and this is {VERSION}: its blocks may differ for that",
+            visible(&manifest.cosched_version)
+        ));
+    }
     Ok((folder, manifest))
 }
 
-/// Checks that the mixes are what they were.
-fn unchanged(design: &Design) -> anyhow::Result<()> {
-    for mix in &design.mixes {
-        let text = crate::input::read_mix(Path::new(&mix.file)).map_err(|error| usage(error.to_string()))?;
-        if sha256(text.as_bytes()) != mix.sha256 {
-            return Err(usage(format!(
-                "{}: it was changed since this comparison began; begin another one, with another --out",
-                visible(&mix.file)
-            )));
+/// Checks that options fit each other, and the machine.
+fn check(args: &CompareArgs, manifest: &Manifest) -> anyhow::Result<()> {
+    let Wish { reps, until_ci, warmup, .. } = manifest.wish;
+    if manifest.design.is_simulated() {
+        if warmup > 0 {
+            return Err(usage("--warmup: nothing in a simulation is cold at first; leave it out"));
         }
+    } else if args.jobs.is_some() {
+        return Err(usage(
+            "--jobs: it is for simulations; on this machine runs are made one at a time. For the jobs of each run, write \
+             `-- --jobs N` at the end",
+        ));
+    }
+    if until_ci.is_some() && reps < LEAST_BLOCKS {
+        return Err(usage(format!("--until-ci: it takes {LEAST_BLOCKS} blocks at least, and --reps allows {reps}")));
     }
     Ok(())
+}
+
+/// Keeps others from making runs in the same folder, as long as the file is open.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))?;
+    let place = folder.join(LOCK);
+    let file = write_regular(&place, OFlags::empty()).with_context(|| format!("can't write {}", told(&place)))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(usage(format!(
+            "{}: another `cosched compare` makes runs in this folder; wait for its end, or name another folder",
+            told(folder)
+        ))),
+        // Where files can't be locked, nobody can be kept away.
+        _ => Ok(file),
+    }
+}
+
+/// What is to be said if the differences are not known as well as was asked for.
+fn missed(answer: &Answer, folder: &Path) -> Option<String> {
+    let wanted = answer.manifest.wish.until_ci?;
+    let known = precision(&answer.manifest.design, &answer.outcomes, &precise(&answer.manifest));
+    let much = match known {
+        Some(known) if known <= wanted => return None,
+        Some(known) => format!("the differences are known to {}", share(known)),
+        None => "it is not known how well the differences are known".to_owned(),
+    };
+    Some(format!(
+        "{much}, and --until-ci asked for {}; more blocks: `cosched compare --resume {} --reps N`",
+        share(wanted),
+        quote(folder.as_os_str().as_encoded_bytes())
+    ))
+}
+
+fn share(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}
+
+/// The metrics by which it is judged whether blocks are enough.
+fn precise(manifest: &Manifest) -> Vec<String> {
+    if manifest.metrics.is_empty() { vec!["turnaround_s".to_owned()] } else { manifest.metrics.clone() }
 }
 
 /// Tells a comparison from others by the time and its process.
@@ -217,21 +319,25 @@ impl Runs<'_> {
     }
 
     /// Makes blocks as long as there is reason to.
-    fn blocks(
-        &self,
-        args: &CompareArgs,
-        manifest: &Manifest,
-        outcomes: &mut Vec<cosched_compare::Outcome>,
-    ) -> anyhow::Result<Stopped> {
+    fn blocks(&self, args: &CompareArgs, manifest: &Manifest, outcomes: &mut Vec<Outcome>) -> anyhow::Result<Stopped> {
         let until = args.max_time.map(|time| Instant::now() + Duration::from_nanos(time.0));
-        let metrics =
-            if manifest.metrics.is_empty() { vec!["turnaround_s".to_owned()] } else { manifest.metrics.clone() };
-        if args.warmup > 0 && outcomes.is_empty() && !self.design.is_simulated() {
-            // Runs of block 0 are of no candidate's figures: nothing reads them.
-            for _ in 0..args.warmup {
-                let trials: Vec<_> = self.design.block(u32::MAX).into_iter().collect();
-                let mut ignored = Vec::new();
-                let stopped = self.make(&trials, &mut ignored, until)?;
+        let metrics = precise(manifest);
+        let runs = self.design.candidates.len() * self.design.mixes.len();
+        let Wish { reps, until_ci, warmup, .. } = manifest.wish;
+        let enough = |outcomes: &[Outcome], block: u32| {
+            let is_known =
+                |wanted: f64| precision(self.design, outcomes, &metrics).is_some_and(|known| known <= wanted);
+            block >= LEAST_BLOCKS && until_ci.is_some_and(is_known)
+        };
+        // What was made by an earlier call.
+        let made =
+            (1..=reps).take_while(|&block| outcomes.iter().filter(|one| one.trial.block == block).count() == runs);
+        let made = made.count() as u32;
+        if made < reps && !enough(outcomes, made) {
+            for _ in 0..warmup {
+                // Nothing reads the runs of block 0.
+                let trials = self.design.block(0);
+                let stopped = self.make(&trials, &mut Vec::new(), until)?;
                 for trial in trials {
                     let _ = std::fs::remove_dir_all(self.store.run(trial));
                 }
@@ -240,8 +346,6 @@ impl Runs<'_> {
                 }
             }
         }
-        let runs = self.design.candidates.len() * self.design.mixes.len();
-        let Wish { reps, until_ci, .. } = manifest.wish;
         // On this machine blocks come one by one; a simulation keeps all threads busy.
         let at_once = match until_ci {
             None if self.design.is_simulated() => reps,
@@ -257,9 +361,7 @@ impl Runs<'_> {
                 return Ok(stopped);
             }
             block = reps.min(block + at_once);
-            let is_known =
-                |wanted: f64| precision(self.design, outcomes, &metrics).is_some_and(|known| known <= wanted);
-            if block >= LEAST_BLOCKS && until_ci.is_some_and(is_known) {
+            if enough(outcomes, block) {
                 break;
             }
         }
@@ -309,7 +411,7 @@ fn interrupted(folder: &Path, signal: i32, is_begun: bool) -> anyhow::Result<Exi
 }
 
 /// What would be run.
-fn explain(manifest: &Manifest, folder: &Path) -> anyhow::Result<ExitCode> {
+fn explain(args: &CompareArgs, manifest: &Manifest, folder: &Path) -> anyhow::Result<ExitCode> {
     let design = &manifest.design;
     let mut out = std::io::stdout().lock();
     writeln!(out, "machine   {}", visible(&manifest.machine))?;
@@ -328,13 +430,22 @@ fn explain(manifest: &Manifest, folder: &Path) -> anyhow::Result<ExitCode> {
         };
         writeln!(out, "candidate {:<20} {how}{baseline}", visible(&candidate.name))?;
     }
-    let Wish { reps, until_ci, solo_runs, .. } = manifest.wish;
+    let Wish { reps, until_ci, solo_runs, warmup, .. } = manifest.wish;
     if !design.is_simulated() && solo_runs > 0 {
         writeln!(out, "alone     each job {}, unless it is known", count(u64::from(solo_runs), "time"))?;
     }
     let runs = design.mixes.len() * design.candidates.len();
+    if warmup > 0 {
+        writeln!(out, "warm-up   {}", count(u64::from(warmup), "block"))?;
+    }
     let most = if until_ci.is_some() { "at most " } else { "" };
     writeln!(out, "blocks    {most}{}, each of {}", reps, count(runs as u64, "run"))?;
+    if let Some(wanted) = until_ci {
+        writeln!(out, "until     the differences are known to {}", share(wanted))?;
+    }
+    if let Some(time) = args.max_time {
+        writeln!(out, "at most   {}, then no further run begins", seconds(time.as_s()))?;
+    }
     writeln!(out, "folder    {}", told(folder))?;
     writeln!(out, "nothing was run")?;
     out.flush()?;

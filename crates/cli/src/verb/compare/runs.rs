@@ -2,6 +2,7 @@
 
 use super::child::{Children, Ended, Keep};
 use super::meter::{Meter, Seen};
+use super::options;
 use crate::exit::{Exit, Failure};
 use crate::input::quote;
 use crate::kept::SERIES;
@@ -11,7 +12,7 @@ use anyhow::Context as _;
 use cosched_compare::{COMMAND_FILE, COMMAND_SCHEMA, CommandRun, Design, Means, Outcome, RUN_FILE, Store, Trial};
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{Record, count, seconds};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -45,25 +46,27 @@ pub(super) enum Stopped {
     Time,
 }
 
-/// Variables of the user's that would change a run in other ways than its candidate says.
-const NOT_INHERITED: [&str; 7] = [
-    "COSCHED_POLICY",
-    "COSCHED_ON",
-    "COSCHED_SEED",
-    "COSCHED_LOGS",
-    "COSCHED_KEEP_LOGS",
-    "COSCHED_SOLO",
-    "COSCHED_HISTORY",
-];
-
 /// `cosched run` with a mix, as it is run for comparisons.
 pub(super) fn cosched_run(design: &Design, mix: usize) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    command.arg("run").arg(&design.mixes[mix].file).args(["--on", &design.on]);
-    for name in NOT_INHERITED {
+    command.arg0("cosched").arg("run").arg(&design.mixes[mix].file).args(["--on", &design.on]);
+    as_begun(&mut command, design);
+    for name in options::own_variables() {
         command.env_remove(name);
     }
     command
+}
+
+/// Lets a program run where the comparison began, and with the variables that it began with.
+fn as_begun(command: &mut Command, design: &Design) {
+    if !design.folder.is_empty() {
+        command.current_dir(&design.folder);
+    }
+    let own = options::own_variables();
+    for name in options::variables().iter().filter(|name| !own.contains(name)) {
+        command.env_remove(name);
+    }
+    command.envs(&design.environment);
 }
 
 /// The options of `cosched run` for a candidate; `None` of a command.
@@ -192,9 +195,10 @@ impl Maker<'_> {
     fn command(&self, line: &str, folder: &Path, children: &Children) -> anyhow::Result<()> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", line]);
+        as_begun(&mut command, self.design);
         let meter = Meter::begin();
         let ended = children.run(command, Keep::Nothing, self.signals)?;
-        if ended.status.signal().is_some() {
+        if children.were_asked() {
             return Ok(());
         }
         note(folder, line.to_owned(), &ended, meter.map(Meter::end))
@@ -248,13 +252,20 @@ fn drop_output(folder: &Path) {
 /// Keeps what a program took, and, unless its record says so, who else used the CPUs.
 fn note(folder: &Path, command: String, ended: &Ended, seen: Option<Seen>) -> anyhow::Result<()> {
     let (machine_load, doubts) = seen.map(|seen| (seen.load, seen.doubts)).unzip();
+    let mut doubts: Vec<String> = doubts.unwrap_or_default();
+    if ended.left > 0 {
+        let left = if ended.left == 1 { "a process".to_owned() } else { format!("{} processes", ended.left) };
+        doubts.push(format!(
+            "the command left {left} behind, which had to be ended: its time does not tell all that it did"
+        ));
+    }
     let run = CommandRun {
         schema: COMMAND_SCHEMA.to_owned(),
         command,
         elapsed_s: ended.time.as_secs_f64(),
-        exit: ended.status.code().unwrap_or(-1),
+        exit: ended.status.code().or_else(|| Some(128 + ended.status.signal()?)).unwrap_or(-1),
         machine_load,
-        doubts: doubts.unwrap_or_default(),
+        doubts,
     };
     write_whole(&folder.join(COMMAND_FILE), serde_json::to_string_pretty(&run)?.as_bytes())
 }

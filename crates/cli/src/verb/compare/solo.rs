@@ -23,12 +23,17 @@ fn parse(bytes: &[u8]) -> Option<SoloFile> {
 /// What the jobs of a mix are: their commands, what they are given, the files of their programs, and the machine. `plan` is
 /// what `--dry-run --format json` prints.
 fn content(plan: &serde_json::Value, options: &[String]) -> String {
+    let text = format!("{} {} {} {}", plan["machine"], plan["cpus"], options.join(" "), jobs(plan));
+    sha256(text.as_bytes())
+}
+
+/// What the jobs of a mix are, as SHA-256: their commands, and the files of their programs.
+pub(super) fn jobs(plan: &serde_json::Value) -> String {
     let of = |job: &serde_json::Value| {
-        ["name", "command", "given", "identity", "cpus"].map(|key| job[key].to_string()).join(" ")
+        ["name", "command", "program", "identity", "cpus"].map(|key| job[key].to_string()).join(" ")
     };
     let jobs: Vec<String> = plan["jobs"].as_array().into_iter().flatten().map(of).collect();
-    let text = format!("{} {} {} {}", plan["machine"], plan["cpus"], options.join(" "), jobs.join("\n"));
-    sha256(text.as_bytes())
+    sha256(jobs.join("\n").as_bytes())
 }
 
 /// Of each job the measurement with the median time, and the range of the times.

@@ -89,6 +89,11 @@ pub(super) fn print(
     Ok(())
 }
 
+/// Runs of which only the figures are kept: those of other programs, and most of a simulation.
+pub(super) fn without_series(store: &Store, answer: &Answer) -> usize {
+    answer.outcomes.iter().filter(|outcome| !store.run(outcome.trial).join(SERIES).is_file()).count()
+}
+
 /// The columns before those of the table.
 const PREFIX: [&str; 4] = ["block", "mix", "candidate", "policy"];
 

@@ -14,7 +14,7 @@ use super::run::width_of;
 use crate::exit::{Exit, usage};
 use crate::input::told;
 use crate::stderr;
-use crate::whole_file::write_whole;
+use crate::whole_file::{check_target, write_whole};
 pub(crate) use args::ReportArgs;
 use args::{ReportFormat, TableArg};
 use cosched_page::{Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
@@ -27,6 +27,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+    if let Some(file) = args.html.as_deref().filter(|file| *file != Path::new("-")) {
+        check_target("--html", file)?;
+    }
+    if args.table.is_some() && !matches!(args.printed(), Some(ReportFormat::Csv | ReportFormat::Jsonl)) {
+        return Err(usage("--table says what a row is of --csv or --jsonl; give one of these with it"));
+    }
     match sources::find(&args.paths)? {
         Source::Comparison(folder) => {
             let (store, answer) = comparison::judged(&folder, &args)?;
@@ -39,6 +45,10 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 comparison::print(format, &args, (&store, &answer), &mut out)?;
                 out.flush()?;
             }
+            let lacking = comparison::without_series(&store, &answer);
+            if args.table == Some(TableArg::Samples) && lacking > 0 {
+                say(&args, &format!("{} left no series, so they have no samples", count(lacking as u64, "run")));
+            }
         }
         Source::Runs(files) => {
             for (given, what) in [(args.baseline.is_some(), "--baseline"), (!args.metrics.is_empty(), "--metric")] {
@@ -49,7 +59,14 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 }
             }
             let whole = args.html.is_some() || args.figures.is_some();
-            let runs = files.into_iter().map(|files| Run::read(files, whole)).collect::<anyhow::Result<Vec<_>>>()?;
+            let mut runs =
+                files.into_iter().map(|files| Run::read(files, whole)).collect::<anyhow::Result<Vec<_>>>()?;
+            if whole || args.table == Some(TableArg::Samples) {
+                // A series that was there but is not used has its note already.
+                for run in runs.iter_mut().filter(|run| run.series.is_none() && run.notes.is_empty()) {
+                    run.notes.push("there is no series beside the record: who ran when is not known.".to_owned());
+                }
+            }
             let runs = batches(runs);
             if whole {
                 let views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
