@@ -3,6 +3,7 @@
 mod common;
 
 use common::{err, json, out, until, write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
@@ -189,7 +190,7 @@ fn failed_jobs_are_told() {
     ];
     let output = compare(&folder, &words);
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    for told in ["the command or jobs failed", "the command exited with 127, so it is compared with nothing"] {
+    for told in ["the command or jobs failed", "no-such-program: not found), so it is compared with nothing"] {
         assert!(out(&output).contains(told), "{}", out(&output));
     }
     // Nor does a program that fails do as much as a policy whose job fails.
@@ -320,11 +321,122 @@ fn a_program_that_does_not_end_is_ended() {
     }
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(143), "{}", err(&output));
-    // One that goes on in the background does not, and its time is doubtful.
-    let words = ["jobs.toml", "-p", "fifo", "--candidate", "quick=sleep 1000 & exit 0", "-r", "1", "--solo-runs", "0"];
-    let output = compare(&folder, &words);
+    // One that goes on in the background does not, wherever it went, and its time is doubtful.
+    for (quick, left) in [
+        ("sleep 1000 & echo $! > left; exit 0", "a process"),
+        ("setsid sleep 1000 & (setsid sh -c 'echo $$ > left; sleep 1000; :' &) ; sleep 0.2", "3 processes"),
+    ] {
+        let quick = format!("quick={quick}");
+        let words = ["jobs.toml", "-p", "fifo", "--candidate", &quick, "-r", "1", "--solo-runs", "0"];
+        let output = compare(&folder, &words);
+        assert!(output.status.success(), "{}", err(&output));
+        let told = format!("the command left {left} behind, which had to be ended");
+        assert!(out(&output).contains(&told), "{}", out(&output));
+        let left = std::fs::read_to_string(folder.path().join("left")).unwrap();
+        assert!(!Path::new("/proc").join(left.trim()).exists(), "{left}");
+    }
+}
+
+#[test]
+fn a_suspended_comparison_pauses_what_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'count'\ncommand = 'until [ -e go1 ]; do echo >> count1; sleep 0.01; done'\n",
+    );
+    let other = "other=setsid sh -c 'until [ -e go2 ]; do echo >> count2; sleep 0.01; done' & wait";
+    let words =
+        ["compare", "jobs.toml", "-p", "fifo", "--candidate", other, "-r", "1", "--solo-runs", "0", "--format", "json"];
+    let began = std::time::Instant::now();
+    let child = command(&folder, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    let count = |which: u32| std::fs::read(folder.path().join(format!("count{which}"))).unwrap_or_default().len();
+    let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.rsplit(')').next().unwrap().trim_start().starts_with('T')
+    };
+    let pause = std::time::Duration::from_secs(1);
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        until("one of them runs", || (1..=2).any(|which| count(which) > 0 && !seen.contains(&which)));
+        let which = (1..=2).find(|which| count(*which) > 0 && !seen.contains(which)).unwrap();
+        seen.insert(which);
+        signal(rustix::process::Signal::TSTP);
+        until("it stands still", is_stopped);
+        let before = count(which);
+        std::thread::sleep(pause);
+        assert_eq!(count(which), before, "{which} went on");
+        signal(rustix::process::Signal::CONT);
+        until("it goes on", || count(which) > before);
+        write(&folder, &format!("go{which}"), "");
+    }
+    let output = child.wait_with_output().unwrap();
+    let all = began.elapsed().as_secs_f64();
     assert!(output.status.success(), "{}", err(&output));
-    assert!(out(&output).contains("the command left a process behind, which had to be ended"), "{}", out(&output));
+    let answer = json(&output);
+    let runs = answer["runs"].as_array().unwrap();
+    let elapsed: f64 = runs.iter().map(|run| run["figures"]["elapsed_s"].as_f64().unwrap()).sum();
+    assert!(runs.len() == 2 && elapsed <= all - 2.0 * pause.as_secs_f64(), "{elapsed} of {all}: {answer}");
+    for run in runs {
+        let is_told = |doubt: &serde_json::Value| doubt.as_str().unwrap().starts_with("it was suspended for ");
+        assert!(run["doubts"].as_array().unwrap().iter().any(is_told), "{answer}");
+    }
+}
+
+#[test]
+fn with_commands_blocks_end_when_their_times_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'sleep 0.1'\n");
+    let words =
+        ["jobs.toml", "-p", "fifo", "--candidate", "hand=sleep 0.1", "-r", "6", "--solo-runs", "0", "--until-ci"];
+    let output = compare(&folder, &[&words[..], &["100%", "--format", "json", "--out", "c", "--warmup", "1"]].concat());
+    assert_eq!(json(&output)["blocks"], 3, "{}", err(&output));
+    assert!(!folder.path().join("c/runs/0000").exists() && folder.path().join("c/runs/0003").exists());
+    // Where nothing can be compared, more blocks are no advice.
+    let words =
+        ["jobs.toml", "-p", "fifo", "--candidate", "bad=echo no luck >&2; exit 3", "-r", "3", "--solo-runs", "0"];
+    let output = compare(&folder, &[&words[..], &["--until-ci", "5%"]].concat());
+    let text = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("no runs can be compared in elapsed_s") && !text.contains("more blocks: "), "{text}");
+    assert!(text.contains("the command exited with 3 (it wrote: no luck), so it is compared with nothing"), "{text}");
+}
+
+#[test]
+fn the_time_is_for_all_that_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'echo >> count; sleep 0.05'\n");
+    let words = ["jobs.toml", "-p", "fifo,linux", "-r", "1", "--out", "c"];
+    let output = compare(&folder, &[&words[..], &["--max-time", "1ms"]].concat());
+    assert!(out(&output).contains("the time of --max-time was over before all was made"), "{}", out(&output));
+    assert!(!folder.path().join("count").exists());
+    let output = compare(&folder, &[&words[..], &["--max-time", "1h"]].concat());
+    assert!(output.status.success() && !out(&output).contains("--max-time"), "{}{}", out(&output), err(&output));
+    // It was measured alone, and that stays.
+    for (more, told) in [
+        (&["--solo-runs", "4"][..], "--solo-runs: this comparison began otherwise"),
+        (&["--solo-runs", "0"], "--solo-runs: this comparison began otherwise"),
+        (&["--fresh-solo"], "--fresh-solo: this comparison began otherwise"),
+    ] {
+        let output = compare(&folder, &[&["--resume", "c"], more].concat());
+        assert!(output.status.code() == Some(2) && err(&output).contains(told), "{more:?}: {}", err(&output));
+    }
+    assert!(compare(&folder, &["--resume", "c", "--solo-runs", "3"]).status.success());
+}
+
+#[test]
+fn commands_hear_the_variables_that_it_began_with() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'true'\n");
+    let words = ["jobs.toml", "-p", "fifo", "--candidate", "heard=echo $COSCHED_POLICY $COSCHED_JOBS >> heard", "-r"];
+    let begin = ["1", "--solo-runs", "0", "--out", "c"];
+    let mut first = command(&folder, &[&["compare"], &words[..], &begin].concat());
+    let first = first.env("COSCHED_POLICY", "fair").env("COSCHED_JOBS", "1").output().unwrap();
+    assert!(first.status.success(), "{}", err(&first));
+    let mut more = command(&folder, &["compare", "--resume", "c", "-r", "2"]);
+    assert!(more.env("COSCHED_POLICY", "efs").output().unwrap().status.success());
+    assert_eq!(std::fs::read_to_string(folder.path().join("heard")).unwrap(), "fair 1\nfair 1\n");
 }
 
 #[test]
@@ -343,8 +455,10 @@ fn what_is_wrong_is_told_before_anything_runs() {
     write(&folder, "a.toml", SIMULATED);
     write(&folder, "real.toml", "[[job]]\nname = 'a'\ncommand = 'touch started'\n");
     write(&folder, "full/other", "");
+    std::fs::create_dir(folder.path().join("of-all")).unwrap();
+    std::fs::set_permissions(folder.path().join("of-all"), std::fs::Permissions::from_mode(0o777)).unwrap();
     let on = ["--on", "epyc-2cpu"];
-    let cases: [(&[&str], &str); 22] = [
+    let cases: [(&[&str], &str); 27] = [
         (&["real.toml", "-p", "fifo", "--candidate", "x="], "it has not a command"),
         (&["real.toml", "-p", "fifo", "--candidate", "=true"], "NAME=CMD"),
         (&["real.toml", "-p", "fifo,linux", "--", "--logs", "x"], "--logs behind `--`: give --out before"),
@@ -355,7 +469,18 @@ fn what_is_wrong_is_told_before_anything_runs() {
         (&["a.toml", "-p", "fifo,linux", "--warmup", "1", "--on", "epyc-2cpu"], "--warmup"),
         (&["a.toml", "-p", "fifo,linux", "--warmup", "100", "--on", "epyc-2cpu"], "--warmup"),
         (&["a.toml", "--until-ci", "1%", "-r", "2", "--on", "epyc-2cpu"], "3 blocks at least"),
-        (&["a.toml", "-p", "linux", "--on", "epyc-2cpu"], "only one candidate"),
+        (
+            &["a.toml", "-p", "linux", "--on", "epyc-2cpu"],
+            "only one candidate, linux; name what it is compared with, as in --policies linux,auto",
+        ),
+        (
+            &["a.toml", "-p", "linx,fair", "--on", "epyc-2cpu"],
+            "--policies: there is no policy `linx` (did you mean `linux`?)",
+        ),
+        (&["a.toml", "-p", "linux,fair", "--on", "epyc-2cpu", "--solo-runs", "3"], "--solo-runs: a simulation knows"),
+        (&["a.toml", "-p", "linux,fair", "--on", "epyc-2cpu", "--fresh-solo"], "--fresh-solo: a simulation knows"),
+        (&["real.toml", "-p", "fifo,linux", "--", "--resume"], "--resume behind `--`: a comparison goes on by its own"),
+        (&["real.toml", "-p", "fifo,linux", "--out", "of-all/x"], "or allow it with `-- --shared-logs`"),
         (&["a.toml", "-p", "linux,linux", "--on", "epyc-2cpu"], "two candidates are called `linux`"),
         (&["a.toml", "--baseline", "linx", "--on", "epyc-2cpu"], "did you mean `linux`"),
         (&["a.toml", "--param", "quantum=1", "--on", "epyc-2cpu"], "has a parameter `quantum`"),

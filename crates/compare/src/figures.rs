@@ -2,7 +2,7 @@
 
 use crate::design::Trial;
 use crate::frequency::{MEAN_GHZ, mean_ghz};
-use cosched_report::{BackendKind, MachineLoad, Record};
+use cosched_report::{BackendKind, MachineLoad, Record, clip};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,7 +45,10 @@ pub struct CommandRun {
     /// Who else used the CPUs meanwhile; `None` of a run whose record says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_load: Option<MachineLoad>,
-    /// What makes its time doubtful for that, in sentences.
+    /// The end of what a command that failed wrote to its error output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<String>,
+    /// What makes its time doubtful, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
 }
@@ -56,6 +59,9 @@ pub const ELAPSED: &str = "elapsed_s";
 
 /// The format's name and version.
 pub const COMMAND_SCHEMA: &str = "cosched.command/1";
+
+/// No more characters of a line that a command wrote are shown.
+const LONGEST: usize = 160;
 
 /// How runs end that were ended before their time: they are made again.
 const CUT: [&str; 3] = ["signal", "killed", "goes-on"];
@@ -95,7 +101,12 @@ impl Outcome {
             figures: BTreeMap::from([(ELAPSED.to_owned(), run.elapsed_s)]),
             exit: Some(run.exit),
             doubts: (run.exit != 0)
-                .then(|| format!("the command exited with {}, so it is compared with nothing", run.exit))
+                .then(|| {
+                    let last = run.errors.iter().flat_map(|text| text.lines()).rfind(|line| !line.trim().is_empty());
+                    let last =
+                        last.map(|line| format!(" (it wrote: {})", clip(line.trim(), LONGEST))).unwrap_or_default();
+                    format!("the command exited with {}{last}, so it is compared with nothing", run.exit)
+                })
                 .into_iter()
                 .chain(run.doubts.iter().cloned())
                 .collect(),

@@ -36,6 +36,9 @@ pub struct Wish {
     pub worth: f64,
     /// Times that each job is measured alone.
     pub solo_runs: u32,
+    /// Whether jobs are measured alone though an earlier comparison did.
+    #[serde(default)]
+    pub fresh_solo: bool,
     /// Blocks before the first that counts, whenever runs on this machine begin.
     #[serde(default)]
     pub warmup: u32,
@@ -43,7 +46,7 @@ pub struct Wish {
 
 impl Default for Wish {
     fn default() -> Wish {
-        Wish { reps: 7, until_ci: None, worth: 0.02, solo_runs: 3, warmup: 0 }
+        Wish { reps: 7, until_ci: None, worth: 0.02, solo_runs: 3, fresh_solo: false, warmup: 0 }
     }
 }
 
@@ -208,10 +211,14 @@ impl Store {
         self.folder.join("solo").join(format!("{}.json", self.mixes[mix]))
     }
 
+    /// The folder of a block.
+    pub fn block(&self, block: u32) -> PathBuf {
+        self.folder.join("runs").join(format!("{block:04}"))
+    }
+
     /// The folder of a run.
     pub fn run(&self, trial: Trial) -> PathBuf {
-        let block = format!("{:04}", trial.block);
-        self.folder.join("runs").join(block).join(&self.mixes[trial.mix]).join(&self.candidates[trial.candidate])
+        self.block(trial.block).join(&self.mixes[trial.mix]).join(&self.candidates[trial.candidate])
     }
 
     /// What makes the times of jobs alone doubtful, in sentences.
@@ -251,6 +258,7 @@ impl Store {
         if leaves == Leaves::Both {
             let Some(run) = seen()? else { return Ok(None) };
             outcome.figures.insert(ELAPSED.to_owned(), run.elapsed_s);
+            outcome.doubts.extend(run.doubts);
         }
         Ok(Some(outcome))
     }
@@ -372,6 +380,7 @@ mod tests {
             elapsed_s: 2.5,
             exit: 1,
             machine_load: None,
+            errors: Some("starting\nno such file\n\n".to_owned()),
             doubts: vec!["others used the CPUs".to_owned()],
         };
         let put = |run: &CommandRun| std::fs::write(folder.join(COMMAND_FILE), serde_json::to_string(run).unwrap());
@@ -380,7 +389,10 @@ mod tests {
         assert_eq!((all.len(), all[0].trial, all[0].figure("elapsed_s")), (1, trial, Some(2.5)));
         assert_eq!(
             all[0].doubts,
-            ["the command exited with 1, so it is compared with nothing", "others used the CPUs"]
+            [
+                "the command exited with 1 (it wrote: no such file), so it is compared with nothing",
+                "others used the CPUs"
+            ]
         );
         put(&run("cosched.command/9")).unwrap();
         let error = store.outcomes(&manifest.design).unwrap_err().to_string();

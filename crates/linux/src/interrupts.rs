@@ -68,6 +68,8 @@ pub struct Interrupts {
 pub enum Interrupt {
     /// The run is to end; the signal's number.
     End(i32),
+    /// The run is to pause until SIGCONT comes; only where [`Interrupts::hold_all`] holds signals.
+    Suspend,
     /// The user asks what runs.
     Ask,
 }
@@ -81,7 +83,19 @@ impl Interrupts {
     pub fn hold() -> io::Result<Interrupts> {
         let mut held = held();
         held.retain(|&signal| signal != libc::SIGTSTP);
-        let (signals, mask) = sys::take_signals(&held)?;
+        Interrupts::of(&held)
+    }
+
+    /// Holds back SIGTSTP as well, for a run whose processes have to be paused with it.
+    ///
+    /// # Errors
+    /// An error of the kernel.
+    pub fn hold_all() -> io::Result<Interrupts> {
+        Interrupts::of(&held())
+    }
+
+    fn of(held: &[i32]) -> io::Result<Interrupts> {
+        let (signals, mask) = sys::take_signals(held)?;
         Ok(Interrupts { signals, mask })
     }
 
@@ -93,7 +107,11 @@ impl Interrupts {
     /// A signal that has arrived; `None` if there is none. Does not wait.
     pub fn next_signal(&self) -> Option<Interrupt> {
         let signal = sys::pending_signals::<1>(self.signals.as_fd()).pop()?;
-        Some(if signal == ASKING { Interrupt::Ask } else { Interrupt::End(signal) })
+        Some(match signal {
+            ASKING => Interrupt::Ask,
+            libc::SIGTSTP => Interrupt::Suspend,
+            signal => Interrupt::End(signal),
+        })
     }
 }
 

@@ -45,7 +45,7 @@ mod wanting;
 mod window;
 
 pub use cgroup::{GroupError, freezer_problem};
-pub use child::{end_rest, settle_child};
+pub use child::{Leftovers, adopt_orphans, settle_child};
 pub use console::{become_console, become_window};
 pub use host::{Freezing, Host, HostConfig, HostError, HostJob, Notice, capabilities};
 pub use inbox::Inbox;

@@ -209,7 +209,8 @@ fn watched(
                     stop.store(true, Ordering::Relaxed);
                 }
                 Some(Interrupt::Ask) => screen.answer(&format!("cosched: {}", line())),
-                None => {}
+                // It is not held back, and does what it always does.
+                Some(Interrupt::Suspend) | None => {}
             }
             screen.progress(|_| line());
             screen.sign_of_life(line);

@@ -30,7 +30,7 @@ pub(crate) struct CompareArgs {
     /// Another program that runs the same batch, as in parallel='parallel -j4 < jobs'; can be given several times
     ///
     /// A shell runs it, and only the time that it takes is compared.
-    #[arg(long, value_name = "NAME=CMD", value_parser = name_value)]
+    #[arg(long, value_name = "NAME=CMD", value_parser = candidate)]
     pub(crate) candidate: Vec<(String, String)>,
 
     /// Values of a parameter, as in quantum_s=0.1,0.2: each policy that has it is compared with each of them
@@ -97,7 +97,7 @@ pub(crate) struct CompareArgs {
 
     /// Go on with the comparison in this folder, as it was begun
     ///
-    /// How much is made and judged may be given anew: --reps, --until-ci, --warmup, --worth, --solo-runs and --metric.
+    /// How much is made and judged may be given anew: --reps, --until-ci, --warmup, --worth and --metric.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["mixes", "policies", "candidate", "params", "baseline", "seed", "out", "options"])]
     pub(crate) resume: Option<PathBuf>,
 
@@ -128,6 +128,17 @@ pub(crate) enum CompareFormat {
     Csv,
     /// One JSON object
     Json,
+}
+
+/// Reads a name and a command.
+fn candidate(text: &str) -> Result<(String, String), String> {
+    let expected = "expected NAME=CMD, as in parallel='parallel -j4 < jobs'";
+    match text.split_once('=').map(|(name, line)| (name.trim(), line.trim())) {
+        None => Err(expected.to_owned()),
+        Some(("", _)) => Err(format!("it has not a name; {expected}")),
+        Some((_, "")) => Err(format!("it has not a command; {expected}")),
+        Some((name, line)) => Ok((name.to_owned(), line.to_owned())),
+    }
 }
 
 /// Reads a share in per cent above zero.

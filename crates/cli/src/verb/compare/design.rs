@@ -39,7 +39,7 @@ pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
         name => name.to_owned(),
     };
     let folder = std::env::current_dir().map_err(|error| usage(format!("the current folder: {error}")))?;
-    let environment = options::heard()?;
+    let environment = options::heard(!args.candidate.is_empty())?;
     let profile = passed.profile.or_else(|| environment.get("COSCHED_PROFILE").map(PathBuf::from));
     let mut design = Design {
         mixes,
@@ -159,6 +159,14 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
     }
     let mut all: Vec<Candidate> = Vec::new();
     let mut unused: Vec<&str> = args.params.iter().map(|(name, _)| name.as_str()).collect();
+    if let Some(name) = policies.iter().find(|&&name| name != "auto" && find_policy(name).is_none()) {
+        let known = spec::policy_names();
+        return Err(usage(format!(
+            "--policies: there is no policy `{name}`{}; there are {}, as in --policies linux,fair",
+            did_you_mean(name, known.iter().copied()),
+            known.join(", ")
+        )));
+    }
     for policy in policies {
         let entry = find_policy(policy);
         let mut of_policy = vec![Candidate::policy(policy)];
@@ -179,13 +187,6 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
             "--param: none of the policies has a parameter `{name}`; `cosched list policies NAME` shows them"
         )));
     }
-    if let Some((name, _)) = args.candidate.iter().find(|(name, line)| name.trim().is_empty() || line.trim().is_empty())
-    {
-        let lacks = if name.trim().is_empty() { "a name" } else { "a command" };
-        return Err(usage(format!(
-            "--candidate: it has not {lacks}; write NAME=CMD, as in parallel='parallel -j4 < jobs'"
-        )));
-    }
     let commands = args.candidate.iter();
     all.extend(commands.map(|(name, line)| Candidate { name: name.clone(), means: Means::Command(line.clone()) }));
     for (at, one) in all.iter().enumerate() {
@@ -194,9 +195,10 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
         }
     }
     if all.len() < 2 {
+        let name = all.first().map_or("", |one| one.name.as_str());
+        let both = if name == "linux" { "linux,auto".to_owned() } else { format!("linux,{name}") };
         return Err(usage(format!(
-            "there is only one candidate, {}; name what it is compared with, as in --policies linux,{0}",
-            all.first().map_or("", |one| &one.name)
+            "there is only one candidate, {name}; name what it is compared with, as in --policies {both}"
         )));
     }
     let is_command = |one: &&Candidate| matches!(one.means, Means::Command(_));

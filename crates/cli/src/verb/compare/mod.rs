@@ -13,6 +13,7 @@ mod runs;
 mod solo;
 
 use super::run::{Screen, width_of};
+use crate::danger::danger;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{quote, told};
 use crate::stderr;
@@ -21,8 +22,10 @@ use anyhow::Context as _;
 pub(crate) use args::CompareArgs;
 use args::CompareFormat;
 use child::{Children, Keep};
-use cosched_compare::{Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, Manifest, Outcome, Store, Wish, precision};
-use cosched_linux::Interrupts;
+use cosched_compare::{
+    Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, ELAPSED, Manifest, Means, Outcome, Store, Wish, precision,
+};
+use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{count, seconds, visible};
 use runs::{Runs, Stopped, candidate_options, cosched_run, failure};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -44,6 +47,7 @@ const LEAST_BLOCKS: u32 = 3;
 
 pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     cosched_linux::settle_signals();
+    let until = args.max_time.map(|time| Instant::now() + Duration::from_nanos(time.0));
     let (folder, mut manifest) = match &args.resume {
         Some(folder) => resumed(&args, folder)?,
         None => begun(&args)?,
@@ -60,19 +64,28 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         until_ci: args.until_ci.or(before.until_ci),
         worth: args.worth.unwrap_or(before.worth),
         solo_runs: args.solo_runs.unwrap_or(before.solo_runs),
+        fresh_solo: args.fresh_solo || before.fresh_solo,
         warmup: args.warmup.unwrap_or(before.warmup),
     };
     let design = manifest.design.clone();
     check(&args, &manifest)?;
     design::unchanged(&design)?;
     let store = Store::new(&folder, &design);
-    let signals = Interrupts::hold().context("taking signals")?;
+    check_solo(&store, &design, before, manifest.wish)?;
+    check_place(&folder, &design)?;
+    if has_commands(&design) {
+        cosched_linux::adopt_orphans();
+    }
+    let signals = Interrupts::hold_all().context("taking signals")?;
     let screen = Screen::new(args.quiet);
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = if design.is_simulated() { args.jobs.map_or(all, std::num::NonZeroUsize::get) } else { 1 };
     let runs = Runs { store: &store, design: &design, signals: &signals, screen: &screen, threads };
     // Whatever is wrong with a candidate is told before anything runs.
-    let Some(plans) = runs.plans()? else { return interrupted(&folder, 2, false) };
+    let plans = match runs.plans()? {
+        Ok(plans) => plans,
+        Err(signal) => return interrupted(&folder, signal, false),
+    };
     if let Some(machine) = plans.first().and_then(|plan| plan["machine"].as_str()) {
         manifest.machine = machine.to_owned();
     }
@@ -93,16 +106,16 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         check_folder(&folder, &design)?;
     }
     prepare(&store, &manifest)?;
-    let known = store.outcomes(&design)?;
-    let mut outcomes = known;
-    if !runs.solo(manifest.wish.solo_runs, args.fresh_solo, &plans)? {
-        return interrupted(&folder, 2, true);
-    }
-    let stopped = runs.blocks(&args, &manifest, &mut outcomes)?;
+    let mut outcomes = store.outcomes(&design)?;
+    let stopped = match runs.solo(&manifest.wish, until, &plans)? {
+        Stopped::No => runs.blocks(&manifest, &mut outcomes, until)?,
+        Stopped::Signal(signal) => return interrupted(&folder, signal, true),
+        Stopped::Time => Stopped::Time,
+    };
     let mut answer = Answer::new(manifest, outcomes);
     answer.notes = store.solo_doubts();
     if stopped == Stopped::Time {
-        answer.notes.push("the time of --max-time was over".to_owned());
+        answer.notes.push("the time of --max-time was over before all was made".to_owned());
     }
     answer.notes.extend(missed(&answer, &folder));
     write(&store, &answer)?;
@@ -187,6 +200,11 @@ fn resumed(args: &CompareArgs, folder: &Path) -> anyhow::Result<(PathBuf, Manife
 fn check(args: &CompareArgs, manifest: &Manifest) -> anyhow::Result<()> {
     let Wish { reps, until_ci, warmup, .. } = manifest.wish;
     if manifest.design.is_simulated() {
+        for (is_given, option) in [(args.solo_runs.is_some(), "--solo-runs"), (args.fresh_solo, "--fresh-solo")] {
+            if is_given {
+                return Err(usage(format!("{option}: a simulation knows what jobs do alone; leave it out")));
+            }
+        }
         if warmup > 0 {
             return Err(usage("--warmup: nothing in a simulation is cold at first; leave it out"));
         }
@@ -200,6 +218,37 @@ fn check(args: &CompareArgs, manifest: &Manifest) -> anyhow::Result<()> {
         return Err(usage(format!("--until-ci: it takes {LEAST_BLOCKS} blocks at least, and --reps allows {reps}")));
     }
     Ok(())
+}
+
+/// Checks that what is asked of the runs alone is what they were made by, if they were.
+fn check_solo(store: &Store, design: &Design, before: Wish, now: Wish) -> anyhow::Result<()> {
+    let is_measured = (0..design.mixes.len()).any(|mix| store.solo(mix).exists()) || store.block(1).exists();
+    let changed =
+        [(now.solo_runs != before.solo_runs, "--solo-runs"), (now.fresh_solo != before.fresh_solo, "--fresh-solo")];
+    match changed.into_iter().find(|(is_changed, _)| *is_changed && is_measured) {
+        Some((_, option)) => Err(usage(format!(
+            "{option}: this comparison began otherwise, and slowdowns are of the same times alone in all blocks; leave it out, or \
+             begin another one, with another --out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that nobody else can write into the folder, unless that is allowed.
+fn check_place(folder: &Path, design: &Design) -> anyhow::Result<()> {
+    let danger = danger(folder).with_context(|| told(folder))?;
+    match danger.filter(|_| !options::check(&design.options).is_ok_and(|passed| passed.shared)) {
+        Some(why) => Err(usage(format!(
+            "--out {}: {why}, so that somebody else could change what is written; name a folder of your own, as in --out \
+             ~/compare1, or allow it with `-- --shared-logs`",
+            told(folder)
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn has_commands(design: &Design) -> bool {
+    design.candidates.iter().any(|one| matches!(one.means, Means::Command(_)))
 }
 
 /// Keeps others from making runs in the same folder, as long as the file is open.
@@ -224,7 +273,14 @@ fn missed(answer: &Answer, folder: &Path) -> Option<String> {
     let much = match known {
         Some(known) if known <= wanted => return None,
         Some(known) => format!("the differences are known to {}", share(known)),
-        None => "it is not known how well the differences are known".to_owned(),
+        None if answer.whole_blocks() < LEAST_BLOCKS as usize => "there are too few blocks for intervals".to_owned(),
+        None => {
+            let metrics = precise(&answer.manifest).join(", ");
+            return Some(format!(
+                "no runs can be compared in {metrics}, so more blocks would not bring what --until-ci asked for; the doubts \
+                 and absent figures above say why"
+            ));
+        }
     };
     Some(format!(
         "{much}, and --until-ci asked for {}; more blocks: `cosched compare --resume {} --reps N`",
@@ -239,7 +295,12 @@ fn share(share: f64) -> String {
 
 /// The metrics by which it is judged whether blocks are enough.
 fn precise(manifest: &Manifest) -> Vec<String> {
-    if manifest.metrics.is_empty() { vec!["turnaround_s".to_owned()] } else { manifest.metrics.clone() }
+    if !manifest.metrics.is_empty() {
+        return manifest.metrics.clone();
+    }
+    // Of a command only the time of the whole program is known.
+    let usual = if has_commands(&manifest.design) { ELAPSED } else { "turnaround_s" };
+    vec![usual.to_owned()]
 }
 
 /// Tells a comparison from others by the time and its process.
@@ -262,11 +323,12 @@ fn prepare(store: &Store, manifest: &Manifest) -> anyhow::Result<()> {
 }
 
 impl Runs<'_> {
-    /// What each candidate would do with each mix, of the first candidate for each mix; `None` if the user interrupted it.
+    /// What each candidate would do with each mix, of the first candidate for each mix; or the
+    /// signal by which the user interrupted it.
     ///
     /// # Errors
     /// One of them can't run here.
-    fn plans(&self) -> anyhow::Result<Option<Vec<serde_json::Value>>> {
+    fn plans(&self) -> anyhow::Result<Result<Vec<serde_json::Value>, i32>> {
         let mut plans = vec![serde_json::Value::Null; self.design.mixes.len()];
         for (mix, plan) in plans.iter_mut().enumerate() {
             for candidate in 0..self.design.candidates.len() {
@@ -280,7 +342,10 @@ impl Runs<'_> {
                 }
                 let children = Children::default();
                 let run = || children.run(command, Keep::Both, self.signals);
-                let Some(ended) = self.watched(&what, &children, run)? else { return Ok(None) };
+                let ended = match self.watched(&what, &children, run)? {
+                    Ok(ended) => ended,
+                    Err(signal) => return Ok(Err(signal)),
+                };
                 if !ended.status.success() {
                     return Err(failure(&ended, &what));
                 }
@@ -289,24 +354,32 @@ impl Runs<'_> {
                 }
             }
         }
-        Ok(Some(plans))
+        Ok(Ok(plans))
     }
 
-    /// Carries out something that takes a while on another thread, and looks for signals meanwhile. `None` if one came.
+    /// Carries out something that takes a while on another thread, and looks for signals meanwhile; or the one that came.
     fn watched<T: Send>(
         &self,
         what: &str,
         children: &Children,
         work: impl FnOnce() -> anyhow::Result<T> + Send,
-    ) -> anyhow::Result<Option<T>> {
-        let mut is_interrupted = false;
+    ) -> anyhow::Result<Result<T, i32>> {
+        let mut interrupt = None;
         let done = std::thread::scope(|scope| {
             let worker = scope.spawn(work);
             while !worker.is_finished() {
                 std::thread::sleep(Duration::from_millis(10));
-                if let Some(cosched_linux::Interrupt::End(signal)) = self.signals.next_signal() {
-                    is_interrupted = true;
-                    children.signal(signal);
+                match self.signals.next_signal() {
+                    Some(Interrupt::End(signal)) => {
+                        interrupt = Some(signal);
+                        children.signal(signal);
+                    }
+                    Some(Interrupt::Suspend) => {
+                        self.screen.clear();
+                        children.suspend();
+                    }
+                    Some(Interrupt::Ask) => self.screen.answer(&format!("cosched: {what}")),
+                    None => {}
                 }
                 self.screen.progress(|_| what.to_owned());
                 self.screen.sign_of_life(|| what.to_owned());
@@ -315,12 +388,19 @@ impl Runs<'_> {
         });
         self.screen.clear();
         let done = done.map_err(|_| anyhow::anyhow!("{what}: the thread ended without a result"))?;
-        if is_interrupted { Ok(None) } else { done.map(Some) }
+        match interrupt {
+            Some(signal) => Ok(Err(signal)),
+            None => done.map(Ok),
+        }
     }
 
     /// Makes blocks as long as there is reason to.
-    fn blocks(&self, args: &CompareArgs, manifest: &Manifest, outcomes: &mut Vec<Outcome>) -> anyhow::Result<Stopped> {
-        let until = args.max_time.map(|time| Instant::now() + Duration::from_nanos(time.0));
+    fn blocks(
+        &self,
+        manifest: &Manifest,
+        outcomes: &mut Vec<Outcome>,
+        until: Option<Instant>,
+    ) -> anyhow::Result<Stopped> {
         let metrics = precise(manifest);
         let runs = self.design.candidates.len() * self.design.mixes.len();
         let Wish { reps, until_ci, warmup, .. } = manifest.wish;
@@ -338,9 +418,7 @@ impl Runs<'_> {
                 // Nothing reads the runs of block 0.
                 let trials = self.design.block(0);
                 let stopped = self.make(&trials, &mut Vec::new(), until)?;
-                for trial in trials {
-                    let _ = std::fs::remove_dir_all(self.store.run(trial));
-                }
+                let _ = std::fs::remove_dir_all(self.store.block(0));
                 if stopped != Stopped::No {
                     return Ok(stopped);
                 }
@@ -421,8 +499,8 @@ fn explain(args: &CompareArgs, manifest: &Manifest, folder: &Path) -> anyhow::Re
     for (at, candidate) in design.candidates.iter().enumerate() {
         let baseline = if at == design.baseline { " (baseline)" } else { "" };
         let how = match &candidate.means {
-            cosched_compare::Means::Command(line) => visible(line),
-            cosched_compare::Means::Policy { .. } => {
+            Means::Command(line) => visible(line),
+            Means::Policy { .. } => {
                 let options = candidate_options(design, at).unwrap_or_default();
                 let words = options.iter().chain(&design.options).map(|word| quote(word.as_bytes()));
                 format!("cosched run MIX {}", visible(&words.collect::<Vec<_>>().join(" ")))

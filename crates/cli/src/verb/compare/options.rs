@@ -2,6 +2,8 @@
 
 use crate::exit::usage;
 use crate::verb::run::RunArgs;
+use clap::builder::Resettable;
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command};
 use std::collections::BTreeMap;
@@ -9,7 +11,7 @@ use std::path::PathBuf;
 
 /// What to do instead of giving an option that would make a run another one than its candidate, mix and block say, or that
 /// would not be heard.
-const NOT_HERE: [(&str, &str); 28] = [
+const NOT_HERE: [(&str, &str); 30] = [
     ("mix", "mixes come before `--`"),
     ("command", "a comparison runs mix files"),
     ("list", "a comparison runs mix files"),
@@ -35,6 +37,8 @@ const NOT_HERE: [(&str, &str); 28] = [
     ("format", "give --format before `--`"),
     ("record", "each run keeps its record in the folder of --out"),
     ("events", "every run would write over the file of the one before"),
+    ("orphans", "it is for --resume of `cosched run`, and a comparison goes on by its own --resume"),
+    ("resume", "a comparison goes on by its own --resume"),
     ("joblog", "a comparison keeps a record of each run"),
     ("dry_run", "give --dry-run before `--`"),
     ("verbose", "a comparison shows no output"),
@@ -45,6 +49,8 @@ const NOT_HERE: [(&str, &str); 28] = [
 pub(super) struct Passed {
     /// The machine profile, if there is one.
     pub(super) profile: Option<PathBuf>,
+    /// Whether folders may be used into which others can write.
+    pub(super) shared: bool,
 }
 
 /// The command line of `cosched run`.
@@ -57,14 +63,29 @@ fn run() -> Command {
 /// # Errors
 /// They are no options of `cosched run`, or one of them is not for comparisons.
 pub(super) fn check(words: &[String]) -> anyhow::Result<Passed> {
-    let parsed = run().try_get_matches_from(std::iter::once("cosched run").chain(words.iter().map(String::as_str)));
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        return Err(usage("options behind `--`: `cosched run --help` shows them"));
+    }
+    // What variables say is checked by the runs.
+    let run = run().mut_args(|arg| arg.env(Resettable::Reset));
+    let parse = |more: &[&str]| {
+        let words = words.iter().map(String::as_str);
+        run.clone().try_get_matches_from(std::iter::once("cosched run").chain(more.iter().copied()).chain(words))
+    };
+    let parsed = parse(&[]).or_else(|error| match error.kind() {
+        // Some options want a job log, which is not for comparisons either. They are told by their own names.
+        ErrorKind::MissingRequiredArgument => {
+            parse(&["--joblog", "x"]).or_else(|_| parse(&["--joblog", "x", "--resume"])).map_err(|_| error)
+        }
+        _ => Err(error),
+    });
     let matches = parsed.map_err(|error| usage(format!("options behind `--`: {}", first_words(&error.to_string()))))?;
     for (id, advice) in NOT_HERE {
         if is_given(&matches, id) {
             return Err(usage(format!("{} behind `--`: {advice}", name(id))));
         }
     }
-    Ok(Passed { profile: matches.get_one("profile").cloned() })
+    Ok(Passed { profile: matches.get_one("profile").cloned(), shared: matches.get_flag("shared_logs") })
 }
 
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
@@ -102,12 +123,13 @@ pub(super) fn own_variables() -> Vec<String> {
     run.get_arguments().filter(is_ours).filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned)).collect()
 }
 
-/// The user's variables that runs hear, with their values.
+/// The user's variables that runs hear, with their values; and where commands are compared all that stand for options, because
+/// a command may call cosched.
 ///
 /// # Errors
 /// A value is no UTF-8.
-pub(super) fn heard() -> anyhow::Result<BTreeMap<String, String>> {
-    let own = own_variables();
+pub(super) fn heard(has_commands: bool) -> anyhow::Result<BTreeMap<String, String>> {
+    let own = if has_commands { Vec::new() } else { own_variables() };
     let mut heard = BTreeMap::new();
     for name in variables().into_iter().filter(|name| !own.contains(name)) {
         if let Some(value) = std::env::var_os(&name) {
@@ -160,7 +182,13 @@ mod tests {
         let text = told(&["--cpuss", "0"]);
         assert!(text.starts_with("options behind `--`: unexpected argument '--cpuss' found; tip: "), "{text}");
         assert!(!text.contains("Usage") && !text.contains('\n'), "{text}");
-        // It wants a job log, which is not for comparisons.
-        assert!(told(&["--resume"]).contains("--joblog"), "{}", told(&["--resume"]));
+    }
+
+    #[test]
+    fn options_that_want_others_are_told_by_their_own_names() {
+        assert_eq!(told(&["--resume"]), "--resume behind `--`: a comparison goes on by its own --resume");
+        assert!(told(&["--orphans", "wait"]).starts_with("--orphans behind `--`: it is for --resume"));
+        assert_eq!(told(&["--joblog", "x"]), "--joblog behind `--`: a comparison keeps a record of each run");
+        assert_eq!(told(&["-j8", "--help"]), "options behind `--`: `cosched run --help` shows them");
     }
 }

@@ -62,8 +62,7 @@ fn as_begun(command: &mut Command, design: &Design) {
     if !design.folder.is_empty() {
         command.current_dir(&design.folder);
     }
-    let own = options::own_variables();
-    for name in options::variables().iter().filter(|name| !own.contains(name)) {
+    for name in options::variables() {
         command.env_remove(name);
     }
     command.envs(&design.environment);
@@ -92,8 +91,10 @@ impl Runs<'_> {
     ) -> anyhow::Result<Stopped> {
         let done: std::collections::BTreeSet<Trial> = outcomes.iter().map(|outcome| outcome.trial).collect();
         let open: Vec<Trial> = trials.iter().copied().filter(|trial| !done.contains(trial)).collect();
+        let is_late = || until.is_some_and(|until| Instant::now() >= until);
         let children = Children::default();
         let (next, ended, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let late = AtomicBool::new(false);
         let made: Mutex<Vec<Outcome>> = Mutex::default();
         let failed: Mutex<Option<anyhow::Error>> = Mutex::default();
         let now: Mutex<String> = Mutex::default();
@@ -104,6 +105,10 @@ impl Runs<'_> {
         let work = || {
             while !stop.load(Ordering::Relaxed) {
                 let Some(&trial) = open.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                if is_late() {
+                    late.store(true, Ordering::Relaxed);
+                    break;
+                }
                 set(&now, maker.name(trial));
                 match maker.run(trial, &children) {
                     Ok(Some(outcome)) => {
@@ -139,12 +144,12 @@ impl Runs<'_> {
                         stop.store(true, Ordering::Relaxed);
                         children.signal(signal);
                     }
+                    Some(Interrupt::Suspend) => {
+                        self.screen.clear();
+                        children.suspend();
+                    }
                     Some(Interrupt::Ask) => self.screen.answer(&format!("cosched: {}", line())),
                     None => {}
-                }
-                if stopped == Stopped::No && until.is_some_and(|until| Instant::now() >= until) {
-                    stopped = Stopped::Time;
-                    stop.store(true, Ordering::Relaxed);
                 }
                 self.screen.progress(|_| line());
                 self.screen.sign_of_life(line);
@@ -154,7 +159,8 @@ impl Runs<'_> {
         outcomes.extend(made.into_inner().unwrap_or_else(|broken| broken.into_inner()));
         outcomes.sort_by_key(|outcome| outcome.trial);
         match failed.into_inner().unwrap_or_else(|broken| broken.into_inner()) {
-            Some(error) if !matches!(stopped, Stopped::Signal(_)) => Err(error),
+            Some(error) if stopped == Stopped::No => Err(error),
+            _ if stopped == Stopped::No && late.load(Ordering::Relaxed) => Ok(Stopped::Time),
             _ if stopped == Stopped::No && stop.load(Ordering::Relaxed) => Ok(Stopped::Signal(15)),
             _ => Ok(stopped),
         }
@@ -197,11 +203,15 @@ impl Maker<'_> {
         command.args(["-c", line]);
         as_begun(&mut command, self.design);
         let meter = Meter::begin();
-        let ended = children.run(command, Keep::Nothing, self.signals)?;
+        let ended = children.run(command, Keep::LastErrors, self.signals)?;
         if children.were_asked() {
             return Ok(());
         }
-        note(folder, line.to_owned(), &ended, meter.map(Meter::end))
+        // While it was suspended others used the CPUs, and that is no matter.
+        let meter = meter.filter(|_| ended.suspended.is_zero());
+        let errors = Some(&ended.err).filter(|text| !ended.status.success() && !text.trim().is_empty());
+        let run = CommandRun { errors: errors.cloned(), ..noted(line.to_owned(), &ended, meter.map(Meter::end)) };
+        keep(folder, &run)
     }
 
     fn cosched(&self, trial: Trial, folder: &Path, children: &Children) -> anyhow::Result<()> {
@@ -227,7 +237,7 @@ impl Maker<'_> {
                     let _ = std::fs::remove_file(folder.join(SERIES));
                 }
             } else {
-                note(folder, line, &ended, None)?;
+                keep(folder, &noted(line, &ended, None))?;
                 drop_output(folder);
             }
         }
@@ -249,8 +259,8 @@ fn drop_output(folder: &Path) {
     }
 }
 
-/// Keeps what a program took, and, unless its record says so, who else used the CPUs.
-fn note(folder: &Path, command: String, ended: &Ended, seen: Option<Seen>) -> anyhow::Result<()> {
+/// What a program took, and, unless its record says so, who else used the CPUs.
+fn noted(command: String, ended: &Ended, seen: Option<Seen>) -> CommandRun {
     let (machine_load, doubts) = seen.map(|seen| (seen.load, seen.doubts)).unzip();
     let mut doubts: Vec<String> = doubts.unwrap_or_default();
     if ended.left > 0 {
@@ -259,15 +269,23 @@ fn note(folder: &Path, command: String, ended: &Ended, seen: Option<Seen>) -> an
             "the command left {left} behind, which had to be ended: its time does not tell all that it did"
         ));
     }
-    let run = CommandRun {
+    if !ended.suspended.is_zero() {
+        let time = seconds(ended.suspended.as_secs_f64());
+        doubts.push(format!("it was suspended for {time}, which does not count, and found its caches cold afterwards"));
+    }
+    CommandRun {
         schema: COMMAND_SCHEMA.to_owned(),
         command,
         elapsed_s: ended.time.as_secs_f64(),
         exit: ended.status.code().or_else(|| Some(128 + ended.status.signal()?)).unwrap_or(-1),
         machine_load,
+        errors: None,
         doubts,
-    };
-    write_whole(&folder.join(COMMAND_FILE), serde_json::to_string_pretty(&run)?.as_bytes())
+    }
+}
+
+fn keep(folder: &Path, run: &CommandRun) -> anyhow::Result<()> {
+    write_whole(&folder.join(COMMAND_FILE), serde_json::to_string_pretty(run)?.as_bytes())
 }
 
 fn set(now: &Mutex<String>, text: String) {

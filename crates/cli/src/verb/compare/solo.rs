@@ -1,12 +1,14 @@
 //! What jobs do alone, for their slowdowns: measured several times, and kept for later comparisons of the same jobs.
 
 use super::child::{Children, Keep};
-use super::runs::{Runs, cosched_run, failure};
+use super::runs::{Runs, Stopped, cosched_run, failure};
 use crate::sha256::sha256;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
+use cosched_compare::Wish;
 use cosched_report::{SoloFile, SoloJob};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Where what is measured is kept; `None` if there is no place for it.
 fn cache() -> Option<PathBuf> {
@@ -51,13 +53,19 @@ fn medians(files: Vec<SoloFile>) -> Option<SoloFile> {
 }
 
 impl Runs<'_> {
-    /// Makes sure that the store has what the jobs of each mix do alone. `false` if the user interrupted it.
+    /// Makes sure that the store has what the jobs of each mix do alone. No further measurement begins after `until`.
     ///
     /// # Errors
     /// A job can't be run.
-    pub(super) fn solo(&self, times: u32, fresh: bool, plans: &[serde_json::Value]) -> anyhow::Result<bool> {
+    pub(super) fn solo(
+        &self,
+        wish: &Wish,
+        until: Option<Instant>,
+        plans: &[serde_json::Value],
+    ) -> anyhow::Result<Stopped> {
+        let Wish { solo_runs: times, fresh_solo: fresh, .. } = *wish;
         if self.design.is_simulated() || times == 0 {
-            return Ok(true);
+            return Ok(Stopped::No);
         }
         for (mix, plan) in plans.iter().enumerate() {
             let kept = cache().map(|folder| folder.join(format!("{}.json", content(plan, &self.design.options))));
@@ -76,7 +84,10 @@ impl Runs<'_> {
                         bytes
                     }
                     None => {
-                        let Some(files) = self.measure(mix, times)? else { return Ok(false) };
+                        let files = match self.measure(mix, times, until)? {
+                            Ok(files) => files,
+                            Err(stopped) => return Ok(stopped),
+                        };
                         let file = medians(files).context("no job could be measured alone")?;
                         let text = file.to_json().into_bytes();
                         if let Some(kept) = &kept {
@@ -90,17 +101,25 @@ impl Runs<'_> {
                 write_whole(&place, &content)?;
             }
         }
-        Ok(true)
+        Ok(Stopped::No)
     }
 
     fn mix_name(&self, mix: usize) -> &str {
         &self.design.mixes[mix].name
     }
 
-    /// Runs each distinct job of a mix alone, so many times; `None` if the user interrupted it.
-    fn measure(&self, mix: usize, times: u32) -> anyhow::Result<Option<Vec<SoloFile>>> {
+    /// Runs each distinct job of a mix alone, so many times; or why it did not.
+    fn measure(
+        &self,
+        mix: usize,
+        times: u32,
+        until: Option<Instant>,
+    ) -> anyhow::Result<Result<Vec<SoloFile>, Stopped>> {
         let mut files = Vec::new();
         for number in 1..=times {
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(Err(Stopped::Time));
+            }
             let folder = self.store.solo(mix).with_extension(number.to_string());
             if folder.exists() {
                 std::fs::remove_dir_all(&folder).with_context(|| format!("can't remove {}", folder.display()))?;
@@ -110,15 +129,15 @@ impl Runs<'_> {
             command.args(["--policy", "fifo", "--solo", "only", "--no-history", "--quiet", "--logs"]).arg(&folder);
             command.args(&self.design.options);
             let children = Children::default();
-            let Some(ended) = self.watched(&what, &children, || children.run(command, Keep::Errors, self.signals))?
-            else {
-                return Ok(None);
+            let ended = match self.watched(&what, &children, || children.run(command, Keep::Errors, self.signals))? {
+                Ok(ended) => ended,
+                Err(signal) => return Ok(Err(Stopped::Signal(signal))),
             };
             let file = folder.join("solo-profiles.json");
             let profiles = read_own(&file).and_then(|bytes| parse(&bytes));
             files.push(profiles.ok_or_else(|| failure(&ended, &what))?);
         }
-        Ok(Some(files))
+        Ok(Ok(files))
     }
 }
 

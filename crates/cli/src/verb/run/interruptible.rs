@@ -45,6 +45,8 @@ impl<B: Backend> Backend for Interruptible<B> {
             events.push(match signal {
                 Interrupt::End(signal) => Event::Interrupt { signal },
                 Interrupt::Ask => Event::Asked,
+                // It is not held back, and does what it always does.
+                Interrupt::Suspend => continue,
             });
         }
         // A signal is reported before simulated time moves on.

@@ -99,7 +99,8 @@ impl Alone {
             Some(Interrupt::Ask) => {
                 self.screen.answer(&format!("cosched: simulating {} jobs alone: {done} done", self.jobs));
             }
-            None => {}
+            // It is not held back, and does what it always does.
+            Some(Interrupt::Suspend) | None => {}
         }
         matches!(interrupt, Some(Interrupt::End(_)))
     }
