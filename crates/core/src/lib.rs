@@ -37,7 +37,7 @@ pub use decision::{Basis, Change, Decision, Wait, WaitReason};
 pub use estimate::{Earlier, EarlierPhase, Start, TaskEstimator};
 pub use expected::{Expected, ExpectedFrom};
 pub use placement::{Placement, Purpose};
-pub use plan::{Filler, Payload, Plan, Schedule, Seat};
+pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
     Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy,
     PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy, stand_in,

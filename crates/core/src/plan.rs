@@ -42,6 +42,9 @@ pub struct Schedule {
     pub seats: Vec<Seat>,
     /// Tasks of one CPU that have begun and wait, in the policy's order.
     pub fillers: Vec<Filler>,
+    /// CPUs that nobody has; `None` if there are none, or no task may use them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<Spare>,
     /// What must hold before a filler is let in; `None` for no condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Admission>,
@@ -67,13 +70,24 @@ pub struct Filler {
     pub allowed: Option<CpuSet>,
 }
 
+/// CPUs that no seat has and that are not kept idle on purpose, with the tasks that may use them beside their own: those
+/// whose width is measured, as they have more CPUs where decisions are carried out one by one. A simulated task has as many
+/// threads as were stated, and needs none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spare {
+    /// The CPUs.
+    pub cpus: CpuSet,
+    /// The tasks, each with the CPUs that it may use.
+    pub tasks: Vec<Filler>,
+}
+
 impl Schedule {
     /// The schedule that a decision leads to. `after` is the state once the decision is carried out; `waits` are the
     /// decision's waits, in the policy's order.
     ///
     /// While a task is measured in low contention, no task fills in: idle CPUs are part of the measurement. Tasks that
     /// wait because they are ahead fill in after the others, the least ahead first.
-    pub fn of(after: &Snapshot, waits: &[Wait], admission: Option<Admission>) -> Schedule {
+    pub fn of(after: &Snapshot, waits: &[Wait], admission: Option<Admission>, spare: Option<Spare>) -> Schedule {
         let running = || after.tasks.iter().filter_map(|task| Some((task, task.running.as_ref()?)));
         let seat = |(task, running): (&TaskView, &Running)| Seat {
             task: task.id,
@@ -97,6 +111,7 @@ impl Schedule {
         Schedule {
             seats: running().map(seat).collect(),
             fillers: waits.into_iter().filter_map(filler).collect(),
+            spare,
             admission,
         }
     }

@@ -238,11 +238,17 @@ pub(crate) fn standard_files(root: &Root, pid: RawPid) -> Vec<FileId> {
     (0..3).filter_map(open).map(|file| (file.dev(), file.ino())).collect()
 }
 
-/// Binds every thread of these processes to CPUs, including those that start meanwhile.
+/// Binds all threads of these processes, also those that start meanwhile.
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
+    // A thread that has gone needs no CPU. A thread that may not be bound stays where it is; `doctor` reports that.
+    for_threads(root, pids, |tid| drop(sys::set_affinity(tid, cpus)));
+}
+
+/// Does something with all threads of these processes, also with those that start meanwhile.
+pub(crate) fn for_threads(root: &Root, pids: &[RawPid], act: impl Fn(RawPid)) {
     for &pid in pids {
         let mut done: Vec<RawPid> = Vec::new();
-        // A thread that starts meanwhile inherits the old mask, so look again until there is no new one.
+        // A thread that starts meanwhile inherits what was before, so look again until there is no new one.
         for _ in 0..8 {
             let mut new: Vec<RawPid> = threads(root, pid);
             new.retain(|tid| !done.contains(tid));
@@ -250,9 +256,7 @@ pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
                 break;
             }
             for tid in new {
-                // A thread that has gone needs no CPU. A thread that may not be bound stays where it is; `doctor`
-                // reports that.
-                let _ = sys::set_affinity(tid, cpus);
+                act(tid);
                 done.push(tid);
             }
         }

@@ -283,6 +283,35 @@ pub(crate) fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(tid, size_of_val(&words[..]), words.as_ptr().cast()) }).map(drop)
 }
 
+/// The scheduling policy of processes that a scheduler loaded into the kernel takes; `SCHED_EXT` in `linux/sched.h`.
+const SCHED_EXT: i32 = 7;
+
+/// Gives a thread to the scheduler that was loaded into the kernel, or back to the ordinary one. Its nice value stays.
+///
+/// ```c
+/// int sched_setscheduler(pid_t pid, int policy, const struct sched_param *param);
+/// ```
+///
+/// # Errors
+/// An error of the kernel: no such thread, not permitted, or a kernel without `sched_ext`.
+pub(crate) fn set_loaded_scheduler(tid: RawPid, loaded: bool) -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: 0 };
+    let policy = if loaded { SCHED_EXT } else { libc::SCHED_OTHER };
+    // SAFETY: `param` lives through the call, which only reads it.
+    check(unsafe { libc::sched_setscheduler(tid, policy, &param) }).map(drop)
+}
+
+/// Whether a thread has an ordinary scheduling policy, and none of real time or with a deadline.
+///
+/// ```c
+/// int sched_getscheduler(pid_t pid);
+/// ```
+pub(crate) fn is_ordinary(tid: RawPid) -> bool {
+    // SAFETY: the call takes and returns numbers.
+    let policy = unsafe { libc::sched_getscheduler(tid) } & !libc::SCHED_RESET_ON_FORK;
+    [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE, SCHED_EXT].contains(&policy)
+}
+
 /// The CPUs that a thread may use; `tid` 0 is the calling thread.
 ///
 /// # Errors

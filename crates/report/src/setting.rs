@@ -88,6 +88,10 @@ pub struct RunOptions {
     pub freeze: String,
     /// `decisions` or `plans`.
     pub actuation: String,
+    /// What let jobs run and wait: `freezer`, or a scheduler in the kernel (`sched-ext`, or `sched-ext-all` if it had all
+    /// ordinary processes of the machine).
+    #[serde(default = "freezer")]
+    pub actuator: String,
     /// `never` or `until-last`.
     pub restart: String,
     /// How often a job that fails is started in all.
@@ -119,4 +123,9 @@ pub struct RunOptions {
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
+}
+
+/// What records of before there was another one mean.
+fn freezer() -> String {
+    "freezer".to_owned()
 }

@@ -156,6 +156,20 @@ pub enum RunWarning {
         /// Why the cgroup could not be used.
         why: String,
     },
+    /// Processes of a job have chosen a scheduling policy of their own, and left the scheduler in the kernel.
+    LeftScheduler {
+        /// The job's name.
+        job: String,
+        /// How many.
+        processes: u32,
+    },
+    /// A job could not be given to the scheduler in the kernel.
+    NotTaken {
+        /// The job's name.
+        job: String,
+        /// What the system says.
+        why: String,
+    },
     /// A job could not be frozen or thawed.
     FreezeFailed {
         /// The job's name.
@@ -351,6 +365,8 @@ impl RunWarning {
             RunWarning::NoGuardian { .. } => "no-guardian",
             RunWarning::NoList { .. } => "no-list",
             RunWarning::NoGroup { .. } => "no-cgroup",
+            RunWarning::LeftScheduler { .. } => "left-scheduler",
+            RunWarning::NotTaken { .. } => "not-taken",
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",
             RunWarning::NoHistory { .. } => "no-history",
@@ -445,6 +461,16 @@ impl RunWarning {
                  once, `cosched thaw` finds them by their groups and marks alone"
             ),
             RunWarning::NoGroup { job, why } => format!("job {job} has no cgroup ({why}): it is frozen by signals"),
+            RunWarning::LeftScheduler { job, processes } => {
+                let have = if *processes == 1 { "has" } else { "have" };
+                format!(
+                    "{} of job {job} {have} chosen a scheduling policy of their own: no plan holds for them",
+                    count(u64::from(*processes), "process")
+                )
+            }
+            RunWarning::NotTaken { job, why } => {
+                format!("job {job} could not be given to the scheduler in the kernel ({why}): the ordinary one has it")
+            }
             RunWarning::FreezeFailed { job, why } => format!("job {job} could not be frozen or thawed: {why}"),
             RunWarning::CountersFailed { job, why } => format!("job {job} is not counted: {why}"),
             RunWarning::NoHistory { why } => {

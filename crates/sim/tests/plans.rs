@@ -122,7 +122,7 @@ fn a_filler_must_fit_the_memory_bus() {
         // A second core costs a quarter more power.
         let admission = Some(Admission { demands, gains: vec![5 << 18] });
         let fillers = vec![Filler { task: TaskId(2), allowed: None }];
-        install(&mut sim, 2, Schedule { seats: vec![seat(0, 0), seat(1, 1)], fillers, admission });
+        install(&mut sim, 2, Schedule { seats: vec![seat(0, 0), seat(1, 1)], fillers, admission, spare: None });
         while sim.now() < Nanos::from_ms(100) {
             sim.wait(Some(Nanos::from_ms(100)), &mut Vec::new()).unwrap();
         }

@@ -146,12 +146,12 @@ impl<F: Fixture> Checked<F> {
 
     /// The CPUs on which a task's processes are, or may be.
     pub(crate) fn cpus_of(&mut self, task: u32) -> CpuSet {
-        F::cpus_of(&mut self.inner, task as usize)
+        F::cpus_of(&mut self.inner, task as usize, None)
     }
 
     fn check_places(&mut self) {
         for (task, cpus) in &self.placed {
-            let found = F::cpus_of(&mut self.inner, task.0 as usize);
+            let found = F::cpus_of(&mut self.inner, task.0 as usize, Some(cpus));
             assert!(found.is_subset(cpus), "{task} was placed on {cpus} and is on {found}");
         }
     }

@@ -67,14 +67,21 @@ pub(crate) trait Fixture {
     /// take all of it for a while.
     const LEAST_SHARE: f64;
 
+    /// By how much times that a backend observed may differ from those that the scenario measured.
+    const CLOSE: Nanos;
+
+    /// A time, in ms, that is long beside what the backend needs to start a job.
+    const LONG: u64;
+
     /// Why a run does not repeat to the last bit; `None` if it does.
     const NOT_REPEATABLE: Option<&'static str>;
 
     /// A backend with these jobs, none of them started.
     fn backend(&self, jobs: &[Job]) -> Result<Self::Backend, Skip>;
 
-    /// The CPUs that a task's processes may use, or are on, now; empty if it has no process.
-    fn cpus_of(backend: &mut Self::Backend, task: usize) -> CpuSet;
+    /// The CPUs that a task's processes may use, or are on, now; empty if it has no process. Where a move takes a moment, and
+    /// they are to be on some of the CPUs `wanted`, it is waited for.
+    fn cpus_of(backend: &mut Self::Backend, task: usize, wanted: Option<&CpuSet>) -> CpuSet;
 
     /// Asserts that all processes of jobs without end go on after the backend was dropped. Panics if one does not.
     fn nothing_stands_still(&self);

@@ -6,7 +6,9 @@ use cosched_core::{CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
-use cosched_linux::{Environment, Freezing, Host, HostConfig, HostJob, Program, freezer_problem, topology};
+use cosched_linux::{
+    Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, freezer_problem, topology,
+};
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct ThisMachine {
     root: Root,
     freezing: Freezing,
-    machine: Machine,
+    pub(crate) machine: Machine,
     counters: CounterSupport,
     outputs: tempfile::TempDir,
     /// Programs made so far: each start of a job has files of its own.
@@ -47,6 +49,29 @@ impl ThisMachine {
             outputs: tempfile::tempdir().expect("a folder"),
             programs: Cell::new(0),
         })
+    }
+
+    /// A backend with these jobs, and with a scheduler in the kernel if there is one.
+    pub(crate) fn host(&self, jobs: &[Job], kernel: Option<Box<dyn KernelScheduler>>, max_pause: Nanos) -> Host {
+        let jobs = jobs.iter().enumerate();
+        let jobs = jobs.map(|(id, job)| HostJob { name: name(id), program: self.program(job) }).collect();
+        let host = Host::new(HostConfig {
+            root: self.root.clone(),
+            machine: self.machine.clone(),
+            jobs,
+            small: None,
+            kernel,
+            inbox: None,
+            freezing: self.freezing,
+            counters: self.counters.clone(),
+            mem_keep: None,
+            most_load: None,
+            max_pause,
+            notice: Box::new(|notice| eprintln!("{notice:?}")),
+        });
+        let host = host.expect("a backend");
+        assert_eq!(host.freezing(), self.freezing);
+        host
     }
 
     fn program(&self, job: &Job) -> Program {
@@ -81,40 +106,20 @@ impl Fixture for ThisMachine {
 
     /// A running process must be interrupted, and a waiting one must get a CPU, before it stops.
     const AFTER_STOP: Nanos = Nanos::from_ms(5);
+    const CLOSE: Nanos = Nanos::ZERO;
+    const LONG: u64 = 40;
     const LEAST_SHARE: f64 = 0.0;
     const NOT_REPEATABLE: Option<&'static str> = Some("real processes never do the same thing twice");
 
     fn backend(&self, jobs: &[Job]) -> Result<Host, Skip> {
-        let jobs = jobs.iter().enumerate();
-        let jobs = jobs.map(|(id, job)| HostJob { name: name(id), program: self.program(job) }).collect();
-        let host = Host::new(HostConfig {
-            root: self.root.clone(),
-            machine: self.machine.clone(),
-            jobs,
-            small: None,
-            inbox: None,
-            freezing: self.freezing,
-            counters: self.counters.clone(),
-            mem_keep: None,
-            most_load: None,
-            max_pause: Nanos::from_ms(50),
-            notice: Box::new(|notice| eprintln!("{notice:?}")),
-        });
-        let host = host.expect("a backend");
-        assert_eq!(host.freezing(), self.freezing);
-        Ok(host)
+        Ok(self.host(jobs, None, Nanos::from_ms(50)))
     }
 
-    fn cpus_of(_backend: &mut Host, task: usize) -> CpuSet {
+    fn cpus_of(_backend: &mut Host, task: usize, _wanted: Option<&CpuSet>) -> CpuSet {
         let mut all = CpuSet::new();
         for process in processes::of_run(std::process::id(), Some(&name(task))) {
             // The process may have ended meanwhile.
-            let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
-            let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-            all.extend(list.into_iter().flat_map(|list| {
-                let cpus: CpuSet = list.trim().parse().expect("a list of CPUs");
-                cpus.iter().collect::<Vec<_>>()
-            }));
+            all.extend(processes::allowed(process.pid).iter().collect::<Vec<_>>());
         }
         all
     }

@@ -1,5 +1,5 @@
 //! The contract of [`cosched_core::Backend`], as scenarios that are written once and played on every backend: on this
-//! machine with real processes, frozen by signals and by the cgroup freezer, and in the simulation.
+//! machine with real processes, frozen by signals and by the cgroup freezer, with a scheduler in the kernel, and in the simulation.
 //!
 //! `checked.rs` stands between each scenario and its backend, and checks what the contract says about every call. The
 //! scenarios are in `scenarios/`. The differences between the backends are in `host.rs` and `simulated.rs`. A scenario
@@ -11,6 +11,7 @@
 mod checked;
 mod fixture;
 mod host;
+mod in_kernel;
 mod processes;
 mod runner;
 mod scenarios;
@@ -24,5 +25,6 @@ fn main() -> ExitCode {
     cases.extend(scenarios::on_fixture("simulation", || Ok(simulated::Simulation::new())));
     cases.extend(scenarios::on_fixture("signals", || host::ThisMachine::new(Freezing::Signals)));
     cases.extend(scenarios::on_fixture("cgroup", || host::ThisMachine::new(Freezing::Cgroup)));
+    cases.extend(scenarios::on_fixture("sched-ext", in_kernel::InKernel::new));
     runner::main(&cases)
 }

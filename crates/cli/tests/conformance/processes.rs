@@ -1,5 +1,6 @@
 //! The processes of a run, as in /proc.
 
+use cosched_core::CpuSet;
 use std::fs;
 
 /// One process.
@@ -8,6 +9,8 @@ pub(crate) struct Seen {
     pub(crate) pid: i32,
     pub(crate) state: char,
     pub(crate) cpu_ticks: u64,
+    /// The CPU that it is on, or was on last.
+    pub(crate) cpu: u32,
 }
 
 /// The process with this number; `None` if there is none.
@@ -16,7 +19,15 @@ pub(crate) fn seen(pid: i32) -> Option<Seen> {
     // The name is in parentheses and may contain any character.
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
     let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
-    Some(Seen { pid, state: fields.first()?.chars().next()?, cpu_ticks: number(11)? + number(12)? })
+    let cpu = number(36)? as u32;
+    Some(Seen { pid, state: fields.first()?.chars().next()?, cpu_ticks: number(11)? + number(12)?, cpu })
+}
+
+/// The CPUs that a process may use; none if there is no such process.
+pub(crate) fn allowed(pid: i32) -> CpuSet {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.map_or_else(CpuSet::new, |list| list.trim().parse().expect("a list of CPUs"))
 }
 
 /// Every process of the runs of one process, without zombies. With a name, only the processes of the job of that name.

@@ -28,6 +28,8 @@ impl Fixture for Simulation {
 
     const AFTER_STOP: Nanos = Nanos::ZERO;
     /// The rest is the cost of switching and of cold caches.
+    const CLOSE: Nanos = Nanos::ZERO;
+    const LONG: u64 = 40;
     const LEAST_SHARE: f64 = 0.98;
     const NOT_REPEATABLE: Option<&'static str> = None;
 
@@ -63,7 +65,7 @@ impl Fixture for Simulation {
         Ok(Sim::new(config).expect("a simulation"))
     }
 
-    fn cpus_of(backend: &mut Sim, task: usize) -> CpuSet {
+    fn cpus_of(backend: &mut Sim, task: usize, _wanted: Option<&CpuSet>) -> CpuSet {
         backend.cpus_of(TaskId(task as u32))
     }
 

@@ -46,9 +46,10 @@ impl<B: Backend> Loop<'_, B> {
             planning.admission = admission;
         }
         planning.generation += 1;
-        let schedule = Schedule::of(&self.snap, waits, planning.admission.clone());
+        let (generation, admission) = (planning.generation, planning.admission.clone());
+        let schedule = Schedule::of(&self.snap, waits, admission, self.spare(waits));
         let fillers: Vec<TaskId> = schedule.fillers.iter().map(|filler| filler.task).collect();
-        let plan = Plan { generation: planning.generation, payload: Payload::Schedule(schedule) };
+        let plan = Plan { generation, payload: Payload::Schedule(schedule) };
         self.backend.install(&plan)?;
         if let Some(plans) = &mut self.plans {
             plans.installed += 1;

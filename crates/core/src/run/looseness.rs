@@ -3,8 +3,10 @@
 
 use super::backend::Backend;
 use super::state::Loop;
-use crate::decision::{Change, Decision};
+use crate::decision::{Change, Decision, Wait};
 use crate::placement::Placement;
+use crate::plan::{Filler, Spare};
+use crate::snapshot::TaskView;
 use crate::spare::spare_cpus;
 use crate::task::{TaskId, Width};
 use crate::topology::CpuSet;
@@ -47,6 +49,23 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         Cow::Owned(changes)
+    }
+
+    /// The CPUs that nobody has in the loop's picture, for running tasks of measured width.
+    pub(super) fn spare(&self, waits: &[Wait]) -> Option<Spare> {
+        if !self.measures_widths {
+            return None;
+        }
+        let as_decided = Decision { waits: waits.to_vec(), ..Decision::default() };
+        let cpus = spare_cpus(&self.snap, &as_decided);
+        let may = |task: &&TaskView| {
+            let has_own =
+                matches!(&task.running, Some(running) if matches!(running.placement, Placement::Exclusive { .. }));
+            has_own && task.control.place && self.is_loose(task.id)
+        };
+        let tasks = self.snap.tasks.iter().filter(may);
+        let tasks: Vec<Filler> = tasks.map(|task| Filler { task: task.id, allowed: task.allowed.clone() }).collect();
+        (!cpus.is_empty() && !tasks.is_empty()).then_some(Spare { cpus, tasks })
     }
 
     /// A placement with the spare CPUs that the task may use.

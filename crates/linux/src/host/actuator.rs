@@ -186,19 +186,19 @@ impl Actuator {
         let Some(tree) = life.tree(task) else { return };
         let Some(reins) = self.jobs.get_mut(&task).filter(|reins| reins.cpus != *cpus) else { return };
         reins.cpus = cpus.clone();
-        let mut done: Vec<RawPid> = Vec::new();
-        for _ in 0..BINDS {
-            let mut new: Vec<RawPid> = match tree.group() {
-                Some(group) => group.processes(),
-                None => tree.members().iter().map(|process| process.pid).collect(),
-            };
-            new.retain(|pid| !done.contains(pid));
-            if new.is_empty() {
-                break;
+        for_processes(tree, |pids| process::bind(tree.root(), pids, cpus));
+    }
+
+    /// Gives all processes of a job to the scheduler that was loaded into the kernel, or back to the ordinary one.
+    pub(crate) fn give(&mut self, life: &Lifecycle, task: TaskId, loaded: bool) {
+        let Some(tree) = life.tree(task) else { return };
+        // A thread that has gone needs nothing. One with a policy of real time keeps it: it is not touched.
+        let give = |tid| {
+            if sys::is_ordinary(tid) {
+                let _ = sys::set_loaded_scheduler(tid, loaded);
             }
-            process::bind(tree.root(), &new, cpus);
-            done.append(&mut new);
-        }
+        };
+        for_processes(tree, |pids| process::for_threads(tree.root(), pids, give));
     }
 
     /// Gives a job back to the kernel: thawed, and on all CPUs.
@@ -228,6 +228,23 @@ impl Actuator {
             }
         }
         any.then_some(until)
+    }
+}
+
+/// Does something with all processes of a job, also with those that are forked meanwhile.
+fn for_processes(tree: &Tree, act: impl Fn(&[RawPid])) {
+    let mut done: Vec<RawPid> = Vec::new();
+    for _ in 0..BINDS {
+        let mut new: Vec<RawPid> = match tree.group() {
+            Some(group) => group.processes(),
+            None => tree.members().iter().map(|process| process.pid).collect(),
+        };
+        new.retain(|pid| !done.contains(pid));
+        if new.is_empty() {
+            break;
+        }
+        act(&new);
+        done.append(&mut new);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The run's clock.
 
+use super::kernel::Clock;
 use cosched_core::Nanos;
 
 /// The machine's monotonic clock.
@@ -22,6 +23,11 @@ impl RunClock {
 
     pub(crate) fn now(&self) -> Nanos {
         monotonic() - self.started - self.suspended
+    }
+
+    /// How it stands to the kernel's clock, as long as the run is not suspended.
+    pub(crate) fn relation(&self) -> Clock {
+        Clock { zero: self.started + self.suspended }
     }
 
     /// Does not count the time since `began`, an instant of [`monotonic`].

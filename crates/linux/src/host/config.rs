@@ -1,5 +1,6 @@
 //! What a [`Host`](super::Host) is made from.
 
+use super::kernel::KernelScheduler;
 use super::notice::Notice;
 use crate::counters::CounterSupport;
 use crate::emulate::SmallCores;
@@ -50,6 +51,8 @@ pub struct HostConfig {
     /// CPUs that are slowed down to stand for small cores; `machine` shows them as such already. This needs the cgroup
     /// freezer: by signals, a job would notice each of the many stops.
     pub small: Option<SmallCores>,
+    /// A scheduler in the kernel that carries out plans. When it is removed, jobs are frozen and bound.
+    pub kernel: Option<Box<dyn KernelScheduler>>,
     /// What may ask for something from outside, beside signals.
     pub inbox: Option<Box<dyn Inbox>>,
     /// Called with everything that the user should know.

@@ -10,7 +10,9 @@ mod clock;
 mod config;
 mod error;
 mod guard;
+mod kernel;
 mod lifecycle;
+mod loaded;
 mod meter;
 mod notice;
 mod orphanage;
@@ -19,6 +21,7 @@ mod room;
 pub use capabilities::capabilities;
 pub use config::{Freezing, HostConfig, HostJob};
 pub use error::HostError;
+pub use kernel::{Clock, KernelScheduler};
 pub use notice::Notice;
 
 use crate::accounts::{self, CpuUse};
@@ -32,11 +35,12 @@ use crate::tree::Tree;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Placement, Plan,
-    Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Payload,
+    Placement, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
+use loaded::Loaded;
 use meter::Meter;
 use notice::Notices;
 use room::Room;
@@ -54,6 +58,8 @@ pub struct Host {
     lifecycle: Lifecycle,
     actuator: Actuator,
     meter: Meter,
+    /// The scheduler in the kernel, until it is removed.
+    loaded: Option<Loaded>,
     /// What jobs that have ended had used.
     resources: BTreeMap<TaskId, Resources>,
     /// When jobs that have not ended became their programs.
@@ -82,6 +88,7 @@ impl Host {
             most_load,
             max_pause,
             small,
+            kernel,
             inbox,
             notice,
         } = config;
@@ -104,7 +111,9 @@ impl Host {
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
         let count = jobs.len();
         let lifecycle = Lifecycle::new(root.clone(), run, jobs, group, home.clone(), max_pause, notices.clone())?;
+        let loaded = kernel.map(|kernel| Loaded::new(kernel, machine.all_cpus(), notices.clone()));
         Ok(Host {
+            loaded,
             machine: Arc::new(machine),
             freezing,
             group_problem,
@@ -139,13 +148,19 @@ impl Host {
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
         self.room.started(task);
-        let Host { lifecycle, actuator, meter, began, clock, room, .. } = self;
+        let Host { lifecycle, actuator, meter, began, clock, room, loaded, .. } = self;
         let started = lifecycle.start(task, |name, tree, spare| {
             actuator.take(task, tree, cpus);
+            if let Some(loaded) = loaded {
+                loaded.take(task, name, tree);
+            }
             meter.attach(task, name, tree.main.pid, spare);
             // What comes before is our work, and on a busy machine it takes long.
             began.insert(task, clock.now());
         });
+        if let Some(loaded) = &mut self.loaded {
+            loaded.began(task, started.is_ok());
+        }
         if let Err(error) = started {
             actuator.forget(task);
             meter.reset(task);
@@ -156,14 +171,25 @@ impl Host {
 
     /// Takes in what became of children.
     fn reap(&mut self, events: &mut Vec<Event>) {
-        let Host { lifecycle, actuator, meter, resources, room, clock, began, .. } = self;
+        let Host { lifecycle, actuator, meter, resources, room, clock, began, loaded, .. } = self;
         for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
             meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task));
+            if let Some(loaded) = loaded {
+                loaded.ended(ended.task, &clock.relation());
+            }
             actuator.forget(ended.task);
             began.remove(&ended.task);
             room.ended(ended.task, &ended.resources);
             resources.insert(ended.task, ended.resources);
             events.push(Event::Ended { task: ended.task, exit: ended.exit });
+        }
+    }
+
+    /// Goes on without the scheduler in the kernel, if it was removed.
+    fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
+        if let Some(why) = self.loaded.as_mut().and_then(Loaded::removed) {
+            self.loaded = None;
+            events.push(Event::SchedulerEjected { why });
         }
     }
 
@@ -198,7 +224,11 @@ impl Backend for Host {
     }
 
     fn capabilities(&self) -> Capabilities {
-        capabilities(&self.root, &self.machine, self.meter.support(), self.freezing)
+        let mut capabilities = capabilities(&self.root, &self.machine, self.meter.support(), self.freezing);
+        if self.loaded.is_some() {
+            capabilities.missing.remove(&Capability::Plans);
+        }
+        capabilities
     }
 
     fn now(&mut self) -> Nanos {
@@ -220,16 +250,21 @@ impl Backend for Host {
             let paced = self.actuator.pace(&self.lifecycle, now);
             let owed = self.actuator.thaw_owed(&self.lifecycle, now);
             let unguarded = self.lifecycle.keep_guard(now);
-            let wake = [until, stopped, paced, owed, unguarded].into_iter().flatten().min();
+            let tended = self.loaded.as_mut().map(|loaded| loaded.tend(&self.lifecycle, now));
+            let wake = [until, stopped, paced, owed, unguarded, tended].into_iter().flatten().min();
             let timeout = match wake {
                 _ if events.len() > before => Some(Nanos::ZERO),
                 Some(wake) => Some(wake - self.clock.now()),
                 None => None,
             };
             let mut children = false;
-            let lines = self.inbox.as_ref().map(|inbox| inbox.lines()).unwrap_or_default();
+            let mut lines = self.inbox.as_ref().map(|inbox| inbox.lines()).unwrap_or_default();
+            lines.extend(self.loaded.as_ref().map(Loaded::line));
             let news = self.lifecycle.wait(timeout, &lines)?;
             drop(lines);
+            if news.from_outside || events.is_empty() {
+                self.look_for_ejection(events);
+            }
             if let Some(inbox) = self.inbox.as_mut().filter(|_| news.from_outside) {
                 inbox.take(events);
             }
@@ -253,7 +288,11 @@ impl Backend for Host {
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         for &task in tasks {
             let speed = self.actuator.speed(task);
-            out.push(self.meter.read(task, self.lifecycle.cpu_time(task), speed));
+            let mut usage = self.meter.read(task, self.lifecycle.cpu_time(task), speed);
+            if let Some(loaded) = &mut self.loaded {
+                usage.residency = loaded.residency(task, &self.clock.relation());
+            }
+            out.push(usage);
         }
     }
 
@@ -265,6 +304,9 @@ impl Backend for Host {
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), HostError> {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.withdraw();
+        }
         let Host { lifecycle, actuator, .. } = self;
         if changes.is_empty() && !actuator.holds_any() {
             return Ok(());
@@ -303,11 +345,34 @@ impl Backend for Host {
         self.began.get(&task).copied()
     }
 
-    fn install(&mut self, _plan: &Plan) -> Result<(), HostError> {
-        Err(HostError::NoPlans)
+    fn install(&mut self, plan: &Plan) -> Result<(), HostError> {
+        let Host { lifecycle, actuator, loaded, clock, queued, .. } = self;
+        let Some(loaded) = loaded else { return Err(HostError::NoPlans) };
+        let Plan { generation, payload: Payload::Schedule(schedule) } = plan;
+        let generation = *generation;
+        if let Err(why) = loaded.adopt(generation, schedule, &clock.relation()) {
+            queued.push(Event::PlanRefused { generation, why });
+            return Ok(());
+        }
+        lifecycle.adopt_orphans();
+        // What was stopped or bound one by one is the plan's from now on.
+        loaded.share_out(schedule, lifecycle, actuator);
+        let mut new = Vec::new();
+        for seat in schedule.seats.iter().filter(|seat| lifecycle.can_start(seat.task)) {
+            new.push((seat.task, loaded.cpus_of(seat)));
+        }
+        for (task, cpus) in new {
+            self.start(task, &cpus);
+        }
+        self.queued.push(Event::PlanAdopted { generation });
+        Ok(())
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
+        if let Some(loaded) = &mut self.loaded {
+            // It must get a CPU to end.
+            loaded.release(task);
+        }
         let Host { lifecycle, actuator, .. } = self;
         lifecycle.adopt_orphans();
         match (lifecycle.tree(task), how) {
@@ -336,6 +401,7 @@ impl Backend for Host {
         let can = self.lifecycle.can_start(task);
         if can {
             self.meter.reset(task);
+            self.loaded.iter_mut().for_each(|loaded| loaded.forget(task));
         }
         can
     }

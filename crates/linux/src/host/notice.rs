@@ -46,6 +46,20 @@ pub enum Notice {
         /// The error.
         why: String,
     },
+    /// Processes of a job have chosen a scheduling policy of their own, and left the scheduler in the kernel.
+    LeftScheduler {
+        /// Its name.
+        job: String,
+        /// How many.
+        processes: u32,
+    },
+    /// A job could not be given to the scheduler in the kernel; it runs under the ordinary one.
+    NotTaken {
+        /// Its name.
+        job: String,
+        /// The error.
+        why: String,
+    },
     /// A job's counters could not be attached.
     CountersFailed {
         /// Its name.

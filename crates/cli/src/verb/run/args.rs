@@ -205,7 +205,20 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_enum, default_value_t = FreezeArg::Auto, env = "COSCHED_FREEZE", value_name = "HOW", hide_short_help = true)]
     pub(crate) freeze: FreezeArg,
 
-    /// How decisions are carried out; `plans` works on simulated machines only
+    /// What lets jobs run and wait on this machine; `sched-ext` is a scheduler in the kernel
+    ///
+    /// `freezer` freezes and binds jobs. `sched-ext` loads a scheduler into the kernel, which carries out plans: nothing
+    /// is frozen, and a CPU whose job sleeps goes to the next one at once. It needs Linux 6.13 with sched_ext, root, and a
+    /// cosched that was built with it; `cosched doctor` tells.
+    #[arg(long, value_enum, default_value_t = ActuatorArg::Freezer, value_name = "HOW", hide_short_help = true)]
+    #[arg(env = "COSCHED_ACTUATOR")]
+    pub(crate) actuator: ActuatorArg,
+
+    /// With --actuator sched-ext, schedule all ordinary processes of the machine, not only the jobs
+    #[arg(long, hide_short_help = true)]
+    pub(crate) all: bool,
+
+    /// How decisions are carried out; `plans` works on simulated machines, and is what --actuator sched-ext does
     #[arg(long, value_enum, default_value_t = ActuationArg::Decisions, value_name = "HOW", hide_short_help = true)]
     pub(crate) actuation: ActuationArg,
 
@@ -402,11 +415,21 @@ pub(crate) enum ActuationArg {
     Plans,
 }
 
-impl From<ActuationArg> for Actuation {
-    fn from(arg: ActuationArg) -> Actuation {
-        match arg {
-            ActuationArg::Decisions => Actuation::Decisions,
-            ActuationArg::Plans => Actuation::Plans,
+/// What lets jobs run and wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ActuatorArg {
+    /// Jobs are frozen and bound to CPUs
+    Freezer,
+    /// A scheduler in the kernel
+    SchedExt,
+}
+
+impl PolicyArgs {
+    /// How decisions are carried out.
+    pub(crate) fn actuation(&self) -> Actuation {
+        match (self.actuator, self.actuation) {
+            (ActuatorArg::SchedExt, _) | (_, ActuationArg::Plans) => Actuation::Plans,
+            (ActuatorArg::Freezer, ActuationArg::Decisions) => Actuation::Decisions,
         }
     }
 }

@@ -90,7 +90,8 @@ impl<P: Platform> Batch<'_, P> {
         let unknown = if view.is_simulated() { Absence::Simulated } else { Absence::NotTold };
         let throttled = || if view.is_simulated() { Reading::Absent(unknown) } else { throttling::read(&root, &cpus) };
         let throttled_before = throttled();
-        let mut backend = platform.backend(args, self.jobs, screen, window.map(Window::inbox))?;
+        let mut backend =
+            platform.backend(args, self.config.actuation, self.jobs, screen, window.map(Window::inbox))?;
         // Times in the record count from the start of the backend's clock.
         let started_at = (!view.is_simulated()).then(|| SystemTime::now() - Duration::from_nanos(backend.now().0));
         let mut info = RunInfo {

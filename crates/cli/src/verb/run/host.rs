@@ -1,14 +1,14 @@
 //! This machine as the platform of a run: real processes.
 
-use super::args::{FreezeArg, PolicyArgs, Requirement, RunArgs};
+use super::args::{ActuatorArg, FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::cpus::CpuChoice;
 use super::keys::Keys;
 use super::platform::{Platform, Problem, SoloWork, View};
 use super::screen::Screen;
-use crate::exit::{incapable, no_program, usage};
+use crate::exit::{Exit, Failure, incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
-use cosched_core::{Absence, Capability, Counter, CpuSet, Machine, Nanos};
+use cosched_core::{Absence, Actuation, Capability, Counter, CpuSet, Machine, Nanos};
 use cosched_linux::accounts::CpuUse;
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
@@ -17,8 +17,8 @@ use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, Notice, Program, Seat, Share,
-    check_file_size, check_open_files, find_program,
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, KernelScheduler, Notice, Program,
+    Seat, Share, check_file_size, check_open_files, find_program,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, RunWarning};
@@ -88,7 +88,22 @@ impl HostPlatform {
             None => topology.machine,
             Some(small) => emulated(small, &topology.machine, freezing, freezer_problem.as_ref(), args)?,
         };
-        let capabilities = cosched_linux::capabilities(root, &machine, &counters, freezing);
+        let mut capabilities = cosched_linux::capabilities(root, &machine, &counters, freezing);
+        if args.actuator == ActuatorArg::SchedExt {
+            if let Some(lack) = cosched_ext::lack(root) {
+                let exit = if lack.is_permission() { Exit::Permission } else { Exit::Incapable };
+                let message = format!("--actuator sched-ext: {lack}; nothing was started; {}", lack.remedy());
+                return Err(Failure { exit, message }.into());
+            }
+            if args.emulate_small.is_some() {
+                return Err(usage(
+                    "--emulate-small pauses jobs, and --actuator sched-ext pauses none; leave one of them out",
+                ));
+            }
+            capabilities.missing.remove(&Capability::Plans);
+        } else if args.all {
+            return Err(usage("--all is for --actuator sched-ext"));
+        }
         let counted: Vec<&str> =
             counters.events.iter().filter(|(_, state)| state.is_value()).map(|(kind, _)| kind.name()).collect();
         let freezing_text = match freezing {
@@ -244,11 +259,16 @@ impl Platform for HostPlatform {
     fn backend(
         &self,
         args: &RunArgs,
+        actuation: Actuation,
         jobs: Vec<HostJob>,
         screen: &Screen,
         inbox: Option<Box<dyn Inbox>>,
     ) -> anyhow::Result<Host> {
         let tell = screen.clone();
+        let kernel = match actuation {
+            Actuation::Plans => Some(scheduler(&self.view.machine, jobs.len(), args.policy.all)?),
+            Actuation::Decisions => None,
+        };
         Ok(Host::new(HostConfig {
             root: Root::default(),
             machine: (*self.view.machine).clone(),
@@ -259,6 +279,7 @@ impl Platform for HostPlatform {
             most_load: args.limits.load.map(|load| load.on(self.view.machine.cpus.len())),
             max_pause: args.limits.max_pause,
             small: self.small.clone(),
+            kernel,
             inbox,
             notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
@@ -275,6 +296,25 @@ impl Platform for HostPlatform {
             error => error.into(),
         }
     }
+}
+
+/// Loads the scheduler into the kernel.
+#[cfg(feature = "sched-ext")]
+fn scheduler(machine: &Machine, jobs: usize, all: bool) -> anyhow::Result<Box<dyn KernelScheduler>> {
+    let loaded = cosched_ext::PlanScheduler::load(machine, jobs, all);
+    let loaded = loaded.map_err(|error| {
+        incapable(format!(
+            "--actuator sched-ext: {error}; nothing was started; this kernel and the scheduler may not fit each other, and \
+             --actuator freezer works everywhere"
+        ))
+    })?;
+    Ok(Box::new(loaded))
+}
+
+#[cfg(not(feature = "sched-ext"))]
+fn scheduler(_machine: &Machine, _jobs: usize, _all: bool) -> anyhow::Result<Box<dyn KernelScheduler>> {
+    let lack = cosched_ext::Lack::NotBuilt;
+    Err(incapable(format!("--actuator sched-ext: {lack}; nothing was started; {}", lack.remedy())))
 }
 
 /// What was found for a job and is the same for others: where jobs are many, most call the same program.
@@ -413,6 +453,8 @@ fn warning(notice: Notice) -> RunWarning {
         Notice::NoList(why) => RunWarning::NoList { why },
         Notice::NoGroup { job, why } => RunWarning::NoGroup { job, why },
         Notice::FreezeFailed { job, why } => RunWarning::FreezeFailed { job, why },
+        Notice::LeftScheduler { job, processes } => RunWarning::LeftScheduler { job, processes },
+        Notice::NotTaken { job, why } => RunWarning::NotTaken { job, why },
         Notice::CountersFailed { job, why } => RunWarning::CountersFailed { job, why },
     }
 }

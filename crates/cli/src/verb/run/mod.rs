@@ -226,7 +226,7 @@ fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Resul
             let hint = if view.is_simulated() {
                 "leave it out"
             } else {
-                "simulate the jobs, as in --on MACHINE (`cosched list machines` shows them), or leave it out"
+                "use --actuator sched-ext, simulate the jobs (--on MACHINE), or leave it out"
             };
             Err(incapable(format!(
                 "--actuation plans: nothing here can carry out plans ({why}); nothing was started; {hint}"

@@ -215,7 +215,7 @@ impl<P: Platform> Plan<P> {
             attempts: args.limits.retries,
             grace: args.limits.grace,
             seed: args.policy.seed,
-            actuation: args.policy.actuation.into(),
+            actuation: args.policy.actuation(),
             traffic: choice.entry.needs_traffic(&choice.params),
             ..RunConfig::default()
         };

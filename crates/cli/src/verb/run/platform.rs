@@ -4,7 +4,7 @@
 use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
 use crate::input::Job;
-use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
+use cosched_core::{Actuation, Backend, Capabilities, Machine, Nanos, SoloProfile};
 use cosched_linux::Inbox;
 use cosched_linux::accounts::CpuUse;
 use cosched_memory::Key;
@@ -117,13 +117,14 @@ pub(crate) trait Platform {
     /// Where the time of the CPUs went while a run was suspended.
     fn left_out(backend: &Self::Backend) -> CpuUse;
 
-    /// Makes the backend for these jobs; nothing is started yet. It watches `inbox`, if it runs real jobs.
+    /// Makes the backend for these jobs, which carries out decisions in this way; nothing is started yet. It watches `inbox`, if it runs real jobs.
     ///
     /// # Errors
     /// The machine can't be used.
     fn backend(
         &self,
         args: &RunArgs,
+        actuation: Actuation,
         jobs: Vec<Self::Job>,
         screen: &Screen,
         inbox: Option<Box<dyn Inbox>>,

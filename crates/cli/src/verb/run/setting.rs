@@ -1,11 +1,11 @@
 //! How a run was started, for its record: everything that tells it from another run of the same jobs.
 
-use super::args::{ActuationArg, FreezeArg, RunArgs};
+use super::args::{ActuatorArg, FreezeArg, RunArgs};
 use super::platform::View;
 use super::policy::Origin;
 use crate::input::quote;
 use crate::sha256::sha256;
-use cosched_core::{Absence, Order, Params, Restart, RunConfig, TimeLimit, auto_shortfall};
+use cosched_core::{Absence, Actuation, Order, Params, Restart, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{Absences, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
@@ -120,9 +120,15 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
             FreezeArg::Signals => "signals",
         }
         .to_owned(),
-        actuation: match args.policy.actuation {
-            ActuationArg::Decisions => "decisions",
-            ActuationArg::Plans => "plans",
+        actuator: match args.policy.actuator {
+            ActuatorArg::Freezer => "freezer",
+            ActuatorArg::SchedExt if args.policy.all => "sched-ext-all",
+            ActuatorArg::SchedExt => "sched-ext",
+        }
+        .to_owned(),
+        actuation: match config.actuation {
+            Actuation::Decisions => "decisions",
+            Actuation::Plans => "plans",
         }
         .to_owned(),
         restart: match config.restart {

@@ -1,6 +1,6 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
-use super::args::{FreezeArg, Requirement, RunArgs};
+use super::args::{ActuatorArg, FreezeArg, Requirement, RunArgs};
 use super::cpus::CpuChoice;
 use super::interruptible::Interruptible;
 use super::platform::{Platform, Problem, SoloWork, View};
@@ -9,7 +9,7 @@ use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
-use cosched_core::{Capability, Counter, Nanos, SoloProfile};
+use cosched_core::{Actuation, Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::accounts::CpuUse;
 use cosched_linux::{Inbox, Interrupt, Interrupts};
 use cosched_memory::Key;
@@ -128,6 +128,8 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     let no_freezer = "no process is frozen";
     let given = [
         ("--freeze", policy.freeze != FreezeArg::Auto, no_freezer),
+        ("--actuator", policy.actuator != ActuatorArg::Freezer, "it carries out plans with --actuation plans"),
+        ("--all", policy.all, "there are no other processes"),
         ("--require freezer", policy.require.contains(&Requirement::Freezer), no_freezer),
         ("--emulate-small", policy.emulate_small.is_some(), "there are machines with small cores"),
         ("--event", !policy.events.is_empty(), "the machine's file says what can be counted"),
@@ -319,6 +321,7 @@ impl Platform for SimPlatform {
     fn backend(
         &self,
         _args: &RunArgs,
+        _actuation: Actuation,
         _jobs: Vec<()>,
         _screen: &Screen,
         _inbox: Option<Box<dyn Inbox>>,

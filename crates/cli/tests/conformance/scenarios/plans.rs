@@ -5,7 +5,8 @@ use super::policies::{assert_all_policies, batch};
 use crate::checked::{Checked, exclusive, stop};
 use crate::fixture::{Does, Fixture, Job, Outcome, job};
 use cosched_core::{
-    Actuation, Capability, CpuSet, Event, Filler, Nanos, Payload, Placement, Plan, Reading, Schedule, Seat, TaskId,
+    Actuation, Capability, CpuSet, Event, Filler, Nanos, Payload, Placement, Plan, Reading, Residency, Schedule, Seat,
+    TaskId,
 };
 
 fn seat(task: u32, cpus: &CpuSet) -> Seat {
@@ -18,7 +19,7 @@ fn filler(task: u32) -> Filler {
 }
 
 fn plan(generation: u64, seats: Vec<Seat>, fillers: Vec<Filler>) -> Plan {
-    Plan { generation, payload: Payload::Schedule(Schedule { seats, fillers, admission: None }) }
+    Plan { generation, payload: Payload::Schedule(Schedule { seats, fillers, ..Schedule::default() }) }
 }
 
 /// A backend that carries out plans, with two CPUs.
@@ -95,12 +96,18 @@ pub(super) fn nobody_fills_a_whole_core_or_beyond_its_mask<F: Fixture>(fixture: 
     Ok(())
 }
 
+/// Asserts that two times differ by no more than a backend's may.
+fn assert_close<F: Fixture>(one: Nanos, other: Nanos) {
+    let apart = one.0.abs_diff(other.0);
+    assert!(apart <= F::CLOSE.0, "{one:?} and {other:?}");
+}
+
 pub(super) fn residency_is_what_happened<F: Fixture>(fixture: &F) -> Outcome {
     let jobs = [Does::Naps, Does::Endless, Does::Endless].map(job);
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(1, vec![seat(1, &a)], vec![]));
     let began = backend.time();
-    backend.pass(40);
+    backend.pass(F::LONG);
     backend.plan(&plan(2, vec![seat(0, &a), seat(2, &b)], vec![filler(1)]));
     backend.until_ended(0);
     let residency = |backend: &mut Checked<F>, task: u32| match backend.usage(task).residency {
@@ -110,14 +117,25 @@ pub(super) fn residency_is_what_happened<F: Fixture>(fixture: &F) -> Outcome {
     let elapsed = backend.time() - began;
     let (napper, first, second) = (residency(&mut backend, 0), residency(&mut backend, 1), residency(&mut backend, 2));
     // One CPU was with the first task alone, then with the napper or the first, all the time.
-    assert_eq!(napper.on_cpu + first.on_cpu, elapsed);
-    assert_eq!(first.waiting, napper.on_cpu);
-    assert_eq!(first.on_cpu + first.waiting, elapsed);
-    assert_eq!(second.on_cpu + Nanos::from_ms(40), elapsed);
-    assert_eq!(second.beside, [(TaskId(0), napper.on_cpu), (TaskId(1), second.on_cpu - napper.on_cpu)]);
-    assert_eq!(first.beside, [(TaskId(2), first.on_cpu - Nanos::from_ms(40))]);
-    assert!(first.alone >= Nanos::from_ms(40), "{first:?}");
-    assert!(second.last_on_cpu == Some(backend.time()), "{second:?}");
+    assert_close::<F>(napper.on_cpu + first.on_cpu, elapsed);
+    assert_close::<F>(first.waiting, napper.on_cpu);
+    assert_close::<F>(first.on_cpu + first.waiting, elapsed);
+    assert_close::<F>(second.on_cpu + Nanos::from_ms(F::LONG), elapsed);
+    let beside = |residency: &Residency, other: u32| {
+        let found = residency.beside.iter().find(|(task, _)| *task == TaskId(other));
+        found.map_or(Nanos::ZERO, |(_, time)| *time)
+    };
+    assert_close::<F>(beside(&second, 0), napper.on_cpu);
+    assert_close::<F>(beside(&second, 1), second.on_cpu - napper.on_cpu);
+    assert_close::<F>(beside(&first, 2), first.on_cpu - Nanos::from_ms(F::LONG));
+    assert!(beside(&first, 0) <= F::CLOSE && beside(&napper, 1) <= F::CLOSE, "they had one CPU: {first:?} {napper:?}");
+    assert!(first.alone + F::CLOSE >= Nanos::from_ms(F::LONG), "{first:?}");
+    for residency in [&napper, &first, &second] {
+        assert!(residency.alone <= residency.on_cpu && residency.on_cpu <= elapsed, "{residency:?}");
+        assert!(residency.beside.iter().all(|(_, time)| *time <= residency.on_cpu), "{residency:?}");
+    }
+    let now = backend.time();
+    assert!(second.last_on_cpu.is_some_and(|last| last <= now && last + F::CLOSE >= now), "{second:?}");
     Ok(())
 }
 

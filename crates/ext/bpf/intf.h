@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the scheduler in the kernel and user space exchange. src/intf.rs has the same shapes; a test compares both by the
+ * type information in the compiled object.
+ *
+ * A job of the batch has a slot: a small number that its processes inherit. Times are nanoseconds of CLOCK_MONOTONIC.
+ */
+#ifndef COSCHED_INTF_H
+#define COSCHED_INTF_H
+
+#define COSCHED_CPUS 512
+#define COSCHED_SLOTS 1024
+#define COSCHED_MASKS 128
+#define COSCHED_WORDS (COSCHED_CPUS / 64)
+/* No slot, no CPU, or no mask. */
+#define COSCHED_NONE 0xffff
+
+/* Others may take the CPU while its slot does not need it. */
+#define COSCHED_SEAT_FILL 1
+/* No slot has the CPU, and loose slots may use it. */
+#define COSCHED_SEAT_SPARE 2
+
+/* CPUs of one core, at most. */
+#define COSCHED_SIBLINGS 8
+
+/* What is known before the program is loaded. */
+struct cosched_config {
+	/* CPU numbers are below this, and slots below that. */
+	unsigned int cpus;
+	unsigned int slots;
+	/* All ordinary processes of the machine are taken, not only those of the batch. */
+	unsigned int takes_all;
+	unsigned int unused;
+	/* The CPUs of each CPU's core, this one among them; COSCHED_NONE after the last. */
+	unsigned short siblings[COSCHED_CPUS][COSCHED_SIBLINGS];
+};
+
+/* A CPU in a plan. */
+struct cosched_seat {
+	/* When the seat ends; 0: never. */
+	unsigned long long until;
+	unsigned short slot;
+	unsigned short flags;
+	unsigned int unused;
+};
+
+/* A slot in a plan: its one CPU, or else a mask of them. Both are COSCHED_NONE if it has no seat. */
+struct cosched_place {
+	unsigned short cpu;
+	unsigned short mask;
+	/* It may use spare CPUs. */
+	unsigned short loose;
+	unsigned short unused;
+};
+
+/* A slot that may fill in, and the mask of the CPUs that it may use; COSCHED_NONE for all. */
+struct cosched_filler {
+	unsigned short slot;
+	unsigned short mask;
+};
+
+struct cosched_mask {
+	unsigned long long words[COSCHED_WORDS];
+};
+
+/* Who runs where until when, and who fills in: adopted as a whole. */
+struct cosched_plan {
+	unsigned long long generation;
+	unsigned int fillers;
+	unsigned int loose;
+	struct cosched_seat seats[COSCHED_CPUS];
+	struct cosched_place places[COSCHED_SLOTS];
+	struct cosched_filler filler[COSCHED_SLOTS];
+	/* Slots that may use spare CPUs, with their masks. */
+	struct cosched_filler spare[COSCHED_SLOTS];
+	struct cosched_mask masks[COSCHED_MASKS];
+};
+
+/* What belongs to a process of a job. */
+struct cosched_task {
+	/* When it was put into the queue of its slot. */
+	unsigned long long queued_at;
+	/* When it last got a CPU. */
+	unsigned long long ran_at;
+	unsigned int slot;
+	unsigned int unused;
+};
+
+/* How a slot is treated whatever the plan says. */
+struct cosched_wish {
+	/* Its processes run on any CPU, as they come. */
+	unsigned int free;
+	unsigned int unused;
+};
+
+/* Where the time of a slot went, up to `at`. */
+struct cosched_residency {
+	unsigned long long at;
+	/* With a CPU; and the part of it in which another slot was on one of its cores. */
+	unsigned long long on_cpu;
+	unsigned long long shared;
+	/* With a thread that wants a CPU or has one. */
+	unsigned long long awake;
+	/* When it last had a CPU; 0: never. */
+	unsigned long long last_on_cpu;
+	/* With a CPU while that slot had one. */
+	unsigned long long beside[COSCHED_SLOTS];
+};
+
+/* Why the scheduler was removed. */
+struct cosched_exit {
+	int kind;
+	int unused;
+	long long code;
+	char reason[128];
+	char message[384];
+};
+
+/* What the program `cosched_install` is told, and answers. */
+struct cosched_install {
+	/* Which of the two plans is to be in force. */
+	unsigned int which;
+	unsigned int unused;
+};
+
+/* What the other programs that user space calls are told, and answer. */
+struct cosched_call {
+	unsigned int slot;
+	unsigned int answer;
+	/* A time span. */
+	unsigned long long span;
+};
+
+#endif

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Plan mode: user space decides, and this carries it out at every event.
+ *
+ * Each slot has a queue. The slot that a CPU's seat belongs to has that CPU. While it does not need it, because its
+ * processes sleep or the seat's time is up, the first filler of the plan that wants a CPU has it, and gives it back when the
+ * slot wakes. What has no seat and fills nothing waits in its queue: it is runnable, so nothing is ever stopped.
+ *
+ * Two plans stand side by side. User space writes the one that is not in force and then calls cosched_install.
+ */
+#include "presence.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* The queue of processes that no plan is about: free slots, and those that are not of the batch. */
+#define OTHERS COSCHED_SLOTS
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct cosched_plan);
+} plans SEC(".maps");
+
+/* Which plan is in force; 2 for none: then all run as they come. */
+u32 in_force = 2;
+
+/* Nobody has used more than this more than others of its queue. */
+#define MOST_DEBT (1000 * 1000 * 1000ULL)
+
+struct turn {
+	/* Virtual time of the queue: that of the process that began last. */
+	u64 vtime;
+};
+struct turn turns[COSCHED_SLOTS + 1];
+
+/* On each CPU, whether another process than one of the batch had the last turn. */
+u8 others_turn[COSCHED_CPUS];
+/* There was one at some time; where there is none, nobody looks. */
+u32 has_others;
+u32 spare_turn;
+
+static __always_inline struct cosched_plan *plan_in_force(void)
+{
+	u32 which = in_force;
+
+	return bpf_map_lookup_elem(&plans, &which);
+}
+
+static __always_inline bool in_mask(const struct cosched_plan *plan, u32 mask, u32 cpu)
+{
+	if (mask >= COSCHED_MASKS || cpu >= COSCHED_CPUS)
+		return mask == COSCHED_NONE;
+	return plan->masks[BELOW(mask, COSCHED_MASKS)].words[BELOW(cpu / 64, COSCHED_WORDS)] >> (cpu % 64) & 1;
+}
+
+static __always_inline bool is_owner(const struct cosched_seat *seat, u32 slot, u64 now)
+{
+	return slot < COSCHED_SLOTS && seat->slot == slot && (!seat->until || now < seat->until);
+}
+
+/* Whether a slot other than the seat's own may have this CPU now. */
+static __always_inline bool is_open(const struct cosched_seat *seat, u64 now)
+{
+	if (!(seat->flags & COSCHED_SEAT_FILL))
+		return false;
+	return seat->slot >= COSCHED_SLOTS || (seat->until && now >= seat->until) ||
+	       scx_bpf_dsq_nr_queued(seat->slot) == 0;
+}
+
+static __always_inline bool may_use(struct task_struct *p, u32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+}
+
+static __always_inline bool is_free(u32 slot)
+{
+	struct cosched_wish *wish = wish_of(slot);
+
+	return !wish || wish->free;
+}
+
+/* Wakes an idle CPU, or has another slot leave it. */
+static __always_inline void call(u32 cpu, u32 slot)
+{
+	if (cpu >= COSCHED_CPUS)
+		return;
+	if (cpus[cpu].is_idle)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	else if (cpus[cpu].slot < COSCHED_SLOTS && cpus[cpu].slot != slot)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* Wakes an idle CPU for a process of a slot that is not that slot's own. */
+static __always_inline bool call_idle(struct cosched_plan *plan, struct task_struct *p, bool fills, bool spare, u32 mask)
+{
+	u64 now = bpf_ktime_get_ns();
+	u32 cpu;
+
+	EACH(cpu, config.cpus) {
+		struct cosched_seat *seat;
+
+		if (cpu >= COSCHED_CPUS)
+			break;
+		seat = &plan->seats[cpu];
+		if (!cpus[cpu].is_idle || !may_use(p, cpu) || !in_mask(plan, mask, cpu))
+			continue;
+		if ((fills && is_open(seat, now)) || (spare && seat->flags & COSCHED_SEAT_SPARE)) {
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Puts a process into a queue. Whoever slept has no more than a slice of precedence, and whoever comes from another queue no
+ * less than its due. */
+static __always_inline void queue_up(struct task_struct *p, u32 queue, u64 enq_flags)
+{
+	u64 vtime = p->scx.dsq_vtime, base;
+
+	if (queue > OTHERS)
+		return;
+	base = turns[queue].vtime;
+	if (vtime + SLICE < base)
+		vtime = base - SLICE;
+	else if (vtime > base + MOST_DEBT)
+		vtime = base + MOST_DEBT;
+	insert_by_vtime(p, queue, SLICE, vtime, enq_flags);
+}
+
+SEC("struct_ops/cosched_select_cpu")
+s32 BPF_PROG(cosched_select_cpu, struct task_struct *p, s32 prev, u64 wake_flags)
+{
+	u32 slot = slot_in(task_of(p)), cpu;
+	struct cosched_plan *plan = plan_in_force();
+	u64 now = bpf_ktime_get_ns();
+
+	if (slot == COSCHED_NONE || !plan || is_free(slot)) {
+		if (scx_bpf_test_and_clear_cpu_idle(prev))
+			insert(p, SCX_DSQ_LOCAL, SLICE, 0);
+		return prev;
+	}
+	cpu = plan->places[slot].cpu;
+	/* Where it was there is the least to fetch. */
+	if (cpu >= COSCHED_CPUS && prev >= 0 && in_mask(plan, plan->places[slot].mask, prev))
+		cpu = prev;
+	if (cpu >= COSCHED_CPUS || !may_use(p, cpu))
+		return prev;
+	if (is_owner(&plan->seats[cpu], slot, now) && scx_bpf_test_and_clear_cpu_idle(cpu))
+		insert(p, SCX_DSQ_LOCAL, SLICE, 0);
+	return cpu;
+}
+
+SEC("struct_ops/cosched_enqueue")
+void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct cosched_task *task = task_of(p);
+	struct cosched_plan *plan = plan_in_force();
+	u32 slot = slot_in(task), place_cpu, mask, cpu, fillers, i;
+	u64 now = bpf_ktime_get_ns();
+
+	if (slot == COSCHED_NONE || !plan || is_free(slot)) {
+		u32 at = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
+
+		if (p->nr_cpus_allowed == 1) {
+			insert(p, SCX_DSQ_LOCAL, SLICE, enq_flags);
+			return;
+		}
+		has_others = 1;
+		queue_up(p, OTHERS, enq_flags);
+		/* An idle CPU that it may use, else the one that it had, if the batch has that. */
+		EACH(cpu, config.cpus) {
+			if (cpu < COSCHED_CPUS && cpus[cpu].is_idle && may_use(p, cpu)) {
+				scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+				return;
+			}
+		}
+		if (cpus[at].slot < COSCHED_SLOTS && !others_turn[at])
+			scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);
+		return;
+	}
+	if (task)
+		task->queued_at = now;
+	queue_up(p, slot, enq_flags);
+
+	place_cpu = plan->places[slot].cpu;
+	mask = plan->places[slot].mask;
+	if (place_cpu < COSCHED_CPUS) {
+		if (is_owner(&plan->seats[place_cpu], slot, now))
+			call(place_cpu, slot);
+	} else if (mask < COSCHED_MASKS) {
+		/* One of its CPUs, rather an idle one. */
+		u32 other = COSCHED_NONE;
+
+		EACH(cpu, config.cpus) {
+			if (cpu >= COSCHED_CPUS)
+				break;
+			if (!in_mask(plan, mask, cpu) || !may_use(p, cpu) || cpus[cpu].slot == slot)
+				continue;
+			other = cpu;
+			if (cpus[cpu].is_idle)
+				break;
+		}
+		call(other, slot);
+	}
+	if (plan->places[slot].loose && call_idle(plan, p, false, true, COSCHED_NONE))
+		return;
+	fillers = plan->fillers;
+	EACH(i, fillers) {
+		if (i >= COSCHED_SLOTS)
+			break;
+		if (plan->filler[i].slot == slot) {
+			call_idle(plan, p, true, false, plan->filler[i].mask);
+			break;
+		}
+	}
+}
+
+/* Lets the process that has the CPU go on. */
+static __always_inline void go_on(struct task_struct *prev)
+{
+	prev->scx.slice = SLICE;
+}
+
+SEC("struct_ops/cosched_dispatch")
+void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
+{
+	u32 cpu = BELOW(number, COSCHED_CPUS);
+	struct cosched_plan *plan = plan_in_force();
+	u32 had = COSCHED_NONE, i, count, first;
+	struct cosched_seat *seat;
+	u64 now;
+
+	if (prev)
+		had = slot_in(task_of(prev));
+	/* They and the batch take turns. */
+	if (has_others && !others_turn[cpu] && move_to_local(OTHERS)) {
+		others_turn[cpu] = 1;
+		return;
+	}
+	others_turn[cpu] = 0;
+	if (!plan)
+		goto others;
+	now = bpf_ktime_get_ns();
+	seat = &plan->seats[cpu];
+	if (seat->slot < COSCHED_SLOTS && is_owner(seat, seat->slot, now)) {
+		if (move_to_local(seat->slot))
+			return;
+		if (prev && had == seat->slot) {
+			go_on(prev);
+			return;
+		}
+	}
+	if (seat->flags & COSCHED_SEAT_FILL) {
+		count = plan->fillers;
+		EACH(i, count) {
+			u32 slot;
+
+			if (i >= COSCHED_SLOTS)
+				break;
+			slot = plan->filler[i].slot;
+			if (slot >= COSCHED_SLOTS || !in_mask(plan, plan->filler[i].mask, cpu))
+				continue;
+			/* A filler has one CPU. */
+			if (presences[slot].cpus && cpus[cpu].slot != slot)
+				continue;
+			if (move_to_local(slot))
+				return;
+			if (prev && had == slot) {
+				go_on(prev);
+				return;
+			}
+		}
+	}
+	if (seat->flags & COSCHED_SEAT_SPARE) {
+		count = plan->loose;
+		/* All have a turn. */
+		first = __sync_fetch_and_add(&spare_turn, 1);
+		EACH(i, count) {
+			u32 at = BELOW((first + i) % (count ?: 1), COSCHED_SLOTS), slot;
+
+			slot = plan->spare[at].slot;
+			if (slot >= COSCHED_SLOTS || !in_mask(plan, plan->spare[at].mask, cpu))
+				continue;
+			if (move_to_local(slot))
+				return;
+			if (prev && had == slot) {
+				go_on(prev);
+				return;
+			}
+		}
+	}
+others:
+	if (has_others && move_to_local(OTHERS)) {
+		others_turn[cpu] = 1;
+		return;
+	}
+	if (prev && (had == COSCHED_NONE || !plan || is_free(had)))
+		go_on(prev);
+}
+
+SEC("struct_ops/cosched_runnable")
+void BPF_PROG(cosched_runnable, struct task_struct *p, u64 enq_flags)
+{
+	woke(slot_in(task_of(p)), bpf_ktime_get_ns());
+}
+
+SEC("struct_ops/cosched_quiescent")
+void BPF_PROG(cosched_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	slept(slot_in(task_of(p)), bpf_ktime_get_ns());
+}
+
+SEC("struct_ops/cosched_running")
+void BPF_PROG(cosched_running, struct task_struct *p)
+{
+	struct cosched_task *task = task_of(p);
+	u32 slot = slot_in(task), queue = slot < COSCHED_SLOTS && !is_free(slot) ? slot : OTHERS;
+	u32 cpu = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
+	u64 now = bpf_ktime_get_ns();
+
+	if (task)
+		task->ran_at = now;
+	if (queue <= OTHERS && turns[queue].vtime < p->scx.dsq_vtime)
+		turns[queue].vtime = p->scx.dsq_vtime;
+	if (cpus[cpu].slot != slot)
+		change(cpu, slot, now);
+}
+
+SEC("struct_ops/cosched_stopping")
+void BPF_PROG(cosched_stopping, struct task_struct *p, bool runnable)
+{
+	struct cosched_task *task = task_of(p);
+	u32 cpu = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
+	u64 now = bpf_ktime_get_ns(), left = p->scx.slice, used = left < SLICE ? SLICE - left : 0;
+
+	/* One load for two kinds of pointer would be refused. */
+	asm volatile("" : "+r"(used));
+	if (task)
+		used = now - task->ran_at;
+	p->scx.dsq_vtime += used * 100 / (p->scx.weight ?: 100);
+	cpus[cpu].stopped_at = now;
+}
+
+/* The CPU has no process of ours any more. */
+static __always_inline void leave(u32 cpu)
+{
+	if (cpus[cpu].slot < COSCHED_SLOTS)
+		change(cpu, COSCHED_NONE, cpus[cpu].stopped_at);
+}
+
+SEC("struct_ops/cosched_update_idle")
+void BPF_PROG(cosched_update_idle, s32 number, bool idle)
+{
+	u32 cpu = BELOW(number, COSCHED_CPUS);
+
+	cpus[cpu].is_idle = idle;
+	if (idle)
+		leave(cpu);
+}
+
+SEC("struct_ops/cosched_cpu_release")
+void BPF_PROG(cosched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	leave(BELOW(cpu, COSCHED_CPUS));
+	/* What stands in the queue of this CPU can run elsewhere. */
+	if (bpf_ksym_exists(scx_bpf_reenqueue_local))
+		scx_bpf_reenqueue_local();
+}
+
+SEC("struct_ops.s/cosched_init_task")
+s32 BPF_PROG(cosched_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	return inherit(p, args->fork);
+}
+
+SEC("struct_ops/cosched_disable")
+void BPF_PROG(cosched_disable, struct task_struct *p)
+{
+	note_escape(p);
+}
+
+SEC("struct_ops.s/cosched_init")
+s32 BPF_PROG(cosched_init)
+{
+	s32 failed;
+	u32 i;
+
+	EACH(i, COSCHED_CPUS) {
+		if (i < COSCHED_CPUS)
+			cpus[i].slot = COSCHED_NONE;
+	}
+	EACH(i, config.slots) {
+		failed = scx_bpf_create_dsq(i, -1);
+		if (failed)
+			return failed;
+	}
+	return scx_bpf_create_dsq(OTHERS, -1);
+}
+
+SEC("struct_ops/cosched_exit")
+void BPF_PROG(cosched_exit, struct scx_exit_info *ei)
+{
+	tell_exit(ei);
+}
+
+/* Puts a plan into force, and calls the CPUs for which it changes something. */
+SEC("syscall")
+int cosched_install(struct cosched_install *call_)
+{
+	struct cosched_plan *plan;
+	bool fillers_wait = false;
+	u32 cpu, i, fillers;
+
+	in_force = call_->which;
+	plan = plan_in_force();
+	if (!plan) {
+		/* All run as they come; whoever is in a queue is let out. */
+		EACH(cpu, config.cpus)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		return 0;
+	}
+	fillers = plan->fillers;
+	EACH(i, fillers) {
+		if (i >= COSCHED_SLOTS)
+			break;
+		if (plan->filler[i].slot < COSCHED_SLOTS && scx_bpf_dsq_nr_queued(plan->filler[i].slot) > 0) {
+			fillers_wait = true;
+			break;
+		}
+	}
+	EACH(cpu, config.cpus) {
+		struct cosched_seat *seat;
+		u32 has;
+
+		if (cpu >= COSCHED_CPUS)
+			break;
+		seat = &plan->seats[cpu];
+		has = cpus[cpu].slot;
+		if (has < COSCHED_SLOTS && has != seat->slot)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		else if (has >= COSCHED_SLOTS &&
+			 ((seat->slot < COSCHED_SLOTS && scx_bpf_dsq_nr_queued(seat->slot) > 0) ||
+			  (fillers_wait && seat->flags & COSCHED_SEAT_FILL) || seat->flags & COSCHED_SEAT_SPARE))
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
+	return 0;
+}
+
+/* Lets processes of a slot that stand in its queue run anywhere: all of them, or the one that has waited for longer than a
+ * time, for a moment. Answers how many. */
+static __always_inline u32 let_out(u32 slot, u64 longer_than, u64 slice)
+{
+	struct task_struct *p;
+	u64 now = bpf_ktime_get_ns();
+	u32 count = 0;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, slot, 0) {
+		struct cosched_task *task = task_of(p);
+		u32 cpu = scx_bpf_task_cpu(p);
+
+		if (longer_than && task && now - task->queued_at < longer_than)
+			continue;
+		if (!may_use(p, cpu))
+			cpu = bpf_cpumask_first(p->cpus_ptr);
+		scx_bpf_dsq_move_set_slice(&___it, slice);
+		if (scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL_ON | cpu, 0))
+			count++;
+	}
+	bpf_rcu_read_unlock();
+	return count;
+}
+
+/* Lets all processes of a slot out of its queue: from now on it is free. */
+SEC("syscall")
+int cosched_let_out(struct cosched_call *call_)
+{
+	call_->answer = call_->slot < COSCHED_SLOTS ? let_out(call_->slot, 0, SLICE) : 0;
+	return 0;
+}
+
+/* Lets those run for a moment that have waited for longer than a span, so that the kernel does not take them for lost. */
+SEC("syscall")
+int cosched_rescue(struct cosched_call *call_)
+{
+	u64 span = call_->span ?: 1;
+	u32 slot, count = 0;
+
+	EACH(slot, config.slots) {
+		if (slot < COSCHED_SLOTS && scx_bpf_dsq_nr_queued(slot) > 0)
+			count += let_out(slot, span, RESCUE_SLICE);
+	}
+	call_->answer = count;
+	return 0;
+}
+
+static __always_inline int residency(struct cosched_call *call_, bool forget)
+{
+	u32 zero = 0;
+	struct cosched_residency *out = bpf_map_lookup_elem(&answers, &zero);
+
+	if (!out)
+		return 0;
+	tell_residency(call_->slot, forget, out);
+	return 0;
+}
+
+/* Tells where the time of a slot went. */
+SEC("syscall")
+int cosched_read(struct cosched_call *call_)
+{
+	return residency(call_, false);
+}
+
+/* Tells it for the last time: the slot is given to another job. */
+SEC("syscall")
+int cosched_forget(struct cosched_call *call_)
+{
+	return residency(call_, true);
+}
+
+#define OPS(...)                                                                                                       \
+	{                                                                                                              \
+		.select_cpu = (void *)cosched_select_cpu, .enqueue = (void *)cosched_enqueue,                          \
+		.dispatch = (void *)cosched_dispatch, .runnable = (void *)cosched_runnable,                            \
+		.running = (void *)cosched_running, .stopping = (void *)cosched_stopping,                              \
+		.quiescent = (void *)cosched_quiescent, .update_idle = (void *)cosched_update_idle,                    \
+		.cpu_release = (void *)cosched_cpu_release, .init_task = (void *)cosched_init_task,                    \
+		.disable = (void *)cosched_disable, .init = (void *)cosched_init, .exit = (void *)cosched_exit,        \
+		.timeout_ms = 30000, __VA_ARGS__                                                                       \
+	}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops cosched_plan =
+	OPS(.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_SWITCH_PARTIAL, .name = "cosched_plan");
+
+SEC(".struct_ops.link")
+struct sched_ext_ops cosched_plan_all =
+	OPS(.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST, .name = "cosched_plan_all");

@@ -1,0 +1,54 @@
+//! Compiles the programs for the kernel, if the feature `bpf` is on.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Names under which clang is looked for, if `CLANG` names none.
+const CLANGS: [&str; 7] = ["clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    if std::env::var_os("CARGO_FEATURE_BPF").is_none() {
+        return;
+    }
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names a folder"));
+    let include = std::env::var_os("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
+    compile(&clang(), Path::new("bpf/plan.bpf.c"), &include, &out.join("plan.bpf.o"));
+}
+
+fn compile(clang: &str, source: &Path, include: &OsStr, object: &Path) {
+    let done = Command::new(clang)
+        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-Wno-missing-declarations"])
+        .args(["-Ibpf", "-I"])
+        .arg(include)
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(object)
+        .status();
+    match done {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{clang} could not compile {}: {status}", source.display()),
+        Err(error) => panic!("{clang}: {error}"),
+    }
+}
+
+/// The compiler, with BPF among its targets.
+fn clang() -> String {
+    if let Ok(named) = std::env::var("CLANG") {
+        return named;
+    }
+    let works = |name: &&&str| {
+        let told = Command::new(name).arg("--print-targets").output();
+        told.is_ok_and(|told| String::from_utf8_lossy(&told.stdout).contains("bpf"))
+    };
+    match CLANGS.iter().find(works) {
+        Some(name) => (*name).to_owned(),
+        None => panic!(
+            "the feature for sched_ext needs clang 16 or later with BPF among its targets (as the Debian package clang-19); \
+             CLANG=PATH names one that is not in PATH"
+        ),
+    }
+}

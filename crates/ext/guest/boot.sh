@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Boots a Debian kernel with sched_ext in QEMU, runs a script in it as root, and exits as the script does.
+#
+#   boot.sh [-k RELEASE] [-c CPUS] [-s SMP] [-m MEMORY] [-t SECONDS] [-f FILE]... SCRIPT [ARG]...
+#
+# -k  the kernel, by the name of its package without linux-image-; default 6.18.15+deb13-amd64
+# -c  CPUs; default 4, two threads to a core
+# -s  more of -smp, as in cores=2,threads=2
+# -m  memory; default 2G
+# -t  the guest is ended after this time; default 600
+# -f  a program (with the libraries that it needs) or another file, for /data in the guest
+#
+# Exits with 77, and says why on the last line, where QEMU, the kernel or busybox can't be had. What is fetched is kept in
+# $COSCHED_GUEST, by default target/guest beside the sources.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${COSCHED_GUEST:-$here/../../../target/guest}
+THREADS=${COSCHED_GUEST_THREADS:-single}
+release=6.18.15+deb13-amd64 cpus=4 smp= memory=2G seconds=600 files=()
+while getopts k:c:s:m:t:f: option; do
+    case $option in
+        k) release=$OPTARG ;;
+        c) cpus=$OPTARG ;;
+        s) smp=,$OPTARG ;;
+        m) memory=$OPTARG ;;
+        t) seconds=$OPTARG ;;
+        f) files+=("$OPTARG") ;;
+        *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ -n "$smp" ] || smp=,cores=$((cpus / 2)),threads=2
+
+skip() {
+    echo "skipped, because $*"
+    exit 77
+}
+for tool in qemu-system-x86_64 busybox cpio dpkg-deb ldd; do
+    command -v $tool >/dev/null || skip "there is no $tool (Debian: qemu-system-x86 busybox-static cpio)"
+done
+
+kernel=$cache/$release
+if [ ! -e "$kernel/boot/vmlinuz-$release" ]; then
+    command -v apt-get >/dev/null || skip "there is no apt-get to fetch the kernel with"
+    # An apt of its own: the machine's lists and sources stay as they are.
+    apt=$cache/apt
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    mirror=$(sed -n 's/^\(URIs: \|deb \)\(\[[^]]*\] \)\?\(http[^ ]*debian\/\?\)\( .*\)\?$/\3/p' \
+        /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v security | head -n 1)
+    [ -n "$mirror" ] || skip "no Debian mirror is set up here"
+    echo "deb $mirror trixie-backports main" >"$apt/sources.list"
+    with=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
+        -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
+    apt-get update -qq "${with[@]}" >&2 || skip "the package lists can't be fetched"
+    (cd "$apt" && apt-get download -qq "${with[@]}" "linux-image-$release" >&2) || skip "there is no package of Linux $release"
+    mkdir -p "$kernel.new"
+    dpkg-deb -x "$apt"/linux-image-"$release"_*.deb "$kernel.new"
+    rm -f "$apt"/linux-image-*.deb
+    # The modules are not needed.
+    rm -rf "$kernel.new/usr" "$kernel.new/lib"
+    mv "$kernel.new" "$kernel"
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+mkdir -p "$root"/{bin,boot,data,dev,etc,proc,root,run,sys,tmp,usr/bin}
+cp "$(command -v busybox)" "$root/bin/busybox"
+# libbpf reads the configuration of the kernel, where a program asks for it.
+cp "$kernel/boot/config-$release" "$root/boot/"
+echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
+for file in "${files[@]}"; do
+    cp -L "$file" "$root/data/"
+    ldd "$file" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
+        mkdir -p "$root$(dirname "$library")"
+        cp -nL "$library" "$root$library"
+    done || true
+done
+cp "$1" "$root/data/script"
+shift
+{
+    printf '%s\n' '#!/bin/busybox sh' '/bin/busybox --install -s /bin' \
+        'mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev; mount -t tmpfs tmp /tmp' \
+        'mount -t cgroup2 none /sys/fs/cgroup; mount -t bpf bpf /sys/fs/bpf; mount -t tracefs t /sys/kernel/tracing' \
+        'mkdir -p /dev/shm /dev/pts; mount -t devpts d /dev/pts; mount -t tmpfs run /run; mount -t tmpfs shm /dev/shm' \
+        'export PATH=/bin:/usr/bin:/data HOME=/root TERM=dumb; cd /tmp; ip link set lo up 2>/dev/null' \
+        'for lib in /data/*.so*; do [ -e "$lib" ] && ln -s "$lib" /lib/; done'
+    printf 'set --'
+    printf " '%s'" "$@"
+    # A console of its own keeps what the kernel says apart from what the script says.
+    printf '\n%s\n' 'echo "GUEST BEGIN $(uname -r)" >/dev/ttyS1; sh /data/script "$@" >/dev/ttyS1 2>&1 </dev/null; echo "GUEST EXIT $?" >/dev/ttyS1; sync; poweroff -f'
+} >"$root/init"
+chmod +x "$root/init"
+(cd "$root" && find . | cpio -o -H newc --quiet) | gzip -1 >"$work/initrd"
+
+# An emulated CPU may run code that another one is changing, and then the kernel dies. Before the script has begun that is no
+# news: the guest is booted again.
+for attempt in 1 2 3; do
+    status=0
+    : >"$work/said"
+    timeout --foreground "$seconds" qemu-system-x86_64 -accel tcg,thread=${THREADS} -cpu max -smp "$cpus$smp" -m "$memory" \
+        -display none -no-reboot -serial "file:$work/console" -serial "file:$work/said" -monitor none \
+        -kernel "$kernel/boot/vmlinuz-$release" -initrd "$work/initrd" \
+        -append "console=ttyS0 loglevel=7 panic=-1 sysrq_always_enabled=1" >"$work/qemu" 2>&1 &
+    qemu=$!
+    tail -n +1 -f --pid=$qemu "$work/said" | stdbuf -oL tr -d '\r' || true
+    wait $qemu || status=$?
+    cp "$work/console" "$cache/console.txt"
+    if grep -q '^GUEST BEGIN' "$work/said"; then break; fi
+    echo "the guest did not boot (attempt $attempt)" >&2
+done
+code=$(tr -d '\r' <"$work/said" | sed -n 's/^GUEST EXIT //p' | tail -n 1)
+if [ -z "$code" ]; then
+    echo "the guest did not come to its end (QEMU: $status)" >&2
+    tail -n 30 "$work/console" >&2 || true
+    cat "$work/qemu" >&2
+    exit 1
+fi
+exit "$code"

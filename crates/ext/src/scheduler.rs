@@ -1,0 +1,340 @@
+//! The program in the kernel, loaded.
+
+use crate::image::image;
+use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, residency, task, wish};
+use crate::slots::Slots;
+use cosched_core::{Absence, Machine, Nanos, Reading, Residency, Schedule, TaskId};
+use cosched_linux::{Clock, KernelScheduler};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, ProgramInput};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::sync::Mutex;
+use thiserror::Error;
+
+/// The compiled program.
+const PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan.bpf.o"));
+
+/// Whoever has waited for so long runs for a moment: the kernel removes a scheduler that lets a process wait for half a
+/// minute.
+const LONGEST_WAIT: Nanos = Nanos::from_ms(12_000);
+
+/// The plan number for no plan.
+const NO_PLAN: u32 = 2;
+
+/// Why the program can't be used here.
+#[derive(Debug, Error)]
+pub enum ExtError {
+    /// libbpf or the kernel refuses it.
+    #[error("{what}: {why}")]
+    Refused {
+        /// What was being done.
+        what: &'static str,
+        /// The error, with the last that libbpf said.
+        why: String,
+    },
+    /// The machine is larger than the program is made for.
+    #[error("CPU {0} has too great a number: this works up to CPU 511")]
+    TooManyCpus(u32),
+}
+
+/// What libbpf has said, for errors.
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn listen(_level: PrintLevel, text: String) {
+    let mut said = SAID.lock().unwrap_or_else(|broken| broken.into_inner());
+    if said.len() < 400 {
+        said.push(text.trim_end().to_owned());
+    }
+}
+
+/// An error with the lines of libbpf that tell most.
+fn refused(what: &'static str) -> impl Fn(libbpf_rs::Error) -> ExtError {
+    move |error| {
+        let said = SAID.lock().unwrap_or_else(|broken| broken.into_inner());
+        // The verifier tells all that it has looked at. The last lines of that say what was wrong.
+        let lines = said.iter().flat_map(|text| text.lines()).map(str::trim);
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("processed ")).collect();
+        let last = lines[lines.len().saturating_sub(5)..].join("; ");
+        ExtError::Refused { what, why: if last.is_empty() { error.to_string() } else { format!("{error}: {last}") } }
+    }
+}
+
+/// A scheduler that carries out plans.
+pub struct PlanScheduler {
+    object: Object,
+    /// The kernel removes the scheduler when this is closed, however that happens.
+    link: Option<Link>,
+    maps: Maps,
+    slots: Slots,
+    takes_all: bool,
+    which: u32,
+    /// What tasks were beside others whose slots were given to others since.
+    met: BTreeMap<TaskId, BTreeMap<TaskId, u64>>,
+    escaped: BTreeMap<TaskId, u32>,
+    why_removed: Option<String>,
+}
+
+struct Maps {
+    plans: MapHandle,
+    tasks: MapHandle,
+    wishes: MapHandle,
+    escapes: MapHandle,
+    answers: MapHandle,
+    exits: MapHandle,
+    bell: MapHandle,
+}
+
+impl PlanScheduler {
+    /// Loads the program and makes it the scheduler: of the processes that are given to it, or of all ordinary ones.
+    ///
+    /// # Errors
+    /// The kernel refuses it: no permission, another scheduler, or a kernel that it does not fit.
+    pub fn load(machine: &Machine, tasks: usize, takes_all: bool) -> Result<PlanScheduler, ExtError> {
+        SAID.lock().unwrap_or_else(|broken| broken.into_inner()).clear();
+        libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+        let slots = Slots::new(tasks);
+        let settings = settings(machine, slots.count(), takes_all)?;
+        let mut open = ObjectBuilder::default().open_memory(PLAN).map_err(refused("reading the program"))?;
+        let ops = if takes_all { "cosched_plan_all" } else { "cosched_plan" };
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            if name == ".rodata.config" {
+                map.set_initial_value(&settings.0).map_err(refused("setting up the program"))?;
+            }
+            if name.starts_with("cosched_plan") && name != ops {
+                map.set_autocreate(false).map_err(refused("setting up the program"))?;
+            }
+        }
+        let mut object = open.load().map_err(refused("loading the program into the kernel"))?;
+        let maps = {
+            let handle = |name: &str| {
+                let found = object.maps().find(|map| map.name() == name);
+                let found = found.ok_or_else(|| libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound)));
+                found.and_then(|map| MapHandle::try_from(&map)).map_err(refused("finding the program's data"))
+            };
+            Maps {
+                plans: handle("plans")?,
+                tasks: handle("tasks")?,
+                wishes: handle("wishes")?,
+                escapes: handle("escapes")?,
+                answers: handle("answers")?,
+                exits: handle("exits")?,
+                bell: handle("bell")?,
+            }
+        };
+        let mut ops = object.maps_mut().find(|map| map.name() == ops).ok_or_else(|| ExtError::Refused {
+            what: "finding the scheduler",
+            why: "the compiled program has none".to_owned(),
+        })?;
+        let link = ops.attach_struct_ops().map_err(refused("making it the scheduler"))?;
+        Ok(PlanScheduler {
+            object,
+            link: Some(link),
+            maps,
+            slots,
+            takes_all,
+            which: NO_PLAN,
+            met: BTreeMap::new(),
+            escaped: BTreeMap::new(),
+            why_removed: None,
+        })
+    }
+
+    /// Calls one of the programs; what it was told comes back as it left it.
+    fn run(&self, name: &str, told: &mut Image) -> io::Result<()> {
+        let program = self.object.progs_mut().find(|program| program.name() == name);
+        let program = program.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no program {name}")))?;
+        // The kernel writes the answer over what it was told.
+        let input = ProgramInput { context_in: Some(&mut told.0), ..ProgramInput::default() };
+        program.test_run(input).map_err(io::Error::other)?;
+        Ok(())
+    }
+
+    fn mark_free(&self, slot: u16, free: bool) -> io::Result<()> {
+        let key = u32::from(slot).to_ne_bytes();
+        let mut value = Image::new(wish::SIZE);
+        value.put_u32(wish::FREE, u32::from(free));
+        self.maps.wishes.update(&key, &value.0, MapFlags::ANY).map_err(io::Error::other)
+    }
+
+    /// The slot of a task, which is given one if it has none.
+    fn slot(&mut self, task: TaskId) -> Option<u16> {
+        if let Some(slot) = self.slots.of(task) {
+            return Some(slot);
+        }
+        let given = self.slots.give(task)?;
+        if let Some(before) = given.before {
+            self.keep_meetings(before, given.slot);
+            let mut told = Image::new(call::SIZE);
+            told.put_u32(call::SLOT, u32::from(given.slot));
+            let _ = self.run("cosched_forget", &mut told);
+        }
+        Some(given.slot)
+    }
+
+    /// Before a slot is given to another task: what others met in it was the task before.
+    fn keep_meetings(&mut self, before: TaskId, slot: u16) {
+        let others: Vec<(TaskId, u16)> = self.slots.tasks().filter(|(_, other)| *other != slot).collect();
+        for (task, other) in others {
+            let Ok(answer) = self.ask(other) else { continue };
+            let time = answer.u64(residency::BESIDE + 8 * usize::from(slot));
+            if time > 0 {
+                *self.met.entry(task).or_default().entry(before).or_default() += time;
+            }
+        }
+    }
+
+    fn ask(&self, slot: u16) -> io::Result<Image> {
+        let mut told = Image::new(call::SIZE);
+        told.put_u32(call::SLOT, u32::from(slot));
+        self.run("cosched_read", &mut told)?;
+        let answer = self.maps.answers.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
+        answer.map(Image).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn let_out(&self, slot: u16) {
+        let mut told = Image::new(call::SIZE);
+        told.put_u32(call::SLOT, u32::from(slot));
+        // Where it fails the next rescue finds them.
+        let _ = self.run("cosched_let_out", &mut told);
+    }
+}
+
+/// What the program knows before it is loaded.
+fn settings(machine: &Machine, slots: usize, takes_all: bool) -> Result<Image, ExtError> {
+    let mut image = Image::new(config::SIZE);
+    let last = machine.cpus.iter().map(|cpu| cpu.id.0).max().unwrap_or(0);
+    if last as usize >= crate::intf::CPUS {
+        return Err(ExtError::TooManyCpus(last));
+    }
+    image.put_u32(config::NR_CPUS, last + 1);
+    image.put_u32(config::NR_SLOTS, slots as u32);
+    image.put_u32(config::TAKES_ALL, u32::from(takes_all));
+    for at in 0..crate::intf::CPUS * SIBLINGS {
+        image.put_u16(config::SIBLING + 2 * at, NONE);
+    }
+    for cpu in &machine.cpus {
+        let own = config::SIBLING + 2 * SIBLINGS * cpu.id.0 as usize;
+        for (ix, sibling) in machine.cores[cpu.core].iter().take(SIBLINGS).enumerate() {
+            image.put_u16(own + 2 * ix, sibling.0 as u16);
+        }
+    }
+    Ok(image)
+}
+
+impl KernelScheduler for PlanScheduler {
+    fn takes_all(&self) -> bool {
+        self.takes_all
+    }
+
+    fn take(&mut self, task: TaskId, handle: BorrowedFd<'_>) -> io::Result<()> {
+        let slot = self.slot(task).ok_or_else(|| io::Error::other("too many jobs have processes at once"))?;
+        self.mark_free(slot, true)?;
+        let mut value = Image::new(task::SIZE);
+        value.put_u32(task::SLOT, u32::from(slot));
+        let key = handle.as_raw_fd().to_ne_bytes();
+        self.maps.tasks.update(&key, &value.0, MapFlags::ANY).map_err(io::Error::other)
+    }
+
+    fn set_free(&mut self, task: TaskId, free: bool) {
+        let Some(slot) = self.slots.of(task) else { return };
+        // Where it fails the scheduler was removed.
+        if self.mark_free(slot, free).is_ok() && free {
+            self.let_out(slot);
+        }
+    }
+
+    fn ended(&mut self, task: TaskId) {
+        self.slots.take_back(task);
+        self.met.remove(&task);
+        self.escaped.remove(&task);
+    }
+
+    fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String> {
+        let bytes = image(generation, schedule, |task| self.slot(task), |at| clock.kernel(at));
+        let bytes = bytes.map_err(|misfit| misfit.to_string())?;
+        let which = if self.which == 0 { 1 } else { 0 };
+        let written = self.maps.plans.update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY);
+        written.map_err(|error| error.to_string())?;
+        let mut told = Image::new(install::SIZE);
+        told.put_u32(install::WHICH, which);
+        self.run("cosched_install", &mut told).map_err(|error| error.to_string())?;
+        self.which = which;
+        Ok(())
+    }
+
+    fn withdraw(&mut self) {
+        if self.which == NO_PLAN {
+            return;
+        }
+        let mut told = Image::new(install::SIZE);
+        told.put_u32(install::WHICH, NO_PLAN);
+        if self.run("cosched_install", &mut told).is_ok() {
+            self.which = NO_PLAN;
+            let all: Vec<u16> = self.slots.tasks().map(|(_, slot)| slot).collect();
+            all.into_iter().for_each(|slot| self.let_out(slot));
+        }
+    }
+
+    fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency> {
+        let Some(slot) = self.slots.of(task) else { return Reading::Absent(Absence::NotStarted) };
+        let Ok(answer) = self.ask(slot) else { return Reading::Absent(Absence::NotTold) };
+        let mut beside = self.met.get(&task).cloned().unwrap_or_default();
+        for other in 0..self.slots.count() {
+            let time = answer.u64(residency::BESIDE + 8 * other);
+            if let Some(owner) = self.slots.owner(other).filter(|_| time > 0) {
+                *beside.entry(owner).or_default() += time;
+            }
+        }
+        let on_cpu = answer.u64(residency::ON_CPU);
+        let last = answer.u64(residency::LAST_ON_CPU);
+        Reading::Value(Residency {
+            on_cpu: Nanos(on_cpu),
+            alone: Nanos(on_cpu.saturating_sub(answer.u64(residency::SHARED))),
+            waiting: Nanos(answer.u64(residency::AWAKE).saturating_sub(on_cpu)),
+            last_on_cpu: (last > 0).then(|| clock.run(last)),
+            beside: beside.into_iter().map(|(task, time)| (task, Nanos(time))).collect(),
+        })
+    }
+
+    fn tend(&mut self) {
+        let mut told = Image::new(call::SIZE);
+        told.put_u64(call::SPAN, if self.which == NO_PLAN { 1 } else { LONGEST_WAIT.0 });
+        let _ = self.run("cosched_rescue", &mut told);
+    }
+
+    fn line(&self) -> BorrowedFd<'_> {
+        self.maps.bell.as_fd()
+    }
+
+    fn removed(&mut self) -> Option<String> {
+        if self.why_removed.is_none() {
+            let told = self.maps.exits.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Image)?;
+            if told.u32(exit::KIND) == 0 {
+                return None;
+            }
+            let reason = told.text(exit::REASON, exit::REASON_SIZE);
+            let message = told.text(exit::MESSAGE, exit::MESSAGE_SIZE);
+            self.why_removed = Some(if message.is_empty() { reason } else { format!("{reason}: {message}") });
+            self.link = None;
+        }
+        self.why_removed.clone()
+    }
+
+    fn escaped(&mut self) -> Vec<(TaskId, u32)> {
+        let mut news = Vec::new();
+        let all: Vec<(TaskId, u16)> = self.slots.tasks().collect();
+        for (task, slot) in all {
+            let key = u32::from(slot).to_ne_bytes();
+            let Some(count) = self.maps.escapes.lookup(&key, MapFlags::ANY).ok().flatten().map(Image) else { continue };
+            let now = count.u32(0);
+            let before = self.escaped.entry(task).or_default();
+            if now > *before {
+                news.push((task, now - *before));
+                *before = now;
+            }
+        }
+        news
+    }
+}

@@ -1,0 +1,113 @@
+//! What is lacking for a scheduler in the kernel.
+
+use cosched_linux::root::Root;
+use thiserror::Error;
+
+/// Why no scheduler can be loaded into the kernel here.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Lack {
+    /// This program was built without it.
+    #[error("this cosched was built without sched_ext")]
+    NotBuilt,
+    /// The kernel has no sched_ext.
+    #[error("Linux {release} has no sched_ext (CONFIG_SCHED_CLASS_EXT)")]
+    NoClass {
+        /// The kernel's release.
+        release: String,
+    },
+    /// The kernel does not tell its types.
+    #[error("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)")]
+    NoTypes,
+    /// Another scheduler is loaded.
+    #[error("another scheduler is loaded: {name}")]
+    Other {
+        /// Its name.
+        name: String,
+    },
+    /// The caller may not load one.
+    #[error("this user may not load a scheduler (CAP_BPF and CAP_PERFMON)")]
+    NoPermission,
+}
+
+impl Lack {
+    /// More permissions would help.
+    pub fn is_permission(&self) -> bool {
+        *self == Lack::NoPermission
+    }
+
+    /// What would help.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Lack::NotBuilt => "cargo install --path crates/cli --features sched-ext (needs clang, libelf and zlib)",
+            Lack::NoClass { .. } => {
+                "boot a kernel with CONFIG_SCHED_CLASS_EXT=y, Linux 6.13 or later (Debian: linux-image-amd64 from backports)"
+            }
+            Lack::NoTypes => "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
+            Lack::Other { .. } => "end the program that loaded it (systemctl stop scx, or whatever started it)",
+            Lack::NoPermission => "run cosched as root",
+        }
+    }
+}
+
+/// Bits of the set of effective capabilities.
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// What is lacking first; `None` if a scheduler can be loaded as far as that can be seen beforehand.
+pub fn lack(root: &Root) -> Option<Lack> {
+    if !crate::SUPPORTED { Some(Lack::NotBuilt) } else { lack_of_machine(root) }
+}
+
+/// What the machine lacks, whatever this program was built with.
+pub fn lack_of_machine(root: &Root) -> Option<Lack> {
+    let read = |path: &str| std::fs::read_to_string(root.path(path)).map(|text| text.trim().to_owned());
+    let Ok(state) = read("/sys/kernel/sched_ext/state") else {
+        return Some(Lack::NoClass { release: read("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "?".to_owned()) });
+    };
+    if !root.exists("/sys/kernel/btf/vmlinux") {
+        return Some(Lack::NoTypes);
+    }
+    if state != "disabled" {
+        let name = read("/sys/kernel/sched_ext/root/ops").ok().filter(|name| !name.is_empty());
+        return Some(Lack::Other { name: name.unwrap_or_else(|| format!("its state is {state}")) });
+    }
+    let may = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+        let caps = u64::from_str_radix(line.trim(), 16).ok()?;
+        let has = |cap: u32| caps >> cap & 1 == 1;
+        Some(has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON))
+    };
+    (!read("/proc/self/status").ok().and_then(may).unwrap_or(false)).then_some(Lack::NoPermission)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_lack_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/sys/kernel/osrelease", "6.12.0-amd64\n");
+        assert_eq!(lack_of_machine(&root), Some(Lack::NoClass { release: "6.12.0-amd64".to_owned() }));
+        write("sys/kernel/sched_ext/state", "disabled\n");
+        assert_eq!(lack_of_machine(&root), Some(Lack::NoTypes));
+        write("sys/kernel/btf/vmlinux", "");
+        write("proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");
+        assert_eq!(lack_of_machine(&root), Some(Lack::NoPermission));
+        for caps in ["0000000000200000", "000000c000000000"] {
+            write("proc/self/status", &format!("CapEff:\t{caps}\n"));
+            assert_eq!(lack_of_machine(&root), None, "{caps}");
+        }
+        write("sys/kernel/sched_ext/state", "enabled\n");
+        assert_eq!(lack_of_machine(&root), Some(Lack::Other { name: "its state is enabled".to_owned() }));
+        write("sys/kernel/sched_ext/root/ops", "lavd_1.0\n");
+        assert_eq!(lack_of_machine(&root), Some(Lack::Other { name: "lavd_1.0".to_owned() }));
+    }
+}

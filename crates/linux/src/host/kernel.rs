@@ -1,0 +1,71 @@
+//! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
+
+use cosched_core::{Nanos, Reading, Residency, Schedule, TaskId};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// A scheduler in the kernel. It has the processes of the tasks that it was given, with all that these start, and lets them run
+/// as the plan in force says. While no plan is in force they run as they come.
+///
+/// Instants are those of the run; `Clock` relates them to the kernel's.
+pub trait KernelScheduler {
+    /// All ordinary processes of the machine are scheduled by it, not only those that were given to it.
+    fn takes_all(&self) -> bool;
+
+    /// Takes charge of a process, which is about to become the program of a task, and of all that it will start. `handle`
+    /// is a descriptor of that process. It is free until [`set_free`](KernelScheduler::set_free) says otherwise.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or there are too many tasks at once.
+    fn take(&mut self, task: TaskId, handle: BorrowedFd<'_>) -> io::Result<()>;
+
+    /// Whether a task is free: it runs as it comes, whatever plans say.
+    fn set_free(&mut self, task: TaskId, free: bool);
+
+    /// A task has no process left.
+    fn ended(&mut self, task: TaskId);
+
+    /// Puts a plan into force. Its shared seats are the caller's to carry out.
+    ///
+    /// # Errors
+    /// Why it can't be carried out; the plan before it stays in force.
+    fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String>;
+
+    /// Ends the plan in force.
+    fn withdraw(&mut self);
+
+    /// Where the time of a task went since it was taken charge of.
+    fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency>;
+
+    /// Does what has to be done now and then. Called at least once a second.
+    fn tend(&mut self);
+
+    /// Can be read when the scheduler was removed.
+    fn line(&self) -> BorrowedFd<'_>;
+
+    /// Why the scheduler was removed, if it was.
+    fn removed(&mut self) -> Option<String>;
+
+    /// The task and the number of its processes that have left the scheduler since this was last asked, by choosing a
+    /// scheduling policy of their own.
+    fn escaped(&mut self) -> Vec<(TaskId, u32)>;
+}
+
+/// The clock of a run, as the kernel's monotonic clock shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The kernel's time at the instant zero of the run, if it was never suspended since.
+    pub(super) zero: Nanos,
+}
+
+impl Clock {
+    /// The kernel's time at an instant of the run.
+    pub fn kernel(&self, at: Nanos) -> u64 {
+        self.zero.0 + at.0
+    }
+
+    /// The instant of the run at a time of the kernel; the first one for a time before it.
+    pub fn run(&self, at: u64) -> Nanos {
+        Nanos(at.saturating_sub(self.zero.0))
+    }
+}

@@ -1,0 +1,170 @@
+//! A scheduler that was loaded into the kernel, with the jobs that it has.
+
+use super::actuator::Actuator;
+use super::kernel::{Clock, KernelScheduler};
+use super::lifecycle::Lifecycle;
+use super::notice::{Notice, Notices};
+use crate::sys;
+use crate::tree::Tree;
+use cosched_core::{Absence, CpuSet, Nanos, Placement, Reading, Residency, Schedule, Seat, TaskId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// How often the scheduler is looked after.
+const TENDING: Nanos = Nanos::from_ms(1000);
+
+/// The scheduler, and what became of each job under it.
+pub(crate) struct Loaded {
+    kernel: Box<dyn KernelScheduler>,
+    generation: u64,
+    /// All CPUs of the run.
+    cpus: CpuSet,
+    /// Jobs that have shared seats: the ordinary scheduler has them, on these CPUs.
+    shared: BTreeMap<TaskId, CpuSet>,
+    /// The jobs that it has taken charge of and that have not ended.
+    taken: BTreeSet<TaskId>,
+    /// Where the time of jobs went that have ended.
+    last: BTreeMap<TaskId, Residency>,
+    next_tending: Nanos,
+    notices: Notices,
+}
+
+impl Loaded {
+    pub(crate) fn new(kernel: Box<dyn KernelScheduler>, cpus: CpuSet, notices: Notices) -> Loaded {
+        Loaded {
+            kernel,
+            generation: 0,
+            cpus,
+            shared: BTreeMap::new(),
+            taken: BTreeSet::new(),
+            last: BTreeMap::new(),
+            next_tending: Nanos::ZERO,
+            notices,
+        }
+    }
+
+    pub(crate) fn line(&self) -> BorrowedFd<'_> {
+        self.kernel.line()
+    }
+
+    /// Takes charge of a job that is about to start.
+    pub(crate) fn take(&mut self, task: TaskId, name: &str, tree: &Tree) {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let handle = tree.main.handle(tree.root()).ok_or_else(gone);
+        let mut taken = handle.and_then(|handle| self.kernel.take(task, handle.as_fd()));
+        if !self.shared.contains_key(&task) {
+            taken = taken.and_then(|()| sys::set_loaded_scheduler(tree.main.pid, true));
+        }
+        match taken {
+            Ok(()) => drop(self.taken.insert(task)),
+            Err(error) => self.notices.tell(Notice::NotTaken { job: name.to_owned(), why: error.to_string() }),
+        }
+    }
+
+    /// A job has become its program, or could not.
+    pub(crate) fn began(&mut self, task: TaskId, has_begun: bool) {
+        if has_begun {
+            self.kernel.set_free(task, self.shared.contains_key(&task));
+        } else {
+            self.forget(task);
+            self.kernel.ended(task);
+            self.taken.remove(&task);
+        }
+    }
+
+    /// A job is to end: it needs CPUs for that.
+    pub(crate) fn release(&mut self, task: TaskId) {
+        self.kernel.set_free(task, true);
+    }
+
+    pub(crate) fn ended(&mut self, task: TaskId, clock: &Clock) {
+        if self.taken.remove(&task) {
+            if let Reading::Value(residency) = self.kernel.residency(task, clock) {
+                self.last.insert(task, residency);
+            }
+            self.kernel.ended(task);
+        }
+        self.shared.remove(&task);
+    }
+
+    /// A job that has ended is going to start again.
+    pub(crate) fn forget(&mut self, task: TaskId) {
+        self.last.remove(&task);
+        self.shared.remove(&task);
+    }
+
+    /// Puts a plan into force.
+    pub(crate) fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String> {
+        if generation <= self.generation {
+            return Err(format!("generation {} was adopted already", self.generation));
+        }
+        self.kernel.adopt(generation, schedule, clock)?;
+        self.generation = generation;
+        Ok(())
+    }
+
+    /// Brings the jobs that have begun in line with a plan that is in force: those with a shared seat belong to the ordinary
+    /// scheduler, bound to their CPUs, all others to the loaded one. None is stopped.
+    pub(crate) fn share_out(&mut self, schedule: &Schedule, life: &Lifecycle, actuator: &mut Actuator) {
+        let shared = |seat: &Seat| match &seat.placement {
+            Placement::Shared { mask } => Some((seat.task, mask.clone())),
+            Placement::Exclusive { .. } => None,
+        };
+        let now: BTreeMap<TaskId, CpuSet> = schedule.seats.iter().filter_map(shared).collect();
+        let live: Vec<TaskId> = life.tasks().collect();
+        for task in live.into_iter().filter(|task| self.taken.contains(task)) {
+            let was_shared = self.shared.contains_key(&task);
+            let mask = now.get(&task);
+            if mask.is_some() != was_shared {
+                actuator.give(life, task, mask.is_none());
+                self.kernel.set_free(task, mask.is_some());
+            }
+            actuator.bind(life, task, mask.unwrap_or(&self.cpus));
+            actuator.set_frozen(life, task, false);
+        }
+        self.shared = now;
+    }
+
+    /// The CPUs that a job is bound to under a plan: those of a shared seat, else all, since the plan says where it runs.
+    pub(crate) fn cpus_of(&self, seat: &Seat) -> CpuSet {
+        match &seat.placement {
+            Placement::Shared { mask } => mask.clone(),
+            Placement::Exclusive { .. } => self.cpus.clone(),
+        }
+    }
+
+    pub(crate) fn withdraw(&mut self) {
+        self.kernel.withdraw();
+    }
+
+    /// Where the time of a job went. That of a job under the ordinary scheduler is not seen.
+    pub(crate) fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency> {
+        if let Some(last) = self.last.get(&task) {
+            return Reading::Value(last.clone());
+        }
+        if self.taken.contains(&task) && !self.shared.contains_key(&task) {
+            return self.kernel.residency(task, clock);
+        }
+        Reading::Absent(Absence::NotTold)
+    }
+
+    /// Looks after the scheduler, if it is time; when to do so again.
+    pub(crate) fn tend(&mut self, life: &Lifecycle, now: Nanos) -> Nanos {
+        if now >= self.next_tending {
+            self.kernel.tend();
+            for (task, processes) in self.kernel.escaped() {
+                // Those that we have given back to the ordinary scheduler have not left by themselves.
+                if !self.shared.contains_key(&task) {
+                    self.notices.tell(Notice::LeftScheduler { job: life.name(task).to_owned(), processes });
+                }
+            }
+            self.next_tending = now + TENDING;
+        }
+        self.next_tending
+    }
+
+    pub(crate) fn removed(&mut self) -> Option<String> {
+        self.kernel.removed()
+    }
+}
