@@ -109,3 +109,100 @@ pub(crate) fn image(
 fn number(cpu: u32) -> Result<u16, Misfit> {
     if (cpu as usize) < CPUS { Ok(cpu as u16) } else { Err(Misfit::Cpu(cpu)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::{CpuId, Seat, Spare};
+
+    fn cpus(list: &str) -> CpuSet {
+        list.parse().unwrap()
+    }
+
+    fn seat(task: u32, list: &str, whole_core: bool, until: Option<u64>) -> Seat {
+        let placement = Placement::Exclusive { cpus: cpus(list), whole_core };
+        Seat { task: TaskId(task), placement, until: until.map(Nanos) }
+    }
+
+    fn made(schedule: &Schedule) -> Result<Image, Misfit> {
+        // Task 10 has slot 0, and so on.
+        image(7, schedule, |task| Some(task.0 as u16 - 10), |at| at.0 + 1000)
+    }
+
+    /// Slot, flags and end of a CPU's seat.
+    fn seat_of(image: &Image, cpu: usize) -> (u16, u16, u64) {
+        let at = plan::SEATS + cpu * plan::SEAT;
+        (image.u16(at + plan::SLOT), image.u16(at + plan::FLAGS), image.u64(at + plan::UNTIL))
+    }
+
+    /// The CPUs of a mask.
+    fn mask(image: &Image, number: u16) -> CpuSet {
+        let at = plan::MASK_WORDS + usize::from(number) * plan::MASK_SIZE;
+        let has = |cpu: &u32| image.u64(at + *cpu as usize / 64 * 8) >> (cpu % 64) & 1 == 1;
+        (0..CPUS as u32).filter(has).map(CpuId).collect()
+    }
+
+    #[test]
+    fn each_cpu_has_its_seat_and_each_slot_its_place() {
+        let schedule = Schedule {
+            seats: vec![seat(10, "3", false, Some(50)), seat(11, "4-5,300", false, None), seat(12, "8", true, None)],
+            fillers: vec![
+                Filler { task: TaskId(14), allowed: Some(cpus("4-5,300")) },
+                Filler { task: TaskId(13), allowed: None },
+            ],
+            ..Schedule::default()
+        };
+        let image = made(&schedule).unwrap();
+        assert_eq!(image.u64(plan::GENERATION), 7);
+        assert_eq!(seat_of(&image, 3), (0, SEAT_FILL, 1050));
+        for cpu in [4, 5, 300] {
+            assert_eq!(seat_of(&image, cpu), (1, SEAT_FILL, 0));
+        }
+        assert_eq!(seat_of(&image, 8), (2, 0, 0), "nobody fills a whole core");
+        assert_eq!(seat_of(&image, 9), (NONE, 0, 0), "a CPU that nobody was given stays idle");
+        let place = |slot: usize| {
+            let at = plan::PLACES + slot * plan::PLACE;
+            (image.u16(at + plan::CPU), image.u16(at + plan::MASK))
+        };
+        assert_eq!((place(0), place(2), place(3)), ((3, NONE), (8, NONE), (NONE, NONE)));
+        let (cpu, its) = place(1);
+        assert_eq!((cpu, mask(&image, its)), (NONE, cpus("4-5,300")));
+        let filler = |ix: usize| {
+            let at = plan::FILLER + ix * plan::OF;
+            (image.u16(at), image.u16(at + 2))
+        };
+        assert_eq!(image.u32(plan::FILLERS), 2);
+        assert_eq!((filler(0), filler(1)), ((4, its), (3, NONE)), "in their order; a mask stands once");
+    }
+
+    #[test]
+    fn spare_cpus_are_for_loose_slots() {
+        let spare = Spare { cpus: cpus("1,2"), tasks: vec![Filler { task: TaskId(10), allowed: Some(cpus("0-1")) }] };
+        let schedule = Schedule { seats: vec![seat(10, "0", false, None)], spare: Some(spare), ..Schedule::default() };
+        let image = made(&schedule).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|cpu| seat_of(&image, cpu).1), [SEAT_FILL, SEAT_SPARE, SEAT_SPARE, 0]);
+        assert_eq!((image.u32(plan::LOOSE), image.u16(plan::SPARE)), (1, 0));
+        assert_eq!(mask(&image, image.u16(plan::SPARE + 2)), cpus("0-1"));
+        assert_eq!(image.u16(plan::PLACES + plan::IS_LOOSE), 1);
+    }
+
+    #[test]
+    fn shared_seats_are_left_out() {
+        let placement = Placement::Shared { mask: cpus("0-3") };
+        let shared = Seat { task: TaskId(10), placement, until: None };
+        let schedule = Schedule { seats: vec![shared], ..Schedule::default() };
+        assert_eq!(made(&schedule), made(&Schedule::default()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let with = |seats: Vec<Seat>| made(&Schedule { seats, ..Schedule::default() });
+        assert_eq!(with(vec![seat(10, "512", false, None)]), Err(Misfit::Cpu(512)));
+        let many = |count: u32| (0..count).map(|ix| seat(10 + ix, &format!("{},{}", 2 * ix, 2 * ix + 1), false, None));
+        assert!(with(many(MASKS as u32).collect()).is_ok());
+        assert_eq!(with(many(MASKS as u32 + 1).collect()), Err(Misfit::Masks));
+        let full =
+            image(1, &Schedule { seats: vec![seat(10, "0", false, None)], ..Schedule::default() }, |_| None, |at| at.0);
+        assert_eq!(full, Err(Misfit::Slots));
+    }
+}

@@ -36,6 +36,11 @@ impl Image {
         self.0[at..at + 8].copy_from_slice(&value.to_ne_bytes());
     }
 
+    #[cfg(test)]
+    pub(crate) fn u16(&self, at: usize) -> u16 {
+        u16::from_ne_bytes(self.0[at..at + 2].try_into().expect("two bytes"))
+    }
+
     pub(crate) fn u32(&self, at: usize) -> u32 {
         u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four bytes"))
     }
@@ -130,4 +135,65 @@ pub(crate) mod call {
     pub(crate) const SLOT: usize = 0;
     pub(crate) const SPAN: usize = 8;
     pub(crate) const SIZE: usize = 16;
+}
+
+#[cfg(all(test, feature = "bpf"))]
+mod tests {
+    use super::*;
+    use libbpf_rs::btf::types::{MemberAttr, Struct};
+    use libbpf_rs::btf::{Btf, HasSize as _};
+
+    /// Compares offsets, and the size, with those in the compiled program.
+    fn check(btf: &Btf<'_>, name: &str, size: Option<usize>, members: &[(&str, usize)]) {
+        let found: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("no {name} in the program"));
+        assert!(size.is_none_or(|size| found.size() == size), "{name} has {} bytes", found.size());
+        for (member, offset) in members {
+            let its = found.iter().find(|its| its.name.is_some_and(|its| its == *member));
+            let its = its.unwrap_or_else(|| panic!("{name} has no {member}"));
+            let MemberAttr::Normal { offset: bits } = its.attr else { panic!("{name}.{member} is a bit field") };
+            assert_eq!(bits as usize, 8 * offset, "{name}.{member}");
+        }
+    }
+
+    #[test]
+    fn both_sides_have_the_same_structures() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("plan.bpf.o");
+        std::fs::write(&path, crate::scheduler::PLAN).unwrap();
+        let btf = Btf::from_path(&path).unwrap();
+        let config = [("cpus", config::NR_CPUS), ("slots", config::NR_SLOTS), ("takes_all", config::TAKES_ALL)];
+        check(&btf, "cosched_config", Some(super::config::SIZE), &config);
+        check(&btf, "cosched_config", None, &[("siblings", super::config::SIBLING)]);
+        let of_plan = [
+            ("generation", plan::GENERATION),
+            ("fillers", plan::FILLERS),
+            ("loose", plan::LOOSE),
+            ("seats", plan::SEATS),
+            ("places", plan::PLACES),
+            ("filler", plan::FILLER),
+            ("spare", plan::SPARE),
+            ("masks", plan::MASK_WORDS),
+        ];
+        check(&btf, "cosched_plan", Some(plan::SIZE), &of_plan);
+        let of_seat = [("until", plan::UNTIL), ("slot", plan::SLOT), ("flags", plan::FLAGS)];
+        check(&btf, "cosched_seat", Some(plan::SEAT), &of_seat);
+        let of_place = [("cpu", plan::CPU), ("mask", plan::MASK), ("loose", plan::IS_LOOSE)];
+        check(&btf, "cosched_place", Some(plan::PLACE), &of_place);
+        check(&btf, "cosched_filler", Some(plan::OF), &[("slot", 0), ("mask", 2)]);
+        check(&btf, "cosched_mask", Some(plan::MASK_SIZE), &[("words", 0)]);
+        check(&btf, "cosched_task", Some(task::SIZE), &[("slot", task::SLOT)]);
+        check(&btf, "cosched_wish", Some(wish::SIZE), &[("free", wish::FREE)]);
+        let of_residency = [
+            ("on_cpu", residency::ON_CPU),
+            ("shared", residency::SHARED),
+            ("awake", residency::AWAKE),
+            ("last_on_cpu", residency::LAST_ON_CPU),
+            ("beside", residency::BESIDE),
+        ];
+        check(&btf, "cosched_residency", Some(residency::BESIDE + 8 * SLOTS), &of_residency);
+        let of_exit = [("kind", exit::KIND), ("reason", exit::REASON), ("message", exit::MESSAGE)];
+        check(&btf, "cosched_exit", Some(exit::MESSAGE + exit::MESSAGE_SIZE), &of_exit);
+        check(&btf, "cosched_install", Some(install::SIZE), &[("which", install::WHICH)]);
+        check(&btf, "cosched_call", Some(call::SIZE), &[("slot", call::SLOT), ("span", call::SPAN)]);
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use thiserror::Error;
 
 /// The compiled program.
-const PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan.bpf.o"));
+pub(crate) const PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan.bpf.o"));
 
 /// Whoever has waited for so long runs for a moment: the kernel removes a scheduler that lets a process wait for half a
 /// minute.

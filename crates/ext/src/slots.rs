@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn slots_go_round() {
         let mut slots = Slots::new(3);
-        let mut give = |slots: &mut Slots, task: u32| slots.give(TaskId(task)).map(|given| (given.slot, given.before));
+        let give = |slots: &mut Slots, task: u32| slots.give(TaskId(task)).map(|given| (given.slot, given.before));
         assert_eq!(give(&mut slots, 7), Some((0, None)));
         assert_eq!(give(&mut slots, 8), Some((1, None)));
         slots.take_back(TaskId(7));

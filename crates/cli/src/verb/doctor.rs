@@ -5,6 +5,7 @@ use super::thaw::words;
 use crate::exit::Exit;
 use clap::Args;
 use cosched_core::{Counter, Machine, Reading, auto_policy, auto_shortfall};
+use cosched_ext::Lack;
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
@@ -197,6 +198,22 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         needs: "nothing; a container or cpuset may leave fewer CPUs",
         without: "the kernel chooses the CPU of each job that runs",
         mend: None,
+    });
+    let lack = cosched_ext::lack(root);
+    features.push(Feature {
+        feature: "scheduler in the kernel (sched_ext)".to_owned(),
+        works: lack.is_none(),
+        // Whoever has to build another cosched should know at once whether this machine can do with it.
+        found: match (&lack, cosched_ext::lack_of_machine(root)) {
+            (None, _) => "yes".to_owned(),
+            (Some(Lack::NotBuilt), Some(also)) => format!("{}; and {also}", Lack::NotBuilt),
+            (Some(lack), _) => lack.to_string(),
+        },
+        reason: String::new(),
+        needs: "Linux 6.13 or later with CONFIG_SCHED_CLASS_EXT=y, CAP_BPF and CAP_PERFMON (root), no other such scheduler, and a \
+                cosched that was built with it",
+        without: "--actuator sched-ext can't be used; jobs are frozen and bound",
+        mend: lack.map(|lack| lack.remedy().to_owned()),
     });
     let energy = EnergyMeter::open(root);
     features.push(Feature {

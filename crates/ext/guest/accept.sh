@@ -1,0 +1,188 @@
+# What must hold of the scheduler in the kernel, tried in a guest as root: see boot.sh. Runs under busybox.
+#
+#   accept.sh [KILLS]    KILLS: how often a run is killed at a random moment; default 10
+kills=${1:-10}
+failed=0
+export COSCHED_CPUS=all
+state() { cat /sys/kernel/sched_ext/state; }
+
+# Processes of jobs that are stopped, or are bound to fewer CPUs than there are.
+harmed() {
+    for pid in $(pidof sh sleep busybox); do
+        stat=$(cat /proc/$pid/stat 2>/dev/null) || continue
+        grep -qz ^COSCHED_JOB= /proc/$pid/environ 2>/dev/null || continue
+        rest=${stat##*) }
+        [ "${rest%% *}" = T ] && echo "$pid is stopped"
+        mask=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/$pid/status 2>/dev/null)
+        [ -z "$mask" ] || [ "$mask" = "0-$(($(nproc) - 1))" ] || echo "$pid is bound to $mask"
+    done
+    cat /sys/fs/cgroup/cosched-*/cgroup.freeze /sys/fs/cgroup/cosched-*/*/cgroup.freeze 2>/dev/null | grep -q 1 && echo "a group is frozen"
+}
+
+jobs_left() {
+    grep -lz ^COSCHED_JOB= /proc/[0-9]*/environ 2>/dev/null | wc -l
+}
+
+# Waits for at most so many seconds until a command succeeds.
+within() {
+    limit=$1
+    shift
+    until "$@"; do
+        limit=$((limit - 1))
+        [ $limit -gt 0 ] || return 1
+        sleep 1
+    done
+}
+is_off() { [ "$(state)" = disabled ]; }
+is_on() { [ "$(state)" = enabled ]; }
+none_left() { [ "$(jobs_left)" = 0 ]; }
+
+check() {
+    name=$1
+    shift
+    if "$@" >/tmp/$name.log 2>&1; then
+        echo "ok      $name"
+        [ $name != killed ] || tail -n 1 /tmp/$name.log
+    else
+        echo "FAILED  $name"
+        tail -n 20 /tmp/$name.log
+        failed=$((failed + 1))
+    fi
+}
+
+spin='i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'
+
+# Every policy that needs no counters completes a batch, all of it by plans.
+policies() {
+    for policy in linux fifo round-robin bandwidth fair perf-fair even; do
+        echo "== $policy"
+        cosched run -q --actuator sched-ext --policy $policy --param quantum_s=0.1 --record $policy.json --no-logs "$spin; echo {}" ::: 1 2 3 4 5 6 7 8 >out 2>err ||
+            cosched run -q --actuator sched-ext --policy $policy --record $policy.json --no-logs "$spin; echo {}" ::: 1 2 3 4 5 6 7 8 >out 2>err || return 1
+        cat err
+        [ "$(sort -n out | tr '\n' ' ')" = "1 2 3 4 5 6 7 8 " ] || return 1
+        tr -d ' \n' <$policy.json | grep -o '"plans":{[^}]*}'
+        tr -d ' \n' <$policy.json | grep -q '"given_up[a-z_]*":[0-9]' && return 1
+        is_off || return 1
+    done
+    return 0
+}
+
+# A job's own time on CPUs, as the scheduler saw it, is that of the kernel's accounts.
+whole() {
+    cosched run -q --actuator sched-ext --policy round-robin --record whole.json --logs whole "$spin; : {}" ::: 1 2 3 4 5 6 || return 1
+    is_off
+}
+
+# Threads of a job that nobody else needs CPUs for have all of them.
+wide() {
+    cosched run -q --actuator sched-ext --policy round-robin --logs wide "($spin) & ($spin) & ($spin) & ($spin) & wait; : {}" ::: 1 || return 1
+    is_off
+}
+
+# SysRq-S removes the scheduler. The run goes on with the freezer, and says so.
+ejection() {
+    cosched run --actuator sched-ext --policy round-robin --record ejected.json --logs ejected "$spin; $spin; : {}" ::: 1 2 3 4 5 6 7 8 >out 2>err &
+    run=$!
+    within 20 is_on || return 1
+    sleep 1
+    echo S >/proc/sysrq-trigger
+    wait $run || return 1
+    cat err out
+    grep -q "disabled by sysrq-S" err || return 1
+    grep -q "8 ended well" out || return 1
+    is_off
+}
+
+# A second one is refused, and the first goes on.
+second() {
+    cosched run --actuator sched-ext --policy round-robin --logs first "$spin; $spin; : {}" ::: 1 2 3 4 5 6 >out 2>err &
+    run=$!
+    within 20 is_on || return 1
+    cosched run --actuator sched-ext --no-logs true ::: 1 >out2 2>&1
+    code=$?
+    cat out2
+    wait $run || return 1
+    [ $code = 3 ] && grep -q "another scheduler is loaded: cosched_plan" out2
+}
+
+# Jobs that are told to end do, whether they have a CPU or wait.
+interrupt() {
+    cosched run --actuator sched-ext --policy fifo --jobs 8 --logs interrupted "while :; do :; done; : {}" ::: 1 2 3 4 5 6 7 8 >out 2>err &
+    run=$!
+    within 20 is_on || return 1
+    sleep 2
+    kill -TERM $run
+    wait $run
+    code=$?
+    cat out err
+    [ $code = 143 ] && none_left && is_off
+}
+
+# Suspended, all stands still; continued, all goes on.
+suspend() {
+    cosched run --actuator sched-ext --policy round-robin --logs suspended "$spin; $spin; $spin; : {}" ::: 1 2 3 4 5 6 >out 2>err &
+    run=$!
+    within 20 is_on || return 1
+    sleep 2
+    kill -TSTP $run
+    sleep 3
+    before=$(cat /sys/fs/cgroup/cosched-*/cpu.stat | sed -n 's/^usage_usec //p')
+    sleep 3
+    after=$(cat /sys/fs/cgroup/cosched-*/cpu.stat | sed -n 's/^usage_usec //p')
+    kill -CONT $run
+    wait $run || return 1
+    echo "$before $after"
+    grep -q "6 ended well" out && [ $((after - before)) -lt 50000 ] && is_off
+}
+
+# A process with a policy of real time keeps it, and one that leaves the scheduler is told of.
+real_time() {
+    cosched run --actuator sched-ext --policy round-robin --logs real "chrt -f 1 sh -c 'chrt -p \$\$; $spin'; chrt -o 0 sh -c '$spin'; : {}" ::: 1 2 >out 2>err || return 1
+    cat err real/*.out
+    grep -q SCHED_FIFO real/*.out && grep -q "chosen a scheduling policy" err && is_off
+}
+
+# With --all every ordinary process belongs to it, and the batch and the others share the CPUs.
+all() {
+    (while :; do :; done) & one=$!
+    (while :; do :; done) & two=$!
+    cosched run --actuator sched-ext --all --policy round-robin --logs all "$spin; : {}" ::: 1 2 3 4 5 6 >out 2>err
+    code=$?
+    kill $one $two
+    cat out err
+    [ $code = 0 ] && grep -q "6 ended well" out && is_off
+}
+
+# Killed at a random moment: the scheduler is gone, every job ends, nothing is stopped or bound.
+killed() {
+    n=0 on=0
+    while [ $n -lt $kills ]; do
+        n=$((n + 1))
+        cosched run -q --actuator sched-ext --policy round-robin --param quantum_s=0.05 --jobs 6 --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 >/dev/null 2>&1 &
+        run=$!
+        within 10 is_on && on=$((on + 1))
+        usleep $((($(od -An -N2 -tu2 /dev/urandom) % 3000) * 1000))
+        kill -9 $run 2>/dev/null
+        wait $run 2>/dev/null
+        within 10 is_off || { echo "round $n: the scheduler is $(state)"; return 1; }
+        usleep 300000
+        harm=$(harmed)
+        [ -z "$harm" ] || { echo "round $n: $harm"; return 1; }
+        within 60 none_left || { echo "round $n: $(jobs_left) processes have not ended"; return 1; }
+    done
+    rm -rf /tmp/cosched-*
+    echo "$on of $kills were killed while the scheduler was there"
+    [ $((2 * on)) -ge $kills ]
+}
+
+cd /tmp
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all killed}; do
+    check $name $name
+done
+# SysRq-S says its own, and is meant.
+if dmesg | grep -E "BUG:|Oops|WARNING:|runnable task stall|soft lockup|rcu.*stall" | grep -v "clocksource"; then
+    echo "FAILED  the kernel's log"
+    failed=$((failed + 1))
+fi
+echo "$failed failed"
+[ $failed = 0 ]

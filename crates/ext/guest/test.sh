@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds cosched with the scheduler for the kernel, and tries both in a guest: what must hold (accept.sh), and the scenarios
+# that every backend plays. Says "skipped, because" where that can't be done.
+#
+#   test.sh [KILLS] [CPUS] [SCENARIOS]    default: 5 kills, 4 CPUs, the scenarios with plans
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+top=$here/../../..
+kills=${1:-5} cpus=${2:-4} scenarios=${3:-sched-ext::}
+cd "$top"
+for tool in qemu-system-x86_64 busybox cpio dpkg-deb; do
+    command -v $tool >/dev/null || { echo "guest tests skipped, because there is no $tool"; exit 0; }
+done
+ls /usr/include/libelf.h /usr/include/zlib.h >/dev/null 2>&1 ||
+    { echo "guest tests skipped, because there is no libelf or zlib to build with"; exit 0; }
+for clang in ${CLANG:-clang clang-21 clang-20 clang-19 clang-18 clang-17 clang-16}; do
+    if "$clang" --print-targets 2>/dev/null | grep -q bpf; then found=$clang; break; fi
+done
+[ -n "${found:-}" ] || { echo "guest tests skipped, because there is no clang for BPF"; exit 0; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cargo test --quiet -p cosched-ext --features bpf
+cargo build --quiet -p cosched --features sched-ext
+strip -s -o "$work/cosched" target/debug/cosched
+built=$(cargo test --quiet --no-run -p cosched --features sched-ext --test conformance --message-format=json 2>/dev/null |
+    grep -o '"executable":"[^"]*conformance[^"]*"' | cut -d'"' -f4 | tail -n 1)
+strip -s -o "$work/conformance" "$built"
+cat >"$work/both.sh" <<'SCRIPT'
+sh /data/accept.sh "$1" || failed=1
+export COSCHED_TEST_PATIENCE_S=900
+cd /tmp && conformance "$2" || failed=1
+exit ${failed:-0}
+SCRIPT
+files=(-f "$work/cosched" -f "$work/conformance" -f "$here/accept.sh")
+[ -z "$(command -v chrt)" ] || files+=(-f "$(command -v chrt)")
+code=0
+"$here/boot.sh" -c "$cpus" -t 3000 "${files[@]}" "$work/both.sh" "$kills" "$scenarios" || code=$?
+case $code in
+    77) echo "guest tests skipped, because of what stands above" ;;
+    *) exit $code ;;
+esac
