@@ -185,8 +185,12 @@ fn live_row(mut row: JobNow, task: &WatchedTask<'_>, now: &RunNow<'_>, tracker: 
     figures.push_reading("progress_quanta", progress);
     let done_s = progress.value().map(|quanta| quanta * quantum_s);
     let age_s = (now.at - view.arrived).as_s();
-    match (done_s, progress.absence()) {
-        (Some(done_s), _) if done_s >= LEAST_PROGRESS_S => figures.push("slowdown", Ok(age_s / done_s)),
+    // CPU time does not tell a job that sleeps, or waits for its files, from one that is held up. Then only the time without
+    // a place is known to be lost.
+    let needed =
+        if from == "cpu-time" { progress.map(|_| task.ran.as_s()) } else { progress.map(|done| done * quantum_s) };
+    match (needed.value(), needed.absence()) {
+        (Some(needed_s), _) if needed_s >= LEAST_PROGRESS_S => figures.push("slowdown", Ok(age_s / needed_s)),
         (Some(_), _) => figures.push("slowdown", Err("too little has been done to tell")),
         (None, why) => figures.push("slowdown", Err(why.map_or("not measured", |why| why.text()))),
     }

@@ -179,7 +179,7 @@ fn table(jobs: &[&JobNow], width: usize) -> Vec<String> {
     lines(told, width)
 }
 
-/// How much a job is slowed down. By CPU time alone only its waiting is known, so that it can be more.
+/// How much a job is slowed down. By CPU time alone only its time without a place is known, so that it can be more.
 fn slowdown_text(job: &JobNow) -> String {
     let bound = if job.progress_from.as_deref() == Some("cpu-time") { "≥" } else { "" };
     job.figures.get("slowdown").map_or(NONE.to_owned(), |slowdown| format!("{bound}{slowdown:.2}"))

@@ -10,6 +10,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Two jobs that run, one that waits, one that is to come, and one that has ended.
 pub(crate) fn status() -> Status {
+    status_after(Nanos::from_s(6.0))
+}
+
+/// The same, with jobs that have had a place for so long.
+fn status_after(ran: Nanos) -> Status {
     let (result, mut snapshot) = (result(), snapshot());
     let info = info(&result);
     let specs: Vec<TaskSpec> = (0..3).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
@@ -33,7 +38,7 @@ pub(crate) fn status() -> Status {
                 view: Some(view),
                 reason: waits.then_some(WaitReason::Order { ahead: 2 }),
                 latest: waits.then_some(Nanos::from_s(41.5)),
-                ran: Nanos::from_s(6.0),
+                ran,
                 earned: Reading::Value(25.0),
                 basis: if spec.id.0 == 1 { ProgressBasis::CpuTime } else { ProgressBasis::Ipc },
                 learnt: Reading::Absent(Absence::NotYetMeasured),
@@ -99,6 +104,22 @@ fn a_state_is_read_as_it_was_written() {
         Status::from_json(other.as_bytes()).unwrap_err(),
         "expected `cosched.status/1`, found `cosched.status/9`"
     );
+}
+
+/// CPU time does not tell a job that sleeps from one that is held up: only time in the queue and paused is lost for sure.
+#[test]
+fn a_job_that_sleeps_is_not_slowed_down() {
+    let slowdown = |status: &Status, job: usize| status.jobs[job].figures.get("slowdown").copied();
+    // All of its 12 s on CPUs of which it used 5.5 s.
+    let placed = status_after(Nanos::from_s(12.0));
+    assert_eq!(placed.jobs[1].progress_from.as_deref(), Some("cpu-time"));
+    assert_eq!(slowdown(&placed, 1), Some(1.0));
+    assert!(jobs_text(&placed, 0.1, 120).contains("≥1.00"), "{}", jobs_text(&placed, 0.1, 120));
+    let paused = status_after(Nanos::from_s(3.0));
+    assert_eq!(slowdown(&paused, 1), Some(4.0));
+    assert_eq!(slowdown(&paused, 0), slowdown(&placed, 0), "what is counted tells more");
+    let begun = status_after(Nanos::from_ms(1));
+    assert_eq!(begun.jobs[1].figures.why("slowdown"), Some("too little has been done to tell"));
 }
 
 /// The owner of a run can put anything into its state; it must not control the terminal of root, who looks at it.
