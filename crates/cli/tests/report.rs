@@ -115,6 +115,64 @@ fn the_page_and_the_figures_need_nothing_beside_them() {
     assert!(!made.status.success() && err(&made).contains("file/page.html"), "{}", err(&made));
 }
 
+/// A page or figure takes the place of none of the files that it is made of, nor of any other that cosched did not make.
+#[test]
+fn only_pages_and_figures_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["run", "-q", "-j1", "-p", "fifo", "--solo", "measure", "--logs", "r", "echo {}", ":::", "gz-1"];
+    let made = cosched(&folder, &run);
+    assert!(made.status.success(), "{}", err(&made));
+    write(&folder, "mix.toml", SIMULATED);
+    let compare = ["compare", "mix.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "2", "--out", "c", "-q"];
+    assert!(cosched(&folder, &compare).status.success());
+    write(&folder, "own.html", "<!DOCTYPE html>\n<title>by hand</title>\n");
+    for (of, file) in [
+        ("r", "r/run.json"),
+        ("r", "r/series.jsonl"),
+        ("r", "r/gz-1.out"),
+        ("r", "r/solo.json"),
+        ("c", "c/compare.json"),
+        ("c", "c/comparison.csv"),
+        ("c", "c/runs/0001/mix/linux/run.json"),
+        ("c", "c/runs/0001/mix/linux/series.jsonl"),
+        ("c", "c/mixes/mix.toml"),
+        ("r", "own.html"),
+    ] {
+        let before = read(&folder, file);
+        let told = error(&folder, &[of, "--html", file]);
+        assert!(told.contains(&format!("--html {file}: this file is not a page that cosched made")), "{told}");
+        assert_eq!(read(&folder, file), before, "{file}");
+    }
+    // What cosched made is made again, and an empty file holds nothing.
+    write(&folder, "page.html", "");
+    for (of, file) in [("r", "page.html"), ("c", "page.html"), ("c", "c/comparison.html")] {
+        let made = report(&folder, &[of, "--html", file]);
+        assert!(made.status.success(), "{file}: {}", err(&made));
+        assert!(read(&folder, file).starts_with("<!DOCTYPE html>"), "{file}");
+    }
+
+    // All figures are written, or none.
+    let figures = ["r", "--figures", "figures", "-q"];
+    for attempt in ["first", "again"] {
+        let made = report(&folder, &figures);
+        assert!(made.status.success(), "{attempt}: {}", err(&made));
+    }
+    std::fs::remove_file(folder.path().join("figures/completion.svg")).unwrap();
+    write(&folder, "figures/timeline.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n");
+    let told = error(&folder, &figures);
+    assert!(told.contains("figures/timeline.svg: this file is not a figure that cosched made"), "{told}");
+    assert!(!folder.path().join("figures/completion.svg").exists());
+    assert!(read(&folder, "figures/timeline.svg").ends_with("svg\"/>\n"));
+    let png = folder.path().join("figures/completion.png");
+    if png.exists() {
+        std::fs::remove_file(folder.path().join("figures/timeline.svg")).unwrap();
+        let plain = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR of somebody else";
+        std::fs::write(&png, plain).unwrap();
+        assert!(error(&folder, &figures).contains("figures/completion.png: this file is not a figure"));
+        assert_eq!(std::fs::read(&png).unwrap(), plain);
+    }
+}
+
 #[test]
 fn runs_are_shown_side_by_side() {
     let folder = tempfile::tempdir().unwrap();

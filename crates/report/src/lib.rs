@@ -75,6 +75,6 @@ pub use tidy::{
     Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns, samples,
 };
 pub use timeline::{JobTimeline, Stay, Timeline, Traffic, Wait};
-pub use trace::{TraceDone, TraceError, is_of_run, write_trace};
+pub use trace::{TraceDone, TraceError, is_of_run, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
 pub use why::{Did, Latest, Preferred, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text};
