@@ -238,6 +238,47 @@ fn files_that_are_damaged_are_told() {
     assert!(error(&folder, &["logs", "--baseline", "x"]).contains("--baseline is for the folder of a comparison"));
 }
 
+/// What no run can have is no figure, and the record of another run is none of this one.
+#[test]
+fn values_that_can_not_be_are_no_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(&folder, "fair", "logs");
+    let words = ["compare", "mix.toml", "--on", "epyc-2cpu", "-p", "linux,fifo", "-r", "2", "--out", "c", "-q"];
+    assert!(cosched(&folder, &words).status.success());
+    let changed = |file: &str, change: &dyn Fn(&mut Value)| {
+        let before = read(&folder, file);
+        let mut record: Value = serde_json::from_str(&before).unwrap();
+        change(&mut record);
+        write(&folder, file, &record.to_string());
+        let told = error(&folder, &[file.split('/').next().unwrap()]);
+        write(&folder, file, &before);
+        assert!(told.contains(file), "{told}");
+        told
+    };
+    let told = changed("logs/run.json", &|record| record["jobs"][0]["finish_s"] = (-5.0).into());
+    assert!(told.contains("key `jobs[0].finish_s`: expected a number that is not negative, found -5"), "{told}");
+    let told = changed("logs/run.json", &|record| record["jobs"][0]["slowdown"] = 50.into());
+    assert!(told.contains("key `jobs[0].slowdown`: 50, but it took"), "{told}");
+
+    let fifo = "c/runs/0001/mix/fifo/run.json";
+    for value in [-1, 0] {
+        let told = changed(fifo, &|record| record["metrics"]["turnaround_s"] = value.into());
+        assert!(
+            told.contains("key `metrics.turnaround_s`: ") && told.contains("--resume` makes the run again"),
+            "{told}"
+        );
+    }
+    let linux: Value = serde_json::from_str(&read(&folder, "c/runs/0001/mix/linux/run.json")).unwrap();
+    let told = changed(fifo, &|record| record.clone_from(&linux));
+    assert!(told.contains("key `policy`: found linux, but the run of this folder has fifo"), "{told}");
+    let second: Value = serde_json::from_str(&read(&folder, "c/runs/0002/mix/fifo/run.json")).unwrap();
+    let told = changed(fifo, &|record| record.clone_from(&second));
+    assert!(told.contains("key `seed`: found 2, but the run of this folder has 1"), "{told}");
+    let told = changed(fifo, &|record| record["setting"]["input"]["sha256"] = "0".into());
+    assert!(told.contains("key `setting.input.sha256`: found 0"), "{told}");
+    assert!(report(&folder, &["c"]).status.success(), "all is as it was");
+}
+
 #[test]
 fn a_run_without_a_record_is_told_from_its_series() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 //! with the reason beside it under the same name and `_absent`.
 
 mod build;
+mod check;
 mod earlier;
 mod solo;
 #[cfg(test)]
@@ -366,6 +367,14 @@ pub enum RecordError {
     /// It can't be read.
     #[error(transparent)]
     Json(#[from] JsonError),
+    /// It has a value that no run can have.
+    #[error("key `{key}`: {problem}; the record is damaged, or was changed")]
+    Value {
+        /// The key, with its whole path.
+        key: String,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 /// The number of starts in a record that was written before jobs could be started again.
@@ -390,7 +399,8 @@ impl Record {
     /// Reads a record. Keys that this version does not know are ignored.
     ///
     /// # Errors
-    /// The text is no run record of this version. The error names line and key.
+    /// The text is no run record of this version, or has a value that can't be. The error names the key, and the line where
+    /// it is known.
     pub fn from_json(text: &str) -> Result<Record, RecordError> {
         #[derive(Deserialize)]
         struct Head {
@@ -402,6 +412,8 @@ impl Record {
             let found = if head.schema.is_null() { "no `schema`".to_owned() } else { head.schema.to_string() };
             return Err(RecordError::Schema { found });
         }
-        Ok(json::parse(text, 1)?)
+        let record = json::parse(text, 1)?;
+        check::check(&record)?;
+        Ok(record)
     }
 }
