@@ -6,7 +6,7 @@ pub fn count(n: u64, one: &str) -> String {
 }
 
 /// A whole number with commas between thousands.
-pub(crate) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (ix, digit) in digits.chars().enumerate() {
