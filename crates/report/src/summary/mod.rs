@@ -5,7 +5,7 @@ mod overview;
 
 use crate::record::{Job, Missing, Record};
 use crate::source::{BackendKind, EnergySource};
-use crate::text::{count, grouped, seconds, unbroken, visible, wrap};
+use crate::text::{count, decimal, grouped, seconds, unbroken, visible, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_core::{Capability, Counter, ParamValue, Params, find_policy, signal_name};
 pub use overview::overview;
@@ -160,8 +160,8 @@ fn headline(record: &Record, page: &mut Page) {
 pub fn metric_value(metric: &Metric, value: f64) -> String {
     match metric.unit {
         "s" => seconds(value),
-        "1" => format!("{value:.2}"),
-        "instructions/cycle" => format!("{value:.2}"),
+        "1" | "instructions/cycle" => decimal(value, 2),
+        unit if value >= 1e15 => format!("{} {unit}", decimal(value, 1)),
         unit if value >= 99_999.5 => format!("{} {unit}", grouped((value + 0.5) as u64)),
         unit => format!("{value:.1} {unit}"),
     }
