@@ -173,7 +173,7 @@ fn a_run_that_is_killed_is_told_to_be_so() {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     // A child that nobody has waited for is still there.
     let _folder = run.reap();
-    screen.shows("THE RUN WAS KILLED");
+    screen.shows("THE RUN LEFT NO RECORD");
     screen.press("q");
     assert_eq!(screen.code(), Some(0));
 }

@@ -53,7 +53,8 @@ pub struct Record {
     /// How the run was started.
     #[serde(default)]
     pub setting: RunSetting,
-    /// What ended the run: `completion`, `halt` or `signal`; `killed` if it could not end by itself.
+    /// What ended the run: `completion`, `halt` or `signal`; `killed` if it left no record, since it was killed or could not
+    /// write one.
     pub finished_by: String,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
@@ -89,7 +90,7 @@ pub struct Record {
     pub plans: Option<PlansRecord>,
     /// What the user was warned of.
     pub warnings: Vec<WarningRecord>,
-    /// The run was killed, and this was written later from its series.
+    /// The run left no record, and this was written later from its series.
     #[serde(default)]
     pub rebuilt: Option<Rebuilt>,
     /// Why what is null is absent.
@@ -219,7 +220,7 @@ pub struct Job {
     /// Whether the user ended it in the middle of the run; left out if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_by_user: bool,
-    /// Whether it ran when its run was killed, so that its end is not known.
+    /// Whether it ran when the series of a run without a record ended, so that its end is not known.
     #[serde(default)]
     pub lost: bool,
     /// How many times it was started. With `restart` in the mix file all other values are of its first run; with

@@ -264,7 +264,8 @@ fn end_text(status: &Status) -> String {
     match record.filter(|record| record.run_id.as_deref() == Some(&status.run.run_id)) {
         Some(record) => format!("{ended}: {}", headline_text(&record)),
         None if status.run.series.as_ref().is_some_and(|series| Path::new(series).exists()) => {
-            "THE RUN WAS KILLED; `cosched thaw` shows what it left".to_owned()
+            // It was killed, or could not write it.
+            "THE RUN LEFT NO RECORD; `cosched thaw` shows what it left".to_owned()
         }
         None => ended.to_owned(),
     }
