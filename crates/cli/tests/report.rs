@@ -42,7 +42,10 @@ fn a_run_is_told_again_from_its_files() {
     let first = simulate(&folder, "fair", "logs");
     let again = report(&folder, &["logs"]);
     assert_eq!(out(&again), out(&first), "{}", err(&again));
-    assert_eq!(out(&report(&folder, &["logs/run.json"])), out(&first));
+    for file in ["logs/run.json", "logs/series.jsonl"] {
+        let named = report(&folder, &[file]);
+        assert_eq!((out(&named), err(&named)), (out(&first), String::new()), "{file}");
+    }
     assert_eq!(out(&report(&folder, &["logs", "--format", "json"])), read(&folder, "logs/run.json"));
     let markdown = out(&report(&folder, &["logs", "--markdown"]));
     assert!(markdown.starts_with("# logs\n\n**Simulated.** ") && markdown.contains("\n| lbm-1 | "), "{markdown}");
@@ -217,7 +220,10 @@ fn files_that_are_damaged_are_told() {
     assert_eq!(out(&page), record);
     assert!(err(&page).contains("series.jsonl, line 21: column `cpus`"), "{}", err(&page));
     assert!(read(&folder, "page.html").contains("line 21") && !read(&folder, "page.html").contains("data-timeline"));
+    assert_eq!(out(&report(&folder, &["logs/series.jsonl", "--format", "json"])), record, "its record tells");
+    std::fs::rename(folder.path().join("logs/run.json"), folder.path().join("aside")).unwrap();
     assert!(error(&folder, &["logs/series.jsonl"]).contains("line 21"));
+    std::fs::rename(folder.path().join("aside"), folder.path().join("logs/run.json")).unwrap();
 
     // The series of another run is not mixed with it.
     simulate(&folder, "linux", "other");
