@@ -240,6 +240,12 @@ fn files_that_are_damaged_are_told() {
         write(&folder, name, content);
         assert!(error(&folder, &[name]).contains(expected), "{name}");
     }
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe"), mode).unwrap();
+    assert!(
+        error(&folder, &["pipe"]).contains("pipe: it is no regular file; name a log folder"),
+        "nobody waits for it"
+    );
     std::fs::create_dir(folder.path().join("nothing")).unwrap();
     assert!(error(&folder, &["nothing"]).contains("there is no run in this folder"));
     assert!(error(&folder, &["gone"]).contains("gone: No such file"));

@@ -2,12 +2,11 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::kept::{RECORD, SERIES, open_series, record_beside, series_beside};
+use crate::kept::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
 use crate::verb::run::folders_of_batch;
 use anyhow::Context as _;
 use cosched_compare::COMPARISON_FILE;
 use cosched_report::{JOBLOG_HEADER, RECORD_SCHEMA, Record, SERIES_SCHEMA, is_of_run};
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -118,7 +117,7 @@ const BEGINNING: u64 = 4096;
 fn file(path: &Path) -> anyhow::Result<Source> {
     let mut begin = String::new();
     let mut bytes = Vec::new();
-    let opened = File::open(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
+    let opened = open_file(path)?;
     opened.take(BEGINNING).read_to_end(&mut bytes).with_context(|| format!("reading {}", told(path)))?;
     begin.push_str(&String::from_utf8_lossy(&bytes));
     let begins = |schema: &str| begin.split_once(schema).is_some_and(|(before, _)| before.len() < 40);
