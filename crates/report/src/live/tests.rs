@@ -3,19 +3,25 @@ use crate::info::JobInfo;
 use crate::progress::ProgressTracker;
 use crate::testing::{finished, info, result, snapshot};
 use cosched_core::{
-    Absence, Doing, Nanos, Placement, ProgressBasis, Reading, RunConfig, RunNow, TaskId, TaskNow, TaskSpec, WaitReason,
-    WatchedTask,
+    Absence, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis, Reading, RunConfig, RunNow, TaskId,
+    TaskNow, TaskSpec, WaitReason, WatchedTask,
 };
 use std::collections::{BTreeMap, VecDeque};
 
 /// Two jobs that run, one that waits, one that is to come, and one that has ended.
 pub(crate) fn status() -> Status {
-    status_after(Nanos::from_s(6.0))
+    status_of(Nanos::from_s(6.0), None)
 }
 
 /// The same, with jobs that have had a place for so long.
 fn status_after(ran: Nanos) -> Status {
+    status_of(ran, None)
+}
+
+/// The same, with what earlier runs let expect of the job that waits.
+fn status_of(ran: Nanos, expected: Option<Expected>) -> Status {
     let (result, mut snapshot) = (result(), snapshot());
+    snapshot.tasks[2].expected = expected;
     let info = info(&result);
     let specs: Vec<TaskSpec> = (0..3).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
     snapshot.now = Nanos::from_s(12.0);
@@ -120,6 +126,37 @@ fn a_job_that_sleeps_is_not_slowed_down() {
     assert_eq!(slowdown(&paused, 0), slowdown(&placed, 0), "what is counted tells more");
     let begun = status_after(Nanos::from_ms(1));
     assert_eq!(begun.jobs[1].figures.why("slowdown"), Some("too little has been done to tell"));
+}
+
+/// A job that has not ended is never wholly done, and what is known of other commands is no firm time.
+#[test]
+fn what_rests_on_other_commands_is_marked() {
+    let share = |share: Result<f64, &str>, left_s: Result<f64, &str>, from: Option<&str>| {
+        let mut job = status().jobs.swap_remove(0);
+        job.figures = Figures::default();
+        job.figures.push("share", share);
+        job.figures.push("left_s", left_s);
+        job.share_from = from.map(str::to_owned);
+        (job.share_text(), job.left_text())
+    };
+    let some = |share: &str, left: &str| (Some(share.to_owned()), Some(left.to_owned()));
+    let after = |ran_s: f64| {
+        let status = status_of(Nanos::from_s(ran_s), Some(Expected::of(Nanos::from_s(8.0), ExpectedFrom::Program)));
+        let job = &status.jobs[2];
+        (job.share_text(), job.figures.why("share").map(str::to_owned), job.share_from.clone())
+    };
+    assert_eq!(after(6.0), (Some("~75 %".to_owned()), None, Some("program".to_owned())));
+    for outlived in [8.0, 80.0] {
+        assert_eq!(after(outlived), (None, Some("longer than expected".to_owned()), None));
+    }
+    assert_eq!(share(Ok(0.999), Ok(61.0), Some("same")), some("99 %", "1:01"));
+    assert_eq!(share(Ok(0.5), Ok(61.0), Some("program")), some("~50 %", "~1:01"));
+    let overdue = share(Err("longer than expected"), Err("longer than expected"), None);
+    assert_eq!(overdue, (None, Some("late".to_owned())));
+    let mut late = status();
+    (late.totals.left_s, late.totals.left_from) = (None, None);
+    late.totals.absent.note_option("left_s", None::<()>, "longer than expected");
+    assert!(jobs_text(&late, 0.1, 120).contains("0:12 elapsed, longer than expected\n"));
 }
 
 /// The owner of a run can put anything into its state; it must not control the terminal of root, who looks at it.
