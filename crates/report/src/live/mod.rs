@@ -1,8 +1,9 @@
-//! The state of a run that goes on, for those who look at it: [`build`] makes it, [`tables`] shows it in words, [`metrics`]
-//! as metrics.
+//! The state of a run that goes on, for those who look at it: [`build`] makes it, [`over`] brings it to the end of the run,
+//! [`tables`] shows it in words, [`metrics`] as metrics.
 
 mod build;
 mod metrics;
+mod over;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -128,6 +128,29 @@ fn a_job_that_sleeps_is_not_slowed_down() {
     assert_eq!(begun.jobs[1].figures.why("slowdown"), Some("too little has been done to tell"));
 }
 
+/// What was seen last does not stand beside how the run ended.
+#[test]
+fn after_the_end_all_jobs_have_ended() {
+    let mut status = status();
+    let (mut result, names) = (result(), ["sort a", "mcf", "gzip", "late", "check"]);
+    result.tasks = (0u32..).zip(names).map(|(id, name)| finished(id, name, 20.0 + f64::from(id), 5.0)).collect();
+    result.tasks[3].exit = None;
+    (result.tasks[3].started, result.tasks[3].finished) = (None, None);
+    result.tasks[1].exit = Some(cosched_core::Exit::Code(3));
+    let jobs = result.tasks.iter().map(|task| JobInfo::of(&task.spec)).collect();
+    let info = crate::info::RunInfo { jobs, ..info(&result) };
+    status.over(&crate::record(&result, &info));
+    let LiveTotals { jobs, done, failed, running, waiting, sleeping, ending, queued, dropped, left_s, .. } =
+        status.totals;
+    assert_eq!((jobs, done, failed, dropped, left_s), (5, 4, 1, 1, None));
+    assert_eq!([running, waiting, sleeping, ending, queued], [0; 5]);
+    assert!(status.cpus.iter().all(|cpu| cpu.job.is_none() && cpu.jobs == 0 && !cpu.shared));
+    assert!(status.jobs.iter().all(|job| job.state == JobState::Ended && job.reason.is_none() && job.cpus.is_none()));
+    let exit = |name: &str| status.jobs.iter().find(|job| job.name == name).and_then(|job| job.exit_text.clone());
+    assert_eq!((exit("mcf").as_deref(), exit("late").as_deref()), (Some("exit 3"), Some("not started")));
+    assert_eq!(status.elapsed_s, 24.0);
+}
+
 /// A job that has not ended is never wholly done, and what is known of other commands is no firm time.
 #[test]
 fn what_rests_on_other_commands_is_marked() {
