@@ -5,9 +5,9 @@ use crate::input::told;
 use crate::live::{Known, known, meant};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, LiveRun, fate_of};
-use cosched_report::{BackendKind, SeriesHeader, SeriesReader};
+use cosched_report::{BackendKind, JOBLOG_HEADER, SeriesHeader, SeriesReader};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The series in a log folder.
@@ -73,7 +73,21 @@ pub(crate) fn series_of(run: Option<&Path>) -> anyhow::Result<PathBuf> {
         let advice = "there is no series beside this record; name the log folder of the run";
         return series.ok_or_else(|| usage(format!("{}: {advice}", told(path))));
     }
+    if is_joblog(path) {
+        let file = told(path);
+        return Err(usage(format!(
+            "{file}: this is a job log, which can be of several runs; name the log folder of one of them, as {file}.runs lists \
+             them"
+        )));
+    }
     Ok(path.to_owned())
+}
+
+fn is_joblog(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let header = JOBLOG_HEADER.trim_end().as_bytes();
+    let read = open_file(path).is_ok_and(|file| file.take(header.len() as u64).read_to_end(&mut begin).is_ok());
+    read && begin == header
 }
 
 fn in_folder(folder: &Path) -> anyhow::Result<PathBuf> {

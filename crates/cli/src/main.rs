@@ -9,6 +9,7 @@ mod history;
 mod input;
 mod kept;
 mod live;
+mod output;
 mod parallel;
 mod sha256;
 mod size;

@@ -1,6 +1,6 @@
 //! Files that are there as a whole, or not at all.
 
-use crate::exit::{Failure, usage};
+use crate::exit::Failure;
 use crate::input::told;
 use anyhow::Context as _;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
@@ -56,33 +56,6 @@ pub(crate) fn write_regular(path: &Path, how: OFlags) -> std::io::Result<File> {
 /// An error of the system, with the file's name.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     write_whole_in(CWD, path, content).with_context(|| format!("can't write {}", told(path)))
-}
-
-/// Checks a file that the user names for an output, before work is done for it: [`write_whole`] would put a file in the place
-/// of a link or device, and so break what others have there, such as /dev/stdout. `option` is what named it.
-///
-/// # Errors
-/// There is no folder for it, or it is something else than a regular file.
-pub(crate) fn check_target(option: &str, out: &Path) -> anyhow::Result<()> {
-    let name = told(out);
-    let folder = match out.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return Err(usage(format!("{option} {name}: there is no folder {}", told(folder))));
-    }
-    let Ok(there) = out.symlink_metadata() else { return Ok(()) };
-    let what = if there.is_symlink() {
-        format!("it is a link; name the file that it leads to; `{option} -` is standard output")
-    } else if there.is_dir() {
-        "it is a folder; name a file in it".to_owned()
-    } else if !there.is_file() {
-        format!("it is no regular file; `{option} -` is standard output")
-    } else {
-        return Ok(());
-    };
-    Err(usage(format!("{option} {name}: {what}")))
 }
 
 /// As [`write_whole`], with a path that counts from a folder.
@@ -182,27 +155,6 @@ mod tests {
         assert_eq!((written.unwrap(), std::fs::read(&file).unwrap()), (5, b"after".to_vec()));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
         assert!(stream_whole(&dir.path().join("none/file"), |_| Ok(())).is_err());
-    }
-
-    #[test]
-    fn outputs_are_regular_files() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = |name: &str| dir.path().join(name);
-        write_whole(&file("file"), b"").unwrap();
-        std::os::unix::fs::symlink("file", file("link")).unwrap();
-        for fine in ["file", "new"] {
-            check_target("--html", &file(fine)).unwrap();
-        }
-        check_target("--html", Path::new("new.html")).unwrap();
-        for (wrong, told) in [
-            (file("link"), "link: it is a link; name the file that it leads to; `--html -` is standard output"),
-            (dir.path().to_owned(), ": it is a folder; name a file in it"),
-            (PathBuf::from("/dev/null"), "--html /dev/null: it is no regular file; `--html -` is standard output"),
-            (file("none/new"), "there is no folder"),
-        ] {
-            let error = check_target("--html", &wrong).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
-        }
     }
 
     #[test]

@@ -42,7 +42,10 @@ fn a_run_is_told_again_from_its_files() {
     let first = simulate(&folder, "fair", "logs");
     let again = report(&folder, &["logs"]);
     assert_eq!(out(&again), out(&first), "{}", err(&again));
-    assert_eq!(out(&report(&folder, &["logs/run.json"])), out(&first));
+    for file in ["logs/run.json", "logs/series.jsonl"] {
+        let named = report(&folder, &[file]);
+        assert_eq!((out(&named), err(&named)), (out(&first), String::new()), "{file}");
+    }
     assert_eq!(out(&report(&folder, &["logs", "--format", "json"])), read(&folder, "logs/run.json"));
     let markdown = out(&report(&folder, &["logs", "--markdown"]));
     assert!(markdown.starts_with("# logs\n\n**Simulated.** ") && markdown.contains("\n| lbm-1 | "), "{markdown}");
@@ -115,6 +118,64 @@ fn the_page_and_the_figures_need_nothing_beside_them() {
     assert!(!made.status.success() && err(&made).contains("file/page.html"), "{}", err(&made));
 }
 
+/// A page or figure takes the place of none of the files that it is made of, nor of any other that cosched did not make.
+#[test]
+fn only_pages_and_figures_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["run", "-q", "-j1", "-p", "fifo", "--solo", "measure", "--logs", "r", "echo {}", ":::", "gz-1"];
+    let made = cosched(&folder, &run);
+    assert!(made.status.success(), "{}", err(&made));
+    write(&folder, "mix.toml", SIMULATED);
+    let compare = ["compare", "mix.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "2", "--out", "c", "-q"];
+    assert!(cosched(&folder, &compare).status.success());
+    write(&folder, "own.html", "<!DOCTYPE html>\n<title>by hand</title>\n");
+    for (of, file) in [
+        ("r", "r/run.json"),
+        ("r", "r/series.jsonl"),
+        ("r", "r/gz-1.out"),
+        ("r", "r/solo.json"),
+        ("c", "c/compare.json"),
+        ("c", "c/comparison.csv"),
+        ("c", "c/runs/0001/mix/linux/run.json"),
+        ("c", "c/runs/0001/mix/linux/series.jsonl"),
+        ("c", "c/mixes/mix.toml"),
+        ("r", "own.html"),
+    ] {
+        let before = read(&folder, file);
+        let told = error(&folder, &[of, "--html", file]);
+        assert!(told.contains(&format!("--html {file}: this file is not a page that cosched made")), "{told}");
+        assert_eq!(read(&folder, file), before, "{file}");
+    }
+    // What cosched made is made again, and an empty file holds nothing.
+    write(&folder, "page.html", "");
+    for (of, file) in [("r", "page.html"), ("c", "page.html"), ("c", "c/comparison.html")] {
+        let made = report(&folder, &[of, "--html", file]);
+        assert!(made.status.success(), "{file}: {}", err(&made));
+        assert!(read(&folder, file).starts_with("<!DOCTYPE html>"), "{file}");
+    }
+
+    // All figures are written, or none.
+    let figures = ["r", "--figures", "figures", "-q"];
+    for attempt in ["first", "again"] {
+        let made = report(&folder, &figures);
+        assert!(made.status.success(), "{attempt}: {}", err(&made));
+    }
+    std::fs::remove_file(folder.path().join("figures/completion.svg")).unwrap();
+    write(&folder, "figures/timeline.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n");
+    let told = error(&folder, &figures);
+    assert!(told.contains("figures/timeline.svg: this file is not a figure that cosched made"), "{told}");
+    assert!(!folder.path().join("figures/completion.svg").exists());
+    assert!(read(&folder, "figures/timeline.svg").ends_with("svg\"/>\n"));
+    let png = folder.path().join("figures/completion.png");
+    if png.exists() {
+        std::fs::remove_file(folder.path().join("figures/timeline.svg")).unwrap();
+        let plain = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR of somebody else";
+        std::fs::write(&png, plain).unwrap();
+        assert!(error(&folder, &figures).contains("figures/completion.png: this file is not a figure"));
+        assert_eq!(std::fs::read(&png).unwrap(), plain);
+    }
+}
+
 #[test]
 fn runs_are_shown_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,6 +206,8 @@ fn files_that_are_damaged_are_told() {
     write(&folder, "logs/run.json", &record[..record.len() / 2]);
     let told = error(&folder, &["logs"]);
     assert!(told.contains("run.json: line ") && told.contains("cosched report logs/series.jsonl"), "{told}");
+    let alone = report(&folder, &["logs/series.jsonl"]);
+    assert!(alone.status.success() && err(&alone).contains("left no record"), "{}", err(&alone));
     write(&folder, "logs/run.json", &record.replace("cosched.run/1", "cosched.run/9"));
     assert!(error(&folder, &["logs"]).contains("found \"cosched.run/9\""));
 
@@ -157,7 +220,10 @@ fn files_that_are_damaged_are_told() {
     assert_eq!(out(&page), record);
     assert!(err(&page).contains("series.jsonl, line 21: column `cpus`"), "{}", err(&page));
     assert!(read(&folder, "page.html").contains("line 21") && !read(&folder, "page.html").contains("data-timeline"));
+    assert_eq!(out(&report(&folder, &["logs/series.jsonl", "--format", "json"])), record, "its record tells");
+    std::fs::rename(folder.path().join("logs/run.json"), folder.path().join("aside")).unwrap();
     assert!(error(&folder, &["logs/series.jsonl"]).contains("line 21"));
+    std::fs::rename(folder.path().join("aside"), folder.path().join("logs/run.json")).unwrap();
 
     // The series of another run is not mixed with it.
     simulate(&folder, "linux", "other");
@@ -174,10 +240,57 @@ fn files_that_are_damaged_are_told() {
         write(&folder, name, content);
         assert!(error(&folder, &[name]).contains(expected), "{name}");
     }
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe"), mode).unwrap();
+    assert!(
+        error(&folder, &["pipe"]).contains("pipe: it is no regular file; name a log folder"),
+        "nobody waits for it"
+    );
     std::fs::create_dir(folder.path().join("nothing")).unwrap();
     assert!(error(&folder, &["nothing"]).contains("there is no run in this folder"));
     assert!(error(&folder, &["gone"]).contains("gone: No such file"));
     assert!(error(&folder, &["logs", "--baseline", "x"]).contains("--baseline is for the folder of a comparison"));
+}
+
+/// What no run can have is no figure, and the record of another run is none of this one.
+#[test]
+fn values_that_can_not_be_are_no_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(&folder, "fair", "logs");
+    let words = ["compare", "mix.toml", "--on", "epyc-2cpu", "-p", "linux,fifo", "-r", "2", "--out", "c", "-q"];
+    assert!(cosched(&folder, &words).status.success());
+    let changed = |file: &str, change: &dyn Fn(&mut Value)| {
+        let before = read(&folder, file);
+        let mut record: Value = serde_json::from_str(&before).unwrap();
+        change(&mut record);
+        write(&folder, file, &record.to_string());
+        let told = error(&folder, &[file.split('/').next().unwrap()]);
+        write(&folder, file, &before);
+        assert!(told.contains(file), "{told}");
+        told
+    };
+    let told = changed("logs/run.json", &|record| record["jobs"][0]["finish_s"] = (-5.0).into());
+    assert!(told.contains("key `jobs[0].finish_s`: expected a number that is not negative, found -5"), "{told}");
+    let told = changed("logs/run.json", &|record| record["jobs"][0]["slowdown"] = 50.into());
+    assert!(told.contains("key `jobs[0].slowdown`: 50, but it took"), "{told}");
+
+    let fifo = "c/runs/0001/mix/fifo/run.json";
+    for value in [-1, 0] {
+        let told = changed(fifo, &|record| record["metrics"]["turnaround_s"] = value.into());
+        assert!(
+            told.contains("key `metrics.turnaround_s`: ") && told.contains("--resume` makes the run again"),
+            "{told}"
+        );
+    }
+    let linux: Value = serde_json::from_str(&read(&folder, "c/runs/0001/mix/linux/run.json")).unwrap();
+    let told = changed(fifo, &|record| record.clone_from(&linux));
+    assert!(told.contains("key `policy`: found linux, but the run of this folder has fifo"), "{told}");
+    let second: Value = serde_json::from_str(&read(&folder, "c/runs/0002/mix/fifo/run.json")).unwrap();
+    let told = changed(fifo, &|record| record.clone_from(&second));
+    assert!(told.contains("key `seed`: found 2, but the run of this folder has 1"), "{told}");
+    let told = changed(fifo, &|record| record["setting"]["input"]["sha256"] = "0".into());
+    assert!(told.contains("key `setting.input.sha256`: found 0"), "{told}");
+    assert!(report(&folder, &["c"]).status.success(), "all is as it was");
 }
 
 #[test]
@@ -208,8 +321,11 @@ fn a_run_without_a_record_is_told_from_its_series() {
     });
     let dead = report(&folder, &["logs"]);
     assert!(dead.status.success() && err(&dead).contains("left no record"), "{}", err(&dead));
-    assert!(out(&dead).contains("2 jobs") && out(&dead).contains("1 did not end"), "{}", out(&dead));
-    assert!(out(&dead).contains("lost: ") && out(&dead).contains("; the run was killed"), "{}", out(&dead));
+    // The same files stay where a disk was full: then the run ended by itself, and its jobs did.
+    let known =
+        "2 jobs: 1 ended well, of 1 no end is known; the run left no record: it was killed, or could not write it";
+    let words = out(&dead).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(known) && out(&dead).contains("lost: "), "{}", out(&dead));
     assert!(!out(&dead).contains("launch to the end of the last job"), "{}", out(&dead));
     assert!(report(&folder, &["logs", "--html", "page.html", "-q"]).status.success());
     assert!(read(&folder, "page.html").contains("left no record"));

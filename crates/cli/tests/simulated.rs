@@ -108,6 +108,8 @@ fn a_file_of_solo_times_goes_before_simulated_ones() {
     let words = ["run", "mix.toml", "--on", MACHINE, "--format", "json"];
     let mut record = json(&cosched(&folder, &words));
     record["jobs"][0]["solo_s"] = 4.25.into();
+    // A slowdown that contradicts its times would be an error.
+    record["jobs"][0]["slowdown"] = serde_json::Value::Null;
     record["jobs"][1]["name"] = "another".into();
     write(&folder, "solo.json", &record.to_string());
     let output = cosched(&folder, &[&words[..], &["--solo", "solo.json"]].concat());

@@ -159,6 +159,8 @@ fn a_run_is_seen_until_its_end_and_after() {
     until("it is drawn anew", || screen.text()[before..].contains("first"));
     let _folder = run.end_and_keep();
     screen.shows("ENDED: 5 jobs in");
+    // What was seen last before the end is no state of a run that is over.
+    until("all agrees", || screen.is_shown("5/5 done") && !screen.is_shown("running") && !screen.is_shown("waiting"));
     assert_eq!(screen.state(), Some('S'), "it stays until the user leaves");
     screen.press("q");
     assert_eq!(screen.code(), Some(0));
@@ -173,7 +175,7 @@ fn a_run_that_is_killed_is_told_to_be_so() {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     // A child that nobody has waited for is still there.
     let _folder = run.reap();
-    screen.shows("THE RUN WAS KILLED");
+    screen.shows("THE RUN LEFT NO RECORD");
     screen.press("q");
     assert_eq!(screen.code(), Some(0));
 }

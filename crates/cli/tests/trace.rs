@@ -178,8 +178,11 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
     write(&folder, "none", "");
     std::fs::create_dir(folder.path().join("empty")).expect("a folder");
     std::os::unix::fs::symlink("out", folder.path().join("link")).expect("a link");
-    write(&folder, "out", "as it was");
-    let cases: [(&str, &str, &[&str]); 14] = [
+    let before = cosched(&folder, &["trace", "L/1", "--perfetto", "out"]);
+    assert!(before.status.success(), "{}", err(&before));
+    let before = std::fs::read(folder.path().join("out")).expect("a trace");
+    write(&folder, "L/1/x.out", "what a job wrote\n");
+    let cases: [(&str, &str, &[&str]); 15] = [
         ("damaged", "out", &["damaged, line 40: ", "`head -n 39`"]),
         ("damaged", "-", &["damaged, line 40: ", "`head -n 39`"]),
         ("unknown", "out", &["unknown, line 41: column `task`: 77, but the header has 10"]),
@@ -189,8 +192,9 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
         ("empty", "out", &["empty: there is no series.jsonl in it; give the log folder"]),
         ("absent", "out", &["absent: there is no such file"]),
         ("absent/run", "out", &["absent/run: No such file"]),
-        ("L/1", "L/1/run.json", &["that is a file of the run"]),
-        ("L/1", "L/1/series.jsonl", &["that is a file of the run"]),
+        ("L/1", "L/1/run.json", &["this file is not a trace that cosched made, and stays as it is; name another"]),
+        ("L/1", "L/1/series.jsonl", &["this file is not a trace"]),
+        ("L/1", "L/1/x.out", &["this file is not a trace"]),
         ("L/1", "empty", &["it is a folder"]),
         ("L/1", "nowhere/out", &["there is no folder nowhere"]),
         ("L/1", "link", &["it is a link"]),
@@ -200,8 +204,11 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{run} {target}: {}", err(&output));
         assert!(told.iter().all(|part| err(&output).contains(part)), "{run} {target}: {}", err(&output));
     }
-    assert_eq!(read(&folder, "out"), "as it was");
+    assert_eq!(std::fs::read(folder.path().join("out")).expect("a trace"), before, "an earlier one stays");
     assert_eq!(read(&folder, "L/1/series.jsonl"), series);
+    assert_eq!(read(&folder, "L/1/x.out"), "what a job wrote\n");
+    assert!(read(&folder, "L/1/run.json").starts_with("{"));
+    assert!(cosched(&folder, &["trace", "L/1", "--perfetto", "out"]).status.success(), "a trace is replaced");
     assert!(!folder.path().join("out.new").exists());
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
     let words = ["trace", "L/1", "--perfetto", "-"];

@@ -68,6 +68,12 @@ fn what_can_not_be_answered_is_told() {
     assert!(error(&["why", "gvc-1"]).contains("is it gcc-1?"));
     assert!(error(&["why", "gcc-1", "nowhere"]).contains("no such file, and no such run goes on"));
     assert!(error(&["why", "gcc-1", "mix.toml"]).contains("expected a series"));
+    write(&folder, "jobs.log", "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n");
+    let told = error(&["why", "gcc-1", "jobs.log"]);
+    assert!(
+        told.contains("jobs.log: this is a job log") && told.contains("name the log folder of one of them"),
+        "{told}"
+    );
     // Which run is meant here depends on which runs go on meanwhile; none has such a job.
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(cosched(&empty, &["why", "no such job"]).status.code(), Some(2));

@@ -9,6 +9,7 @@
 
 use crate::design::{Candidate, Design, Means, Trial};
 use crate::figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
+use cosched_core::ParamValue;
 use cosched_report::{Record, SoloFile};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -83,6 +84,8 @@ pub struct Store {
     candidates: Vec<String>,
     /// Of each candidate, which files a run of it must have left.
     leaves: Vec<Leaves>,
+    /// What the runs are to be of.
+    design: Design,
 }
 
 /// Which files a run leaves that was made.
@@ -159,6 +162,7 @@ impl Store {
             mixes: folders(design.mixes.iter().map(|mix| mix.name.as_str())),
             candidates: folders(design.candidates.iter().map(|candidate| candidate.name.as_str())),
             leaves: design.candidates.iter().map(leaves).collect(),
+            design: design.clone(),
         }
     }
 
@@ -236,11 +240,13 @@ impl Store {
     /// The record of a run; `None` if it was not made, or another program ran the batch.
     ///
     /// # Errors
-    /// It can't be read, or is none.
+    /// It can't be read, is none, or is that of another run.
     pub fn record(&self, trial: Trial) -> Result<Option<Record>, StoreError> {
         let file = self.run(trial).join(RUN_FILE);
-        let text = read_if_there(&file)?;
-        text.map(|text| Record::from_json(&text).map_err(|error| wrong(&file, error.to_string()))).transpose()
+        let Some(text) = read_if_there(&file)? else { return Ok(None) };
+        let record = Record::from_json(&text).map_err(|error| wrong(&file, error.to_string()))?;
+        check(&self.design, trial, &record).map_err(|problem| wrong(&file, problem))?;
+        Ok(Some(record))
     }
 
     /// What a run came to; `None` if it was not made.
@@ -292,6 +298,43 @@ impl Store {
         }
         blocks.sort_unstable();
         Ok(blocks)
+    }
+}
+
+/// Whether a record is of the run that was to be made here, and has figures that can be compared. A copied record would be
+/// judged as a run of another candidate.
+fn check(design: &Design, trial: Trial, record: &Record) -> Result<(), String> {
+    let other = |key: &str, found: &str, expected: &str| {
+        Err(format!(
+            "key `{key}`: found {found}, but the run of this folder has {expected}: it is the record of another run"
+        ))
+    };
+    if let Means::Policy { policy, params } = &design.candidates[trial.candidate].means {
+        if policy != "auto" && *policy != record.policy {
+            return other("policy", &record.policy, policy);
+        }
+        for (name, wanted) in params {
+            let found = record.setting.params.iter().find(|param| param.name == *name);
+            let (Some(found), Ok(wanted)) = (found, wanted.parse::<f64>()) else { continue };
+            if let ParamValue::Number(value) = found.value
+                && value != wanted
+            {
+                return other(&format!("setting.params.{name}"), &value.to_string(), &wanted.to_string());
+            }
+        }
+    }
+    let seed = design.seed_of(trial.block);
+    if record.seed != seed {
+        return other("seed", &record.seed.to_string(), &seed.to_string());
+    }
+    let mix = &design.mixes[trial.mix].sha256;
+    if let Some(input) = record.setting.input.sha256.as_ref().filter(|input| !mix.is_empty() && *input != mix) {
+        return other("setting.input.sha256", input, mix);
+    }
+    let turnaround = record.metrics.get("turnaround_s");
+    match turnaround.filter(|turnaround| **turnaround <= 0.0 && record.totals.jobs > 0) {
+        Some(turnaround) => Err(format!("key `metrics.turnaround_s`: expected a number above 0, found {turnaround}")),
+        None => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::answer::{Answer, Judged, Spread};
 use crate::design::Trial;
 use crate::verdict::{Change, Comparison, Verdict};
 use cosched_core::metric::Better;
-use cosched_report::{count, csv_field, visible, wrap};
+use cosched_report::{count, csv_field, decimal, visible, wrap};
 use std::fmt::Write as _;
 
 /// A number with about four significant digits.
@@ -23,7 +23,7 @@ pub fn number(value: f64) -> String {
 fn percent(share: f64) -> String {
     let value = 100.0 * share;
     let decimals = if value.abs() < 9.95 { 1 } else { 0 };
-    format!("{value:.decimals$}")
+    decimal(value, decimals)
 }
 
 /// A share in per cent without needless decimals.

@@ -145,6 +145,16 @@ impl Forecast {
         self.passed += ended;
     }
 
+    /// Whether all jobs that have not ended have run for longer than is expected of them by now: what is left is not known then.
+    pub(crate) fn is_outlived(&self, live: &[(TaskId, Nanos)]) -> bool {
+        let (base, slope) = self.fit.line();
+        let outlived = |(task, ran): &(TaskId, Nanos)| {
+            let expected_s = self.jobs.get(task.0 as usize).and_then(|job| job.expected_s);
+            expected_s.is_some_and(|expected_s| ran.as_s() > base + slope * expected_s)
+        };
+        !live.is_empty() && live.len() == self.known + self.unknown && live.iter().all(outlived)
+    }
+
     /// The time left in seconds; `None` while it can't be told.
     pub(crate) fn left_s(&self, now: &Now<'_>) -> Option<f64> {
         let (base, slope) = self.fit.line();
@@ -275,5 +285,7 @@ mod tests {
         };
         assert_eq!((left(0.0), left(4.0), left(10.0)), (Some(10.0), Some(6.0), None));
         assert_eq!(left(25.0), Some(15.0));
+        let outlived = |at: f64| forecast.is_outlived(&[(TaskId(0), Nanos::from_s(at))]);
+        assert_eq!((outlived(10.0), outlived(10.1), forecast.is_outlived(&[])), (false, true, false));
     }
 }

@@ -69,12 +69,13 @@ pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
 pub use summary::{SummaryOptions, headline_text, metric_name, metric_value, overview, summary};
 pub use text::{
-    bytes, clip, clock, count, is_hidden, seconds, visible, visible_bytes, visible_json, visible_lines, wrap,
+    bytes, clip, clock, count, decimal, grouped, is_hidden, seconds, visible, visible_bytes, visible_json,
+    visible_lines, wrap,
 };
 pub use tidy::{
     Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns, samples,
 };
 pub use timeline::{JobTimeline, Stay, Timeline, Traffic, Wait};
-pub use trace::{TraceDone, TraceError, is_of_run, write_trace};
+pub use trace::{TraceDone, TraceError, is_of_run, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
 pub use why::{Did, Latest, Preferred, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text};

@@ -100,4 +100,26 @@ mod tests {
         }
         insta::assert_snapshot!(overview(&runs, 120));
     }
+
+    /// A job that was never started has not failed.
+    #[test]
+    fn jobs_that_did_not_end_are_no_failures() {
+        let result = result();
+        let mut record = record(&result, &info(&result));
+        (record.totals.failed, record.totals.unfinished) = (1, 0);
+        let told = |record: &crate::Record| {
+            let text = overview(&[("a".to_owned(), record)], 200);
+            let words = |line: usize| text.lines().nth(line).unwrap().split("  ").map(str::trim);
+            let cells: Vec<(String, String)> = words(0)
+                .filter(|word| !word.is_empty())
+                .map(str::to_owned)
+                .zip(words(1).filter(|word| !word.is_empty()).map(str::to_owned))
+                .collect();
+            let cell = |title: &str| cells.iter().find(|(name, _)| name == title).map(|(_, cell)| cell.clone());
+            (cell("FAILED"), cell("NOT ENDED"))
+        };
+        assert_eq!(told(&record), (Some("1".to_owned()), None));
+        record.totals.unfinished = 9;
+        assert_eq!(told(&record), (Some("1".to_owned()), Some("9".to_owned())));
+    }
 }

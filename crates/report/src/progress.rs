@@ -3,7 +3,7 @@
 use crate::forecast::{Forecast, Now};
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
-use cosched_core::{Nanos, Snapshot, TaskId, TaskResult, TaskView};
+use cosched_core::{Expected, ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,7 +28,14 @@ pub struct LiveProgress {
     pub elapsed: Nanos,
     /// Estimated time until its end; `None` while it is not known.
     pub left: Option<Nanos>,
+    /// That rests on other commands, and can be far off.
+    pub is_about: bool,
+    /// All jobs that are left have taken longer than was known of them, so that nothing is known any more.
+    pub is_overdue: bool,
 }
+
+/// Why there is no time left of a job, or of a run, that has taken longer than was known of it.
+pub(crate) const OVERDUE: &str = "longer than expected";
 
 /// What an estimate of the time left rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +45,8 @@ pub enum LeftFrom {
     Solo,
     /// What earlier runs let expect.
     History,
+    /// What earlier runs let expect, most of which were of other commands with the same program.
+    Program,
     /// The mean time of the jobs that have ended well.
     Mean,
 }
@@ -48,18 +57,28 @@ impl LeftFrom {
         match self {
             LeftFrom::Solo => "by times alone",
             LeftFrom::History => "by earlier runs",
+            LeftFrom::Program => "by other runs of the program",
             LeftFrom::Mean => "by the jobs that ended",
         }
     }
+}
+
+/// A time left as on a clock; `about` says that it can be far off.
+pub(crate) fn left_clock(left_s: f64, about: bool) -> String {
+    format!("{}{}", if about { "about " } else { "" }, clock(left_s))
 }
 
 /// The progress line, in at most `width` characters; the time left is `--:--` while it is not known.
 ///
 /// In a narrow terminal parts are left out from the right. The time left is the last but one to go.
 pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
-    let LiveProgress { simulated, total, done, failed, running, waiting, queued, elapsed, left } = *progress;
-    let left = left.map_or_else(|| "--:--".to_owned(), |left| clock(left.as_s()));
-    let mut parts = vec![format!("{done}/{total} done"), format!("{left} left")];
+    let LiveProgress { simulated, total, done, failed, running, waiting, queued, elapsed, left, .. } = *progress;
+    let left = match left {
+        Some(left) => format!("{} left", left_clock(left.as_s(), progress.is_about)),
+        None if progress.is_overdue => OVERDUE.to_owned(),
+        None => "--:-- left".to_owned(),
+    };
+    let mut parts = vec![format!("{done}/{total} done"), left];
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }
@@ -114,6 +133,8 @@ pub struct ProgressTracker {
     solo_done_s: f64,
     /// What earlier runs let expect, if they do of most jobs.
     forecast: Option<Forecast>,
+    /// Most of that comes from other commands.
+    is_by_program: bool,
     started: usize,
     started_ended: usize,
     /// Jobs that have not been let in.
@@ -142,6 +163,7 @@ impl ProgressTracker {
             all_solo_s,
             solo_done_s: 0.0,
             forecast: None,
+            is_by_program: false,
             started: 0,
             started_ended: 0,
             pending: 0,
@@ -153,8 +175,11 @@ impl ProgressTracker {
     }
 
     /// Uses what is expected of each job, in the order of the tasks.
-    pub fn expecting(mut self, expected: impl Iterator<Item = Option<Nanos>>) -> ProgressTracker {
-        self.forecast = Forecast::new(expected);
+    pub fn expecting(mut self, expected: impl Iterator<Item = Option<Expected>> + Clone) -> ProgressTracker {
+        self.forecast = Forecast::new(expected.clone().map(|expected| expected.map(|expected| expected.time)));
+        let (of_others, own): (Vec<Expected>, Vec<Expected>) =
+            expected.flatten().partition(|expected| expected.from == ExpectedFrom::Program);
+        self.is_by_program = of_others.len() > own.len();
         self
     }
 
@@ -173,6 +198,7 @@ impl ProgressTracker {
     pub(crate) fn left_from(&self) -> LeftFrom {
         match (self.all_solo_s, &self.forecast) {
             (Some(_), _) => LeftFrom::Solo,
+            (None, Some(_)) if self.is_by_program => LeftFrom::Program,
             (None, Some(_)) => LeftFrom::History,
             (None, None) => LeftFrom::Mean,
         }
@@ -241,7 +267,25 @@ impl ProgressTracker {
         self.progress.elapsed = snapshot.now;
         self.progress.running = self.unfinished(snapshot).filter(|task| task.running.is_some()).count();
         self.count();
-        self.progress.left = self.left_s(snapshot).map(Nanos::from_s);
+        self.progress.is_overdue = self.is_overdue(snapshot);
+        // As much again as it has taken too long would be told as a time that is known.
+        let left = self.left_s(snapshot).filter(|_| !self.progress.is_overdue);
+        self.progress.left = left.map(Nanos::from_s);
+        self.progress.is_about = self.left_from() == LeftFrom::Program;
+    }
+
+    /// Whether all jobs that are left have taken longer than is known of them.
+    fn is_overdue(&self, snapshot: &Snapshot) -> bool {
+        match (&self.forecast, self.all_solo_s) {
+            (_, Some(all_s)) => self.unfinished(snapshot).next().is_some() && self.by_solo(snapshot, all_s).0 <= 0.0,
+            (Some(forecast), None) => forecast.is_outlived(&self.live(snapshot)),
+            (None, None) => false,
+        }
+    }
+
+    /// The jobs that have begun and not ended, and for how long each was placed.
+    fn live(&self, snapshot: &Snapshot) -> Vec<(TaskId, Nanos)> {
+        self.unfinished(snapshot).map(|task| (task.id, task.estimates.ran)).collect()
     }
 
     /// Tasks that have not ended yet. Tasks that were started again don't count: the run does not wait for them.
@@ -254,8 +298,7 @@ impl ProgressTracker {
     fn left_s(&self, snapshot: &Snapshot) -> Option<f64> {
         let elapsed = snapshot.now.as_s();
         if let (Some(forecast), None) = (&self.forecast, self.all_solo_s) {
-            let live: Vec<(TaskId, Nanos)> =
-                self.unfinished(snapshot).map(|task| (task.id, task.estimates.ran)).collect();
+            let live = self.live(snapshot);
             let cpus = snapshot.machine.cpus.len();
             return forecast.left_s(&Now { elapsed: snapshot.now, cpus, live: &live });
         }
@@ -322,7 +365,34 @@ mod tests {
             queued: 4,
             elapsed: Nanos::from_s(754.2),
             left: Some(Nanos::from_s(3_723.0)),
+            ..LiveProgress::default()
         }
+    }
+
+    /// What is known of other commands is no firm time, and a job that has outlived it has none left.
+    #[test]
+    fn what_is_known_of_other_commands_is_marked() {
+        let tracker = |from| {
+            let expected = [Some(Expected::of(Nanos::from_s(8.0), from))];
+            ProgressTracker::new(false, 1, Nanos::from_ms(200), BTreeMap::new()).expecting(expected.into_iter())
+        };
+        let line = |tracker: &mut ProgressTracker, at: f64| {
+            let mut snapshot = snapshot();
+            snapshot.tasks.truncate(1);
+            (snapshot.now, snapshot.tasks[0].estimates.ran) = (Nanos::from_s(at), Nanos::from_s(at));
+            tracker.tick(&snapshot, 0);
+            progress_line(tracker.progress(), 28)
+        };
+        let (mut own, mut other) = (tracker(ExpectedFrom::Same), tracker(ExpectedFrom::Program));
+        assert_eq!(line(&mut own, 2.0), "0/1 done, 0:06 left");
+        assert_eq!(
+            (line(&mut other, 2.0).as_str(), other.left_from()),
+            ("0/1 done, about 0:06 left", LeftFrom::Program)
+        );
+        line(&mut other, 12.0);
+        assert!(other.progress().is_overdue && other.progress().left.is_none());
+        let wide = progress_line(other.progress(), 60);
+        assert!(wide.starts_with("0/1 done, longer than expected, "), "{wide}");
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl<'a> FileRecorder<'a> {
                 info.quantum,
                 tasks.iter().filter_map(solo).collect(),
             )
-            .expecting(tasks.iter().map(|task| task.expected.map(|expected| expected.time))),
+            .expecting(tasks.iter().map(|task| task.expected)),
             live: Live::new(info),
             warnings: Vec::new(),
             policy_faults: 0,

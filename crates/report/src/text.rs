@@ -6,7 +6,7 @@ pub fn count(n: u64, one: &str) -> String {
 }
 
 /// A whole number with commas between thousands.
-pub(crate) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (ix, digit) in digits.chars().enumerate() {
@@ -16,6 +16,14 @@ pub(crate) fn grouped(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// No more digits stand before the point.
+const MOST_SIZE: f64 = 1e15;
+
+/// A number with so many decimals; of one that nobody can read so, its power of ten.
+pub fn decimal(value: f64, decimals: usize) -> String {
+    if value.abs() < MOST_SIZE { format!("{value:.decimals$}") } else { format!("{value:.2e}") }
 }
 
 /// A time with three or so significant digits and its unit: `0.42 ms`, `12.3 s`, `5 min 07 s`, `2 h 05 min`.
@@ -28,6 +36,7 @@ pub fn seconds(s: f64) -> String {
         s if s < 9.995 => format!("{s:.2} s"),
         s if s < 99.95 => format!("{s:.1} s"),
         s if s < 299.5 => format!("{s:.0} s"),
+        s if s >= MOST_SIZE => format!("{s:.2e} s"),
         s => {
             let whole = (s + 0.5) as u64;
             match (whole / 3600, whole / 60 % 60, whole % 60) {
@@ -49,7 +58,7 @@ pub fn bytes(bytes: f64) -> String {
                 scaled if scaled < 99.95 => 1,
                 _ => 0,
             };
-            return format!("{scaled:.decimals$} {unit}");
+            return format!("{} {unit}", decimal(scaled, decimals));
         }
         scaled /= 1e3;
     }
@@ -76,6 +85,7 @@ impl TimeUnit {
             l if l < 0.000_999_5 => (1e6, "us"),
             l if l < 0.999_5 => (1e3, "ms"),
             l if l < 299.5 => (1.0, "s"),
+            l if l >= MOST_SIZE => return seconds(s),
             _ => {
                 let whole = (s + 0.5) as u64;
                 return match whole / 3600 {
@@ -195,6 +205,14 @@ pub(crate) fn unbroken(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn absurd_figures_stay_short() {
+        assert_eq!((decimal(1.2345, 2), decimal(123_456_789.0, 1)), ("1.23".to_owned(), "123456789.0".to_owned()));
+        assert_eq!((decimal(1e300, 2), decimal(-2e15, 0)), ("1.00e300".to_owned(), "-2.00e15".to_owned()));
+        assert_eq!((seconds(1e300), bytes(1e300)), ("1.00e300 s".to_owned(), "1.00e288 TB".to_owned()));
+        assert_eq!(TimeUnit::of([1e300]).show(1e300), "1.00e300 s");
+    }
 
     #[test]
     fn json_stays_the_same_json_without_characters_that_control() {

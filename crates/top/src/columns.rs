@@ -1,7 +1,7 @@
 //! The columns of the table of jobs, and which of them there is room for.
 
 use crate::style::of_state;
-use cosched_report::{JobNow, JobState, bytes, clock, seconds, visible};
+use cosched_report::{JobNow, JobState, bytes, seconds, visible};
 use ratatui_core::style::Style;
 
 /// A column.
@@ -81,10 +81,10 @@ const COLUMNS: &[Column] = &[
     column("CPU TIME", 8, true, 9, Some("cpu_s"), |job, _| shown(job, "cpu_s", seconds)),
     column("IPC", 4, true, 8, Some("ipc"), |job, _| shown(job, "ipc", |ipc| format!("{ipc:.2}"))),
     column("GB/s", 5, true, 7, Some("read_bytes_per_s"), bandwidth),
-    column("DONE", 5, true, 2, Some("share"), |job, _| shown(job, "share", |share| format!("{:.0} %", 100.0 * share))),
+    column("DONE", 5, true, 2, Some("share"), |job, _| job.share_text().unwrap_or_else(|| NONE.to_owned())),
     column("SLOW", 5, true, 4, Some("slowdown"), slowdown),
     column("MEMORY", 7, true, 6, None, |job, _| shown(job, "resident_bytes", bytes)),
-    column("LEFT", 7, true, 10, Some("left_s"), |job, _| shown(job, "left_s", clock)),
+    column("LEFT", 7, true, 10, Some("left_s"), |job, _| job.left_text().unwrap_or_else(|| NONE.to_owned())),
     column("WAITS", LEAST_WHY, false, 3, None, why),
 ];
 

@@ -30,10 +30,9 @@ fn fit(parts: &[String], width: usize) -> String {
 pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let (status, width) = (scene.status, usize::from(area.width));
     let (run, totals) = (&status.run, &status.totals);
-    let left = match (totals.left_s, totals.left_from) {
-        (Some(left_s), Some(from)) if width >= 60 => format!("{} left {}", clock(left_s), from.text()),
-        (Some(left_s), _) => format!("{} left", clock(left_s)),
-        (None, _) => "--:-- left".to_owned(),
+    let left = match totals.left_s {
+        Some(left_s) if width < 60 => format!("{} left", clock(left_s)),
+        _ => totals.left_text().unwrap_or_else(|| "--:-- left".to_owned()),
     };
     let told = match scene.told {
         Some(told) => told.to_owned(),

@@ -42,6 +42,7 @@ fn job(number: u32, name: &str, state: JobState) -> JobNow {
         exit_text: (state == JobState::Ended).then(|| if number == 7 { "SIGSEGV" } else { "exit 0" }.to_owned()),
         runs: None,
         progress_from: (number == 2).then(|| "cpu-time".to_owned()),
+        share_from: None,
         figures,
     }
 }

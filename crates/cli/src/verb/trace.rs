@@ -3,8 +3,9 @@
 use crate::exit::usage;
 use crate::input::told;
 use crate::kept::{open_file, record_beside, series_of};
+use crate::output::{Made, check_output};
 use crate::stderr::say;
-use crate::whole_file::{check_target, stream_whole};
+use crate::whole_file::stream_whole;
 use anyhow::Context as _;
 use clap::Args;
 use cosched_report::{
@@ -12,7 +13,6 @@ use cosched_report::{
 };
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read as _, Seek as _, Write};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
         return Err(usage("a trace is no text for a terminal; write it to a file, as in `--perfetto run.pftrace`"));
     }
     if !to_stdout {
-        check_output(&args.perfetto, &input, &path)?;
+        check_output("--perfetto", &args.perfetto, Made::Trace)?;
     }
     // What a run that goes on writes from now on is for another trace.
     let length = input.metadata().map_err(|error| usage(format!("{file}: {error}")))?;
@@ -88,19 +88,6 @@ fn record_of<R: io::BufRead>(series: &Path, reader: &SeriesReader<R>) -> Option<
     };
     say(format_args!("cosched: the trace goes without {}: {problem}", told(&path)));
     None
-}
-
-/// Refuses to write where that would do harm or leave half a file.
-fn check_output(out: &Path, input: &File, series: &Path) -> anyhow::Result<()> {
-    check_target("--perfetto", out)?;
-    let Ok(there) = out.metadata() else { return Ok(()) };
-    let same = |other: io::Result<std::fs::Metadata>| {
-        other.is_ok_and(|other| (other.dev(), other.ino()) == (there.dev(), there.ino()))
-    };
-    if same(input.metadata()) || record_beside(series).is_some_and(|record| same(record.metadata())) {
-        return Err(usage(format!("--perfetto {}: that is a file of the run; name another", told(out))));
-    }
-    Ok(())
 }
 
 /// What is wrong, and what to do about it.

@@ -4,6 +4,7 @@ use super::by_mix;
 use crate::facts::median;
 use crate::html::{Cell, Table, paragraph};
 use crate::view::ComparisonView;
+use cosched_report::decimal;
 use std::collections::BTreeMap;
 
 /// The section; empty if no slowdown is known.
@@ -29,7 +30,7 @@ pub(super) fn section(view: &ComparisonView<'_>) -> String {
                 shown.iter().map(|at| of.get(at).and_then(|all| median(all.iter().copied()))).collect();
             let worst = medians.iter().flatten().copied().fold(0.0, f64::max);
             let mut cells = vec![Cell::text(name)];
-            cells.extend(medians.iter().map(|one| Cell::number(*one, |slowdown| format!("{slowdown:.2}"))));
+            cells.extend(medians.iter().map(|one| Cell::number(*one, |slowdown| decimal(slowdown, 2))));
             rows.push((worst, cells));
         }
         rows.sort_by(|a, b| b.0.total_cmp(&a.0));

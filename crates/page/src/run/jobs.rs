@@ -3,7 +3,7 @@
 use super::time_cell;
 use crate::html::{Cell, Table};
 use crate::view::RunView;
-use cosched_report::{Job, Record};
+use cosched_report::{Job, Record, decimal};
 
 /// A job and the run that did it.
 struct Done<'a> {
@@ -28,7 +28,7 @@ fn all<'a>(run: &'a RunView<'_>) -> Vec<Done<'a>> {
 }
 
 fn ratio(x: f64) -> String {
-    format!("{x:.2}")
+    decimal(x, 2)
 }
 
 /// How a job ended.
@@ -49,7 +49,7 @@ pub(super) fn table(run: &RunView<'_>) -> String {
     type Show = fn(&Job) -> Cell;
     let columns: [(&str, Show, bool); 12] = [
         ("#slowdown", |job| Cell::number(job.slowdown, ratio), !estimated),
-        ("#slowdown, estimated", |job| Cell::number(job.slowdown_estimate, |x| format!("~{x:.2}")), estimated),
+        ("#slowdown, estimated", |job| Cell::number(job.slowdown_estimate, |x| format!("~{}", ratio(x))), estimated),
         ("#turnaround", |job| time_cell(job.turnaround_s()), true),
         ("#alone", |job| time_cell(job.solo_s), true),
         ("#started after", |job| time_cell(job.start_s.map(|start| start - job.arrival_s)), true),

@@ -145,18 +145,20 @@ fn earlier(run: &RunView<'_>) -> String {
 fn runs_table(runs: &[RunView<'_>], id: &str) -> String {
     let shown: Vec<_> =
         METRICS.iter().filter(|metric| runs.iter().any(|run| run.record.metrics.get(metric.name).is_some())).collect();
-    let mut columns = ["run", "policy", "machine", "#jobs", "#failed", "ended by"].map(str::to_owned).to_vec();
+    let mut columns =
+        ["run", "policy", "machine", "#jobs", "#failed", "#not ended", "ended by"].map(str::to_owned).to_vec();
     columns.extend(shown.iter().map(|metric| format!("#{}", metric.name)));
     let row =
         |run: &RunView<'_>| {
             let record = run.record;
-            let failed = record.totals.failed + record.totals.unfinished;
+            let number = |n: usize| Cell::Number(n.to_string(), n as f64);
             let mut cells = vec![
                 Cell::text(&run.label),
                 Cell::text(&record.policy),
                 Cell::text(&record.machine),
-                Cell::Number(record.totals.jobs.to_string(), record.totals.jobs as f64),
-                Cell::Number(failed.to_string(), failed as f64),
+                number(record.totals.jobs),
+                number(record.totals.failed),
+                number(record.totals.unfinished),
                 Cell::text(&record.finished_by),
             ];
             cells.extend(shown.iter().map(|metric| {

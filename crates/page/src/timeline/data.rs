@@ -4,7 +4,7 @@
 use crate::facts::family;
 use cosched_core::{Nanos, Purpose};
 use cosched_report::chart::looks;
-use cosched_report::{JobTimeline, Mode, Record, Timeline, count, seconds, wait_text_naming};
+use cosched_report::{JobTimeline, Mode, Record, Timeline, grouped, seconds, wait_text_naming};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 const LEAST_TICKS: u64 = 1_000_000;
 /// Of more stays and waits than this only those that can be seen in the whole are kept.
 const MOST: usize = 240_000;
+
+/// In the place of a job and what it does: stays that are left out. No job does that alone.
+const TOO_SHORT: u64 = 3;
 
 /// The data of a timeline.
 pub(super) struct Data {
@@ -98,6 +101,32 @@ fn worth(intervals: impl Iterator<Item = (Nanos, Nanos)>, least: Nanos) -> impl 
     })
 }
 
+/// Kept among stays and waits that are not.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kept {
+    Yes,
+    No,
+}
+
+/// Where those lie that are not kept, of a row in which nothing overlaps: one slice for those with no more than `least` between
+/// them. A row that shows nothing there would be read as idle.
+fn too_short(mut row: Vec<(Nanos, Nanos, Kept)>, least: Nanos) -> Vec<(Nanos, Nanos)> {
+    row.sort_unstable();
+    let mut slices: Vec<(Nanos, Nanos)> = Vec::new();
+    let mut goes_on = false;
+    for (from, to, kept) in row {
+        match (kept, slices.last_mut()) {
+            (Kept::Yes, _) => goes_on = false,
+            (Kept::No, Some(slice)) if goes_on && from <= slice.1 + least => slice.1 = slice.1.max(to),
+            (Kept::No, _) => {
+                slices.push((from, to));
+                goes_on = true;
+            }
+        }
+    }
+    slices
+}
+
 impl Data {
     /// The data of a run; `None` if nobody was placed anywhere.
     pub(super) fn of(timeline: &Timeline, record: &Record) -> Option<Data> {
@@ -112,13 +141,24 @@ impl Data {
         let place_of: BTreeMap<u32, usize> = timeline.cpus.iter().enumerate().map(|(at, cpu)| (cpu.0, at)).collect();
 
         let mut on: Vec<Vec<[u64; 3]>> = vec![Vec::new(); cpus.len()];
+        let mut all_on: Vec<Vec<(Nanos, Nanos, Kept)>> = vec![Vec::new(); cpus.len()];
+        let mut all_of: Vec<Vec<(Nanos, Nanos, Kept)>> = vec![Vec::new(); timeline.jobs.len()];
         let (mut shared, mut shared_time, mut own_time) = (Vec::new(), 0u64, 0u64);
-        let mut left_out = 0;
+        let mut left_out = 0u64;
         for (task, job) in timeline.jobs.iter().enumerate() {
-            let kept: Vec<usize> = worth(job.stays.iter().map(|stay| (stay.from, stay.to)), least).collect();
-            left_out += job.stays.len() - kept.len();
-            for stay in kept.into_iter().map(|at| &job.stays[at]) {
+            let mut kept = worth(job.stays.iter().map(|stay| (stay.from, stay.to)), least).peekable();
+            for (nth, stay) in job.stays.iter().enumerate() {
+                let is_kept = if kept.next_if_eq(&nth).is_some() { Kept::Yes } else { Kept::No };
                 let (from, to) = (ticks(stay.from), ticks(stay.to));
+                let places = || stay.cpus.iter().filter_map(|cpu| place_of.get(&cpu.0).copied());
+                all_of[task].push((stay.from, stay.to, is_kept));
+                if stay.mode != Mode::Shared {
+                    places().for_each(|row| all_on[row].push((stay.from, stay.to, is_kept)));
+                }
+                if is_kept == Kept::No {
+                    left_out += 1;
+                    continue;
+                }
                 if stay.mode == Mode::Shared {
                     shared.push(json!([task, from, to - from, stay.cpus.to_string()]));
                     shared_time += to - from;
@@ -130,12 +170,11 @@ impl Data {
                     Purpose::MeasureAlone => 1,
                     Purpose::LowContention => 2,
                 };
-                for cpu in stay.cpus.iter() {
-                    if let Some(&row) = place_of.get(&cpu.0) {
-                        on[row].push([from, to, 4 * task as u64 + kind]);
-                    }
-                }
+                places().for_each(|row| on[row].push([from, to, 4 * task as u64 + kind]));
             }
+        }
+        for (row, all) in on.iter_mut().zip(all_on) {
+            row.extend(too_short(all, least).into_iter().map(|(from, to)| [ticks(from), ticks(to), TOO_SHORT]));
         }
         let rows: Vec<Vec<u64>> = on
             .into_iter()
@@ -157,12 +196,17 @@ impl Data {
         let named = |task: u32| record.jobs.get(task as usize).map_or_else(String::new, |job| job.name.clone());
         let mut texts = Texts::default();
         let mut waits: Vec<Vec<Value>> = Vec::new();
-        for job in &timeline.jobs {
-            let kept: Vec<usize> = worth(job.waits.iter().map(|wait| (wait.from, wait.to)), least).collect();
-            left_out += job.waits.len() - kept.len();
+        for (task, job) in timeline.jobs.iter().enumerate() {
+            let mut kept = worth(job.waits.iter().map(|wait| (wait.from, wait.to)), least).peekable();
             let mut flat: Vec<Value> = Vec::new();
             let mut last = 0;
-            for wait in kept.into_iter().map(|at| &job.waits[at]) {
+            for (nth, wait) in job.waits.iter().enumerate() {
+                let is_kept = if kept.next_if_eq(&nth).is_some() { Kept::Yes } else { Kept::No };
+                all_of[task].push((wait.from, wait.to, is_kept));
+                if is_kept == Kept::No {
+                    left_out += 1;
+                    continue;
+                }
                 let (from, to) = (ticks(wait.from).max(last), ticks(wait.to).max(last));
                 let (text, numbers) = texts.split(&wait_text_naming(&wait.reason, |task| named(task.0)));
                 flat.extend([from - last, to - from, wait.changes.into(), text as u64].map(Value::from));
@@ -171,6 +215,12 @@ impl Data {
             }
             waits.push(flat);
         }
+
+        let short: Vec<[u64; 3]> = (0u64..)
+            .zip(all_of)
+            .flat_map(|(task, all)| too_short(all, least).into_iter().map(move |slice| (task, slice)))
+            .map(|(task, (from, to))| [task, ticks(from), ticks(to) - ticks(from)])
+            .collect();
 
         let mut families: BTreeMap<&str, usize> = BTreeMap::new();
         let names: Vec<String> = record.jobs.iter().map(|job| cosched_report::visible(&job.name)).collect();
@@ -189,11 +239,17 @@ impl Data {
             looks().map(|look| json!({"colour": look.colour, "hatch": look.hatch, "light": look.light})).collect();
         let json = json!({
             "unit": tick, "end": ticks(timeline.until).max(1), "cpus": cpus, "jobs": names, "group": group, "looks": looks,
-            "on": rows, "shared": shared, "waits": waits, "texts": texts.all,
+            "on": rows, "shared": shared, "short": short, "waits": waits, "texts": texts.all,
         });
         let note = (left_out > 0).then(|| {
-            let stays = count(left_out as u64, "stay or wait");
-            format!("{stays} of less than {} left out; the series has all.", seconds(least.as_s()))
+            let what = match left_out {
+                1 => "1 stay or wait".to_owned(),
+                n => format!("{} stays and waits", grouped(n)),
+            };
+            let least = seconds(least.as_s());
+            format!(
+                "{what} of less than {least} can't be told apart here: hatched is where they lie; the series has all."
+            )
         });
         Some(Data { json: json.to_string(), is_best_by_job: shared_time > own_time, note })
     }
@@ -289,13 +345,40 @@ mod tests {
         let stays = (0..400_000).map(|at| placed(at, at + 1, "0", Mode::Exclusive));
         timeline.jobs = vec![JobTimeline { stays: stays.collect(), ..JobTimeline::default() }];
         let data = Data::of(&timeline, &record_of(&["a"])).unwrap();
-        let (_, stays, _) = decoded(&data.json);
+        let (all, row, _) = decoded(&data.json);
+        let is_short = |stay: &&(usize, u64, u64, String)| stay.3 == "0 3";
+        let stays: Vec<_> = row.iter().filter(|stay| !is_short(stay)).collect();
         assert!((10_000..=MOST).contains(&stays.len()), "{}", stays.len());
-        assert!(data.note.unwrap().contains("left out"));
+        let note = data.note.unwrap();
+        assert!(note.contains(" stays and waits of less than ") && note.contains("hatched"), "{note}");
         // They are spread over the whole run.
         let most = stays.windows(2).map(|two| two[1].1 - two[0].2).max().unwrap();
         let last = stays.last().unwrap().2;
         assert!(most < last / 1_000, "{most} of {last}");
+        // A CPU that was busy all the time, and a job that always ran, never look idle.
+        assert!(row.windows(2).all(|two| two[1].1 == two[0].2) && row[0].1 == 0 && row.last().unwrap().2 == all["end"]);
+        let slices = row.iter().filter(is_short).count();
+        assert!(slices > 1_000 && slices <= MOST, "{slices}");
+        assert_eq!(all["short"].as_array().unwrap().len(), slices);
+    }
+
+    #[test]
+    fn only_time_that_holds_something_is_hatched() {
+        let ms = |ms: u64| Nanos(ms * 1_000_000);
+        let row = |all: &[(u64, u64, Kept)]| all.iter().map(|(from, to, kept)| (ms(*from), ms(*to), *kept)).collect();
+        let slices = too_short(
+            row(&[
+                (0, 1, Kept::No),
+                (2, 3, Kept::No),
+                (3, 20, Kept::Yes),
+                (20, 21, Kept::No),
+                (40, 41, Kept::No),
+                (45, 46, Kept::No),
+            ]),
+            ms(5),
+        );
+        assert_eq!(slices, [(ms(0), ms(3)), (ms(20), ms(21)), (ms(40), ms(46))], "21 to 40 was idle");
+        assert_eq!(too_short(row(&[(0, 9, Kept::Yes), (9, 18, Kept::Yes)]), ms(5)), []);
     }
 
     #[test]

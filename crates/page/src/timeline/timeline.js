@@ -18,6 +18,10 @@ for (const box of document.querySelectorAll("[data-timeline]")) {
     for (let i = 0, at = 0; i < flat.length; i += 3) {
       const from = at + flat[i], to = from + flat[i + 1], job = flat[i + 2] >> 2, kind = flat[i + 2] & 3;
       at = to;
+      if (kind === 3) {
+        row.push({ from, to, short: true });
+        continue;
+      }
       const span = { from, to, job, kind, where: data.cpus[cpu] };
       row.push(span);
       // A job with several CPUs has one span for all of them.
@@ -34,6 +38,9 @@ for (const box of document.querySelectorAll("[data-timeline]")) {
   });
   for (const [job, from, length, where] of data.shared) {
     jobRows[job].push({ from, to: from + length, job, kind: 3, where });
+  }
+  for (const [job, from, length] of data.short) {
+    jobRows[job].push({ from, to: from + length, job, short: true });
   }
   data.waits.forEach((flat, job) => {
     for (let i = 0, at = 0; i < flat.length;) {
@@ -59,10 +66,11 @@ for (const box of document.querySelectorAll("[data-timeline]")) {
       const tile = document.createElement("canvas");
       tile.width = tile.height = 8;
       const paint = tile.getContext("2d");
-      const { colour, hatch, light } = data.looks[look];
+      // Without a look it is nobody's.
+      const { colour, hatch, light } = data.looks[look] || { colour: style("--grid"), hatch: "M-2 2L2-2M0 8L8 0M6 10L10 6" };
       paint.fillStyle = colour === "#000" ? style("--ink") : colour;
       paint.fillRect(0, 0, 8, 8);
-      paint.strokeStyle = light ? "#fff" : "#000";
+      paint.strokeStyle = look < 0 ? style("--dim") : light ? "#fff" : "#000";
       paint.lineWidth = 1.2;
       if (hatch) paint.stroke(new Path2D(hatch));
       patterns.set(key, context.createPattern(tile, "repeat"));
@@ -142,6 +150,9 @@ for (const box of document.querySelectorAll("[data-timeline]")) {
           paint.globalAlpha = 0.5;
           paint.fillRect(a, y + ROW / 2 - 0.5, w, 1);
           paint.globalAlpha = 1;
+        } else if (span.short) {
+          paint.fillStyle = fill(paint, -1);
+          paint.fillRect(a, y + 5, w, ROW - 10);
         } else {
           paint.fillStyle = fill(paint, data.group[span.job] % data.looks.length);
           paint.globalAlpha = span.kind === 3 ? 0.45 : 1;
@@ -196,6 +207,10 @@ for (const box of document.querySelectorAll("[data-timeline]")) {
     }
     const time = (ticks) => (ticks * seconds).toFixed(3);
     const when = `${time(span.from)} to ${time(span.to)} s (${time(span.to - span.from)} s)`;
+    if (span.short) {
+      told.textContent = `${names()[r]}: something, too short to show, ${when}. The series has all.`;
+      return;
+    }
     const job = data.jobs[span.job];
     if (span.wait) {
       const changes = span.changes ? ` The reason had changed ${span.changes} times.` : "";

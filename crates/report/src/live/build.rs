@@ -3,13 +3,14 @@
 use super::{CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status};
 use crate::figures::{Absences, Figures};
 use crate::info::{JobInfo, RunInfo};
-use crate::progress::ProgressTracker;
+use crate::progress::{OVERDUE, ProgressTracker};
 use crate::reason::{wait_code, wait_text};
 use crate::record::{Energy, exit_status};
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    Doing, Exit, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, TaskId, TaskResult, TaskView, WatchedTask,
+    Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, TaskId, TaskResult, TaskView,
+    WatchedTask,
 };
 use std::collections::{HashMap, VecDeque};
 
@@ -96,7 +97,7 @@ impl Live {
         totals.dropped = all.saturating_sub(done + running + waiting + sleeping + ending + queued);
         totals.left_s = progress.left.map(Nanos::as_s);
         totals.left_from = totals.left_s.map(|_| tracker.left_from());
-        let too_early = "too little has been done to tell";
+        let too_early = if progress.is_overdue { OVERDUE } else { "too little has been done to tell" };
         totals.absent.note_option("left_s", totals.left_s, too_early);
         totals.absent.note_option("left_from", totals.left_from, too_early);
         let mut absent = Absences::default();
@@ -153,6 +154,7 @@ fn start_row(info: Option<&JobInfo>, task: TaskId, state: JobState) -> JobNow {
         exit_text: None,
         runs: None,
         progress_from: None,
+        share_from: None,
         figures: Figures::default(),
     }
 }
@@ -185,12 +187,17 @@ fn live_row(mut row: JobNow, task: &WatchedTask<'_>, now: &RunNow<'_>, tracker: 
     figures.push_reading("progress_quanta", progress);
     let done_s = progress.value().map(|quanta| quanta * quantum_s);
     let age_s = (now.at - view.arrived).as_s();
-    match (done_s, progress.absence()) {
-        (Some(done_s), _) if done_s >= LEAST_PROGRESS_S => figures.push("slowdown", Ok(age_s / done_s)),
+    // CPU time does not tell a job that sleeps, or waits for its files, from one that is held up. Then only the time without
+    // a place is known to be lost.
+    let needed =
+        if from == "cpu-time" { progress.map(|_| task.ran.as_s()) } else { progress.map(|done| done * quantum_s) };
+    match (needed.value(), needed.absence()) {
+        (Some(needed_s), _) if needed_s >= LEAST_PROGRESS_S => figures.push("slowdown", Ok(age_s / needed_s)),
         (Some(_), _) => figures.push("slowdown", Err("too little has been done to tell")),
         (None, why) => figures.push("slowdown", Err(why.map_or("not measured", |why| why.text()))),
     }
-    let (share, left_s) = forecast(view, task, done_s, now, tracker);
+    let (share, left_s, from) = forecast(view, task, done_s, now, tracker);
+    row.share_from = from.filter(|_| share.is_ok()).map(str::to_owned);
     figures.push("share", share);
     figures.push("left_s", left_s);
     row
@@ -208,28 +215,39 @@ fn progress(task: &WatchedTask<'_>) -> (Reading<f64>, &'static str) {
 
 type Told = Result<f64, &'static str>;
 
-/// Which share of its work a job has done, and how many seconds it takes for the rest if it goes on as so far.
+/// Which share of its work a job has done, and how many seconds it takes for the rest if it goes on as so far; and whose
+/// times that rests on. A job that has not ended is never wholly done.
 fn forecast(
     view: &TaskView,
     task: &WatchedTask<'_>,
     done_s: Option<f64>,
     now: &RunNow<'_>,
     tracker: &ProgressTracker,
-) -> (Told, Told) {
-    let alone = tracker.solo_s_of(task.now.spec.id).zip(done_s);
-    let expected = view.expected.map(|expected| (expected.time.as_s(), task.ran.as_s()));
-    let Some((whole, done)) = alone.or(expected) else {
+) -> (Told, Told, Option<&'static str>) {
+    let alone = tracker.solo_s_of(task.now.spec.id).zip(done_s).map(|(whole, done)| (whole, done, "solo"));
+    let expected = view.expected.map(|expected| (expected.time.as_s(), task.ran.as_s(), from_code(expected.from)));
+    let Some((whole, done, from)) = alone.or(expected) else {
         let unknown = "neither its time alone nor earlier runs of it are known";
-        return (Err(unknown), Err(unknown));
+        return (Err(unknown), Err(unknown), None);
     };
-    let share = if whole > 0.0 { (done / whole).min(1.0) } else { 1.0 };
+    if done >= whole {
+        return (Err(OVERDUE), Err(OVERDUE), Some(from));
+    }
     let passed = task.now.started.map_or(0.0, |started| (now.at - started).as_s());
-    let left = match whole - done {
-        left if left <= 0.0 => Err("it has run for longer than was known of it"),
-        _ if done < LEAST_PROGRESS_S => Err("too little has been done to tell"),
-        left => Ok(left * passed / done),
+    let left = if done < LEAST_PROGRESS_S {
+        Err("too little has been done to tell")
+    } else {
+        Ok((whole - done) * passed / done)
     };
-    (Ok(share), left)
+    (Ok(done / whole), left, Some(from))
+}
+
+fn from_code(from: ExpectedFrom) -> &'static str {
+    match from {
+        ExpectedFrom::Same => "same",
+        ExpectedFrom::Changed => "changed",
+        ExpectedFrom::Program => "program",
+    }
 }
 
 fn ended_row(mut row: JobNow, ended: &Ended) -> JobNow {

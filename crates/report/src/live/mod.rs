@@ -1,8 +1,9 @@
-//! The state of a run that goes on, for those who look at it: [`build`] makes it, [`tables`] shows it in words, [`metrics`]
-//! as metrics.
+//! The state of a run that goes on, for those who look at it: [`build`] makes it, [`over`] brings it to the end of the run,
+//! [`tables`] shows it in words, [`metrics`] as metrics.
 
 mod build;
 mod metrics;
+mod over;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -12,9 +13,9 @@ pub use metrics::{MetricsFormat, metrics_text};
 pub use tables::{RunLine, jobs_text, runs_text};
 
 use crate::figures::{Absences, Figures};
-use crate::progress::LeftFrom;
+use crate::progress::{LeftFrom, OVERDUE, left_clock};
 use crate::record::Energy;
-use crate::text::visible;
+use crate::text::{clock, visible};
 use serde::{Deserialize, Serialize};
 
 /// The schema of the state of a run.
@@ -227,9 +228,45 @@ pub struct JobNow {
     /// What progress and slowdown rest on: `trace`, `learnt`, `ipc` or `cpu-time`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_from: Option<String>,
+    /// Whose times `share` and `left_s` rest on: `solo`, or as in `expected` of a run record `same`, `changed` or `program`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_from: Option<String>,
     /// Everything that is a number, see `docs/formats.md`.
     #[serde(default)]
     pub figures: Figures<f64>,
+}
+
+impl JobNow {
+    /// How much of its work is done, in per cent: never all of it, and with `~` by what is known of other commands.
+    pub fn share_text(&self) -> Option<String> {
+        let share = self.figures.get("share")?;
+        Some(format!("{}{:.0} %", self.about(), (100.0 * share).floor()))
+    }
+
+    /// The time until its end, in the same way. Of a job that has taken longer than expected it is `late`.
+    pub fn left_text(&self) -> Option<String> {
+        match self.figures.get("left_s") {
+            Some(left_s) => Some(format!("{}{}", self.about(), clock(*left_s))),
+            None => (self.figures.why("left_s") == Some(OVERDUE)).then(|| "late".to_owned()),
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        if self.share_from.as_deref() == Some("program") { "~" } else { "" }
+    }
+}
+
+impl LiveTotals {
+    /// The time until the end of the run and what it rests on; why it is not known is not told here.
+    pub fn left_text(&self) -> Option<String> {
+        match (self.left_s, self.left_from) {
+            (Some(left_s), Some(from)) => {
+                Some(format!("{} left {}", left_clock(left_s, from == LeftFrom::Program), from.text()))
+            }
+            (Some(left_s), None) => Some(format!("{} left", clock(left_s))),
+            (None, _) => (self.absent.why("left_s") == Some(OVERDUE)).then(|| OVERDUE.to_owned()),
+        }
+    }
 }
 
 impl Status {
@@ -257,7 +294,8 @@ impl Status {
         run.command_line.iter_mut().flatten().for_each(show);
         for job in &mut self.jobs {
             show(&mut job.name);
-            let texts = [&mut job.command, &mut job.cpus, &mut job.exit_text, &mut job.progress_from];
+            let texts =
+                [&mut job.command, &mut job.cpus, &mut job.exit_text, &mut job.progress_from, &mut job.share_from];
             texts.into_iter().flatten().for_each(show);
             job.reason.iter_mut().for_each(|reason| [&mut reason.why, &mut reason.text].into_iter().for_each(show));
         }

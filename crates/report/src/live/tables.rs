@@ -71,11 +71,7 @@ pub fn jobs_text(status: &Status, age_s: f64, width: usize) -> String {
         run.cpus,
         visible(&run.machine)
     );
-    let left = match (totals.left_s, totals.left_from) {
-        (Some(left_s), Some(from)) => format!("{} left {}", clock(left_s), from.text()),
-        (Some(left_s), None) => format!("{} left", clock(left_s)),
-        (None, _) => "time left not known yet".to_owned(),
-    };
+    let left = totals.left_text().unwrap_or_else(|| "time left not known yet".to_owned());
     let old =
         if age_s > OLD_S { format!(" ({} ago; it has not answered since)", seconds(age_s)) } else { String::new() };
     text.push_str(&format!("{} elapsed, {left}{old}\n", clock(status.elapsed_s)));
@@ -157,6 +153,7 @@ fn table(jobs: &[&JobNow], width: usize) -> Vec<String> {
         jobs.iter().map(|job| job.figures.get(name).map_or(NONE.to_owned(), |value| show(*value))).collect()
     };
     let all = |cell: &dyn Fn(&JobNow) -> String| jobs.iter().map(|job| cell(job)).collect::<Vec<String>>();
+    let none = || NONE.to_owned();
     let bandwidth = |job: &JobNow| {
         let get = |name| job.figures.get(name).copied();
         get("read_bytes_per_s").map(|read| read + get("written_bytes_per_s").unwrap_or(0.0))
@@ -169,17 +166,17 @@ fn table(jobs: &[&JobNow], width: usize) -> Vec<String> {
         column("CPU TIME", true, 5, figure("cpu_s", seconds)),
         column("IPC", true, 8, figure("ipc", |ipc| format!("{ipc:.2}"))),
         column("GB/s", true, 7, all(&|job| bandwidth(job).map_or(NONE.to_owned(), |b| format!("{:.2}", b / 1e9)))),
-        column("DONE", true, 2, figure("share", |share| format!("{:.0} %", share * 100.0))),
+        column("DONE", true, 2, all(&|job| job.share_text().unwrap_or_else(none))),
         column("SLOWDOWN", true, 4, all(&slowdown_text)),
         column("MEMORY", true, 3, figure("resident_bytes", bytes)),
-        column("LEFT", true, 2, figure("left_s", clock)),
+        column("LEFT", true, 2, all(&|job| job.left_text().unwrap_or_else(none))),
     ];
     // A column in which nothing is known tells nothing.
     let told = columns.into_iter().filter(|column| column.cells.iter().any(|cell| cell != NONE)).collect();
     lines(told, width)
 }
 
-/// How much a job is slowed down. By CPU time alone only its waiting is known, so that it can be more.
+/// How much a job is slowed down. By CPU time alone only its time without a place is known, so that it can be more.
 fn slowdown_text(job: &JobNow) -> String {
     let bound = if job.progress_from.as_deref() == Some("cpu-time") { "≥" } else { "" };
     job.figures.get("slowdown").map_or(NONE.to_owned(), |slowdown| format!("{bound}{slowdown:.2}"))

@@ -3,14 +3,25 @@ use crate::info::JobInfo;
 use crate::progress::ProgressTracker;
 use crate::testing::{finished, info, result, snapshot};
 use cosched_core::{
-    Absence, Doing, Nanos, Placement, ProgressBasis, Reading, RunConfig, RunNow, TaskId, TaskNow, TaskSpec, WaitReason,
-    WatchedTask,
+    Absence, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis, Reading, RunConfig, RunNow, TaskId,
+    TaskNow, TaskSpec, WaitReason, WatchedTask,
 };
 use std::collections::{BTreeMap, VecDeque};
 
 /// Two jobs that run, one that waits, one that is to come, and one that has ended.
 pub(crate) fn status() -> Status {
+    status_of(Nanos::from_s(6.0), None)
+}
+
+/// The same, with jobs that have had a place for so long.
+fn status_after(ran: Nanos) -> Status {
+    status_of(ran, None)
+}
+
+/// The same, with what earlier runs let expect of the job that waits.
+fn status_of(ran: Nanos, expected: Option<Expected>) -> Status {
     let (result, mut snapshot) = (result(), snapshot());
+    snapshot.tasks[2].expected = expected;
     let info = info(&result);
     let specs: Vec<TaskSpec> = (0..3).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
     snapshot.now = Nanos::from_s(12.0);
@@ -33,7 +44,7 @@ pub(crate) fn status() -> Status {
                 view: Some(view),
                 reason: waits.then_some(WaitReason::Order { ahead: 2 }),
                 latest: waits.then_some(Nanos::from_s(41.5)),
-                ran: Nanos::from_s(6.0),
+                ran,
                 earned: Reading::Value(25.0),
                 basis: if spec.id.0 == 1 { ProgressBasis::CpuTime } else { ProgressBasis::Ipc },
                 learnt: Reading::Absent(Absence::NotYetMeasured),
@@ -99,6 +110,76 @@ fn a_state_is_read_as_it_was_written() {
         Status::from_json(other.as_bytes()).unwrap_err(),
         "expected `cosched.status/1`, found `cosched.status/9`"
     );
+}
+
+/// CPU time does not tell a job that sleeps from one that is held up: only time in the queue and paused is lost for sure.
+#[test]
+fn a_job_that_sleeps_is_not_slowed_down() {
+    let slowdown = |status: &Status, job: usize| status.jobs[job].figures.get("slowdown").copied();
+    // All of its 12 s on CPUs of which it used 5.5 s.
+    let placed = status_after(Nanos::from_s(12.0));
+    assert_eq!(placed.jobs[1].progress_from.as_deref(), Some("cpu-time"));
+    assert_eq!(slowdown(&placed, 1), Some(1.0));
+    assert!(jobs_text(&placed, 0.1, 120).contains("≥1.00"), "{}", jobs_text(&placed, 0.1, 120));
+    let paused = status_after(Nanos::from_s(3.0));
+    assert_eq!(slowdown(&paused, 1), Some(4.0));
+    assert_eq!(slowdown(&paused, 0), slowdown(&placed, 0), "what is counted tells more");
+    let begun = status_after(Nanos::from_ms(1));
+    assert_eq!(begun.jobs[1].figures.why("slowdown"), Some("too little has been done to tell"));
+}
+
+/// What was seen last does not stand beside how the run ended.
+#[test]
+fn after_the_end_all_jobs_have_ended() {
+    let mut status = status();
+    let (mut result, names) = (result(), ["sort a", "mcf", "gzip", "late", "check"]);
+    result.tasks = (0u32..).zip(names).map(|(id, name)| finished(id, name, 20.0 + f64::from(id), 5.0)).collect();
+    result.tasks[3].exit = None;
+    (result.tasks[3].started, result.tasks[3].finished) = (None, None);
+    result.tasks[1].exit = Some(cosched_core::Exit::Code(3));
+    let jobs = result.tasks.iter().map(|task| JobInfo::of(&task.spec)).collect();
+    let info = crate::info::RunInfo { jobs, ..info(&result) };
+    status.over(&crate::record(&result, &info));
+    let LiveTotals { jobs, done, failed, running, waiting, sleeping, ending, queued, dropped, left_s, .. } =
+        status.totals;
+    assert_eq!((jobs, done, failed, dropped, left_s), (5, 4, 1, 1, None));
+    assert_eq!([running, waiting, sleeping, ending, queued], [0; 5]);
+    assert!(status.cpus.iter().all(|cpu| cpu.job.is_none() && cpu.jobs == 0 && !cpu.shared));
+    assert!(status.jobs.iter().all(|job| job.state == JobState::Ended && job.reason.is_none() && job.cpus.is_none()));
+    let exit = |name: &str| status.jobs.iter().find(|job| job.name == name).and_then(|job| job.exit_text.clone());
+    assert_eq!((exit("mcf").as_deref(), exit("late").as_deref()), (Some("exit 3"), Some("not started")));
+    assert_eq!(status.elapsed_s, 24.0);
+}
+
+/// A job that has not ended is never wholly done, and what is known of other commands is no firm time.
+#[test]
+fn what_rests_on_other_commands_is_marked() {
+    let share = |share: Result<f64, &str>, left_s: Result<f64, &str>, from: Option<&str>| {
+        let mut job = status().jobs.swap_remove(0);
+        job.figures = Figures::default();
+        job.figures.push("share", share);
+        job.figures.push("left_s", left_s);
+        job.share_from = from.map(str::to_owned);
+        (job.share_text(), job.left_text())
+    };
+    let some = |share: &str, left: &str| (Some(share.to_owned()), Some(left.to_owned()));
+    let after = |ran_s: f64| {
+        let status = status_of(Nanos::from_s(ran_s), Some(Expected::of(Nanos::from_s(8.0), ExpectedFrom::Program)));
+        let job = &status.jobs[2];
+        (job.share_text(), job.figures.why("share").map(str::to_owned), job.share_from.clone())
+    };
+    assert_eq!(after(6.0), (Some("~75 %".to_owned()), None, Some("program".to_owned())));
+    for outlived in [8.0, 80.0] {
+        assert_eq!(after(outlived), (None, Some("longer than expected".to_owned()), None));
+    }
+    assert_eq!(share(Ok(0.999), Ok(61.0), Some("same")), some("99 %", "1:01"));
+    assert_eq!(share(Ok(0.5), Ok(61.0), Some("program")), some("~50 %", "~1:01"));
+    let overdue = share(Err("longer than expected"), Err("longer than expected"), None);
+    assert_eq!(overdue, (None, Some("late".to_owned())));
+    let mut late = status();
+    (late.totals.left_s, late.totals.left_from) = (None, None);
+    late.totals.absent.note_option("left_s", None::<()>, "longer than expected");
+    assert!(jobs_text(&late, 0.1, 120).contains("0:12 elapsed, longer than expected\n"));
 }
 
 /// The owner of a run can put anything into its state; it must not control the terminal of root, who looks at it.

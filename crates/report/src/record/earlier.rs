@@ -42,7 +42,7 @@ impl EarlierJob {
     }
 }
 
-/// A record that its run could not write, since it was killed.
+/// A record that its run did not leave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rebuilt {
     /// The time of the last line of its series, in seconds from the start of the run: what came later is not known.

@@ -4,6 +4,7 @@
 //! with the reason beside it under the same name and `_absent`.
 
 mod build;
+mod check;
 mod earlier;
 mod solo;
 #[cfg(test)]
@@ -52,7 +53,8 @@ pub struct Record {
     /// How the run was started.
     #[serde(default)]
     pub setting: RunSetting,
-    /// What ended the run: `completion`, `halt` or `signal`; `killed` if it could not end by itself.
+    /// What ended the run: `completion`, `halt` or `signal`; `killed` if it left no record, since it was killed or could not
+    /// write one.
     pub finished_by: String,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
@@ -88,7 +90,7 @@ pub struct Record {
     pub plans: Option<PlansRecord>,
     /// What the user was warned of.
     pub warnings: Vec<WarningRecord>,
-    /// The run was killed, and this was written later from its series.
+    /// The run left no record, and this was written later from its series.
     #[serde(default)]
     pub rebuilt: Option<Rebuilt>,
     /// Why what is null is absent.
@@ -218,7 +220,7 @@ pub struct Job {
     /// Whether the user ended it in the middle of the run; left out if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_by_user: bool,
-    /// Whether it ran when its run was killed, so that its end is not known.
+    /// Whether it ran when the series of a run without a record ended, so that its end is not known.
     #[serde(default)]
     pub lost: bool,
     /// How many times it was started. With `restart` in the mix file all other values are of its first run; with
@@ -366,6 +368,14 @@ pub enum RecordError {
     /// It can't be read.
     #[error(transparent)]
     Json(#[from] JsonError),
+    /// It has a value that no run can have.
+    #[error("key `{key}`: {problem}; the record is damaged, or was changed")]
+    Value {
+        /// The key, with its whole path.
+        key: String,
+        /// What is wrong with it.
+        problem: String,
+    },
 }
 
 /// The number of starts in a record that was written before jobs could be started again.
@@ -390,7 +400,8 @@ impl Record {
     /// Reads a record. Keys that this version does not know are ignored.
     ///
     /// # Errors
-    /// The text is no run record of this version. The error names line and key.
+    /// The text is no run record of this version, or has a value that can't be. The error names the key, and the line where
+    /// it is known.
     pub fn from_json(text: &str) -> Result<Record, RecordError> {
         #[derive(Deserialize)]
         struct Head {
@@ -402,6 +413,8 @@ impl Record {
             let found = if head.schema.is_null() { "no `schema`".to_owned() } else { head.schema.to_string() };
             return Err(RecordError::Schema { found });
         }
-        Ok(json::parse(text, 1)?)
+        let record = json::parse(text, 1)?;
+        check::check(&record)?;
+        Ok(record)
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Why a run has left no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRecord {
-    /// It was killed.
+    /// It was killed, or it could not write one, as on a full disk. Its series does not tell which.
     Killed,
     /// It goes on.
     GoesOn,
@@ -37,7 +37,7 @@ impl NoRecord {
     /// Why a job that ran last has no end.
     fn without_end(self) -> &'static str {
         match self {
-            NoRecord::Killed => "lost: its run was killed while it ran",
+            NoRecord::Killed => "lost: its end is unknown",
             NoRecord::GoesOn => "it goes on",
         }
     }
@@ -45,15 +45,15 @@ impl NoRecord {
     /// Why the signal that ended the run is absent.
     fn not_told(self) -> &'static str {
         match self {
-            NoRecord::Killed => "the run was killed, and its series does not tell how",
+            NoRecord::Killed => "the run left no record, and its series does not tell why",
             NoRecord::GoesOn => "the run goes on",
         }
     }
 
-    /// Why a value is absent that only a run that ends by itself writes.
+    /// Why a value is absent that only a record has which the run itself wrote.
     fn not_kept(self) -> &'static str {
         match self {
-            NoRecord::Killed => "the run was killed before it wrote this",
+            NoRecord::Killed => "the run left no record that tells this",
             NoRecord::GoesOn => "the run has not ended",
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::record::{Job, Record};
 use crate::table::Column;
-use crate::text::{TimeUnit, clip, grouped, seconds, visible};
+use crate::text::{TimeUnit, clip, decimal, grouped, seconds, visible};
 use cosched_core::{ProgressBasis, Width};
 
 /// With more jobs than this, jobs share rows.
@@ -28,7 +28,7 @@ fn or_none(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
 }
 
 fn ratio(x: f64) -> String {
-    format!("{x:.2}")
+    decimal(x, 2)
 }
 
 fn failed(job: &Job) -> bool {

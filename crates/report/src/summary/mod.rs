@@ -5,7 +5,7 @@ mod overview;
 
 use crate::record::{Job, Missing, Record};
 use crate::source::{BackendKind, EnergySource};
-use crate::text::{count, grouped, seconds, unbroken, visible, wrap};
+use crate::text::{count, decimal, grouped, seconds, unbroken, visible, wrap};
 use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_core::{Capability, Counter, ParamValue, Params, find_policy, signal_name};
 pub use overview::overview;
@@ -113,8 +113,11 @@ pub fn headline_text(record: &Record) -> String {
         };
         parts.push(format!("{} failed{timed_out}", totals.failed));
     }
-    if totals.unfinished > 0 {
-        parts.push(format!("{} did not end", totals.unfinished));
+    match (totals.unfinished, record.finished_by.as_str()) {
+        (0, _) => {}
+        // They may have ended after the last line of the series.
+        (n, "killed") => parts.push(format!("of {n} no end is known")),
+        (n, _) => parts.push(format!("{n} did not end")),
     }
     let done = totals.earlier - totals.adopted.min(totals.earlier);
     if done > 0 {
@@ -126,7 +129,7 @@ pub fn headline_text(record: &Record) -> String {
     let turnaround = record.metrics.get("turnaround_s").map_or(String::new(), |s| format!(" in {}", seconds(*s)));
     let by = match (record.finished_by.as_str(), record.signal) {
         ("halt", _) => "; the halt rule ended the run".to_owned(),
-        ("killed", _) => "; the run was killed".to_owned(),
+        ("killed", _) => "; the run left no record: it was killed, or could not write it".to_owned(),
         ("goes-on", _) => "; the run goes on".to_owned(),
         (_, Some(signal)) => {
             let name = signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
@@ -160,8 +163,8 @@ fn headline(record: &Record, page: &mut Page) {
 pub fn metric_value(metric: &Metric, value: f64) -> String {
     match metric.unit {
         "s" => seconds(value),
-        "1" => format!("{value:.2}"),
-        "instructions/cycle" => format!("{value:.2}"),
+        "1" | "instructions/cycle" => decimal(value, 2),
+        unit if value >= 1e15 => format!("{} {unit}", decimal(value, 1)),
         unit if value >= 99_999.5 => format!("{} {unit}", grouped((value + 0.5) as u64)),
         unit => format!("{value:.1} {unit}"),
     }

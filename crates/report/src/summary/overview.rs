@@ -19,8 +19,12 @@ pub fn overview(runs: &[(String, &Record)], width: usize) -> String {
         column("POLICY", false, 0, cells(&|record| visible(&record.policy))),
         column("MACHINE", false, 9, cells(&|record| visible(&record.machine))),
         column("JOBS", true, 2, cells(&|record| record.totals.jobs.to_string())),
-        column("FAILED", true, 1, cells(&|record| (record.totals.failed + record.totals.unfinished).to_string())),
+        column("FAILED", true, 1, cells(&|record| record.totals.failed.to_string())),
     ];
+    // A job that was never started, or did not end, is no failure.
+    if runs.iter().any(|(_, record)| record.totals.unfinished > 0) {
+        columns.push(column("NOT ENDED", true, 1, cells(&|record| record.totals.unfinished.to_string())));
+    }
     let mut metrics: Vec<_> = METRICS.iter().collect();
     metrics.sort_by_key(|metric| FIRST.iter().position(|name| *name == metric.name).unwrap_or(FIRST.len()));
     for (at, metric) in metrics.into_iter().enumerate() {

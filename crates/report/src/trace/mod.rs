@@ -100,6 +100,14 @@ pub fn write_trace<R: BufRead, W: Write>(
     Ok(TraceDone { until, packets, cut_off: series.cut_off() })
 }
 
+/// Whether a file that begins so is a trace that [`write_trace`] wrote: its first packet describes the track of the CPUs.
+pub fn is_trace(begin: &[u8]) -> bool {
+    // Before the name come the tags and lengths of four messages, and the track's number.
+    let head = &begin[..begin.len().min(32)];
+    head.starts_with(b"\x0a")
+        && head.windows(tracks::FIRST_NAME.len()).any(|part| part == tracks::FIRST_NAME.as_bytes())
+}
+
 /// Whether rows can be understood by this header.
 fn check(header: &SeriesHeader) -> Result<(), String> {
     header.machine.validate().map_err(|error| format!("key `machine`: {error}"))?;

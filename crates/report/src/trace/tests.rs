@@ -86,6 +86,24 @@ fn a_run_as_a_trace() {
     assert_eq!(done, TraceDone { until: Nanos::from_ms(600), packets: events as u64, cut_off: false });
 }
 
+/// Other traces may be worth more than ours, and other files begin with a new line.
+#[test]
+fn a_trace_is_told_from_other_files() {
+    let trace_of = |header: &SeriesHeader| {
+        let mut out = Vec::new();
+        let text = series_of(header, LINES.as_bytes());
+        write_trace(&mut SeriesReader::new(&text[..], "s.jsonl").unwrap(), None, &mut out).unwrap();
+        out
+    };
+    assert!(is_trace(&trace_of(&header())));
+    let mut long = header();
+    long.machine.name = "x".repeat(70_000);
+    assert!(is_trace(&trace_of(&long)), "lengths take more bytes");
+    for other in [&b""[..], b"\n", b"\nCPU time\n", b"CPUs of a machine", b"\x0a\x10\x50\x01\x32\x0c"] {
+        assert!(!is_trace(other), "{other:?}");
+    }
+}
+
 #[test]
 fn a_record_adds_what_a_series_does_not_tell() {
     let result = result();

@@ -25,6 +25,8 @@ const METERS: u64 = 8;
 const FIRST_CPU: u64 = 16;
 /// A job and its counters.
 const TRACKS_PER_JOB: u64 = 4;
+/// How the name of the track begins that is described first.
+pub(super) const FIRST_NAME: &str = "CPUs of ";
 /// Characters of a job's command that are told.
 const COMMAND_ROOM: usize = 500;
 
@@ -85,7 +87,7 @@ impl<W: Write> Tracks<W> {
         let groups = [
             (
                 CPUS,
-                format!("CPUs of {}{simulated}", visible(&machine.name)),
+                format!("{FIRST_NAME}{}{simulated}", visible(&machine.name)),
                 "Who had which CPU, as the policy gave it.",
             ),
             (DECIDED, format!("Decisions of {}{simulated}", visible(&header.policy)), ""),

@@ -380,7 +380,7 @@ mod tests {
         let answer = ask(&half, 1, Some(60_000));
         assert_eq!((answer.at, answer.series_end), (Nanos(400_000_000), Some(SeriesEnd::Over)));
         assert!(matches!(answer.state, State::Runs { .. }) && answer.next_decision.is_none());
-        assert!(why_text(&answer, 100).contains("its run was killed then"));
+        assert!(why_text(&answer, 100).contains("its run was killed then, or could not write on"));
         let before = ask(&half, 1, Some(300));
         assert_eq!((before.at, before.series_end), (Nanos(300_000_000), None));
     }

@@ -56,10 +56,10 @@ pub fn why_text(why: &Why, width: usize) -> String {
     say(0, &format!("{job} at {}: {doing}", at(why.at)));
     match (why.series_end, &why.state) {
         (Some(SeriesEnd::Over), State::Waits { .. } | State::Runs { .. }) => {
-            say(2, "its run was killed then: its series tells nothing after this time");
+            say(2, "its series tells nothing after this time: its run was killed then, or could not write on");
         }
         (Some(SeriesEnd::Over), State::Queued { .. } | State::NotArrived { .. }) => {
-            say(2, "its run ended then, or was killed, and it never began");
+            say(2, "its series ends then, and it had not begun");
         }
         _ => {}
     }

@@ -2,6 +2,7 @@
 
 use crate::exit::usage;
 use crate::input::told;
+use crate::output::{Made, PNG_MAKER, PNG_MAKER_AT, check_output};
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_page::Picture;
@@ -37,19 +38,26 @@ pub(super) fn write(pictures: &[Picture], folder: &Path) -> anyhow::Result<(usiz
             None
         }
     };
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let files_of = |picture: &Picture| {
+        let name: String = picture.name.chars().map(|c| if is_safe(c) { c } else { '-' }).collect();
+        let png = why_none.is_none().then(|| folder.join(format!("{name}.png")));
+        (folder.join(format!("{name}.svg")), png)
+    };
+    // All of them or none.
+    for (svg, png) in pictures.iter().map(files_of) {
+        check_output("--figures", &svg, Made::Svg)?;
+        png.map_or(Ok(()), |png| check_output("--figures", &png, Made::Png))?;
+    }
     let mut files = 0;
     for picture in pictures {
-        let svg = picture.chart.svg();
-        let name: String = picture
-            .name
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })
-            .collect();
-        write_whole(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
+        let content = picture.chart.svg();
+        let (svg, png) = files_of(picture);
+        write_whole(&svg, content.as_bytes())?;
         files += 1;
-        if why_none.is_none() {
-            let png = png(&svg, &options).with_context(|| format!("drawing {name}.png"))?;
-            write_whole(&folder.join(format!("{name}.png")), &png)?;
+        if let Some(file) = png {
+            let png = drawn(&content, &options).with_context(|| format!("drawing {}", told(&file)))?;
+            write_whole(&file, &png)?;
             files += 1;
         }
     }
@@ -57,10 +65,21 @@ pub(super) fn write(pictures: &[Picture], folder: &Path) -> anyhow::Result<(usiz
 }
 
 /// A chart as PNG.
-fn png(svg: &str, options: &Options<'_>) -> anyhow::Result<Vec<u8>> {
+fn drawn(svg: &str, options: &Options<'_>) -> anyhow::Result<Vec<u8>> {
     let tree = Tree::from_str(svg, options)?;
     let size = tree.size().to_int_size().scale_by(SCALE).context("a chart without a size")?;
     let mut pixels = Pixmap::new(size.width(), size.height()).context("a chart that is too large")?;
     resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-    Ok(pixels.encode_png()?)
+    Ok(with_maker(pixels.encode_png()?))
+}
+
+/// A PNG that says who made it, so that it is known to be replaceable.
+fn with_maker(mut png: Vec<u8>) -> Vec<u8> {
+    // A chunk is the length of its content, a kind of four letters, the content, and a check sum over kind and content.
+    let mut chunk = (PNG_MAKER.len() as u32 - 4).to_be_bytes().to_vec();
+    let at = PNG_MAKER_AT - chunk.len();
+    chunk.extend_from_slice(PNG_MAKER);
+    chunk.extend_from_slice(&crc32fast::hash(PNG_MAKER).to_be_bytes());
+    png.splice(at..at, chunk);
+    png
 }

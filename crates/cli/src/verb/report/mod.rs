@@ -13,8 +13,9 @@ mod tables;
 use super::run::width_of;
 use crate::exit::{Exit, usage};
 use crate::input::told;
+use crate::output::{Made, check_output};
 use crate::stderr;
-use crate::whole_file::{check_target, write_whole};
+use crate::whole_file::write_whole;
 pub(crate) use args::ReportArgs;
 use args::{ReportFormat, TableArg};
 use cosched_page::{Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 
 pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     if let Some(file) = args.html.as_deref().filter(|file| *file != Path::new("-")) {
-        check_target("--html", file)?;
+        check_output("--html", file, Made::Page)?;
     }
     if args.table.is_some() && !matches!(args.printed(), Some(ReportFormat::Csv | ReportFormat::Jsonl)) {
         return Err(usage("--table says what a row is of --csv or --jsonl; give one of these with it"));

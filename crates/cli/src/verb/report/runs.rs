@@ -132,7 +132,7 @@ fn rebuilt_note(record: &Record) -> String {
     if record.finished_by == "goes-on" {
         format!("This run still goes on; {so_far}.")
     } else {
-        format!("This run left no record, since it was killed or still goes on elsewhere; {so_far}.")
+        format!("This run left no record: it was killed, could not write it, or still goes on elsewhere; {so_far}.")
     }
 }
 

@@ -2,12 +2,11 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::kept::{RECORD, SERIES, open_series, series_beside};
+use crate::kept::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
 use crate::verb::run::folders_of_batch;
 use anyhow::Context as _;
 use cosched_compare::COMPARISON_FILE;
-use cosched_report::{JOBLOG_HEADER, RECORD_SCHEMA, Record, SERIES_SCHEMA};
-use std::fs::File;
+use cosched_report::{JOBLOG_HEADER, RECORD_SCHEMA, Record, SERIES_SCHEMA, is_of_run};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -104,19 +103,27 @@ fn of_run(path: &Path, run: &str) -> Option<RunFiles> {
     (id.as_deref() == Some(run)).then_some(files)
 }
 
+/// The record beside a series, if it can be read and is of the same run: who names a series of a damaged record wants what it
+/// tells by itself.
+fn record_of(series: &Path) -> Option<PathBuf> {
+    let file = record_beside(series).filter(|file| file.is_file())?;
+    let record = Record::from_json(&std::fs::read_to_string(&file).ok()?).ok()?;
+    is_of_run(&record, open_series(series).ok()?.header()).then_some(file)
+}
+
 /// So much of a file tells what it is.
 const BEGINNING: u64 = 4096;
 
 fn file(path: &Path) -> anyhow::Result<Source> {
     let mut begin = String::new();
     let mut bytes = Vec::new();
-    let opened = File::open(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
+    let opened = open_file(path)?;
     opened.take(BEGINNING).read_to_end(&mut bytes).with_context(|| format!("reading {}", told(path)))?;
     begin.push_str(&String::from_utf8_lossy(&bytes));
     let begins = |schema: &str| begin.split_once(schema).is_some_and(|(before, _)| before.len() < 40);
     let label = name_of(path);
     if begins(SERIES_SCHEMA) {
-        return Ok(Source::Runs(vec![RunFiles { label, record: None, series: Some(path.to_owned()) }]));
+        return Ok(Source::Runs(vec![RunFiles { label, record: record_of(path), series: Some(path.to_owned()) }]));
     }
     if begins(RECORD_SCHEMA) {
         return Ok(Source::Runs(vec![RunFiles {

@@ -233,7 +233,9 @@ impl App {
         if fate_of(&self.root, &self.status.run.run_id) == Fate::Dead {
             self.has_ended = true;
             self.status.totals.left_s = None;
-            self.told = Some(end_text(&self.status));
+            let (told, record) = end_of(&self.status);
+            record.into_iter().for_each(|record| self.status.over(&record));
+            self.told = Some(told);
         } else {
             self.told = Some("THE RUN ENDS, OR CAN'T BE REACHED".to_owned());
         }
@@ -256,17 +258,18 @@ impl App {
     }
 }
 
-/// How a run has ended that is over.
-fn end_text(status: &Status) -> String {
+/// How a run has ended that is over, and its record if it left one.
+fn end_of(status: &Status) -> (String, Option<Record>) {
     let ended = "THE RUN HAS ENDED";
-    let Some(path) = &status.run.record else { return ended.to_owned() };
+    let Some(path) = &status.run.record else { return (ended.to_owned(), None) };
     let record = std::fs::read_to_string(path).ok().and_then(|text| Record::from_json(&text).ok());
     match record.filter(|record| record.run_id.as_deref() == Some(&status.run.run_id)) {
-        Some(record) => format!("{ended}: {}", headline_text(&record)),
+        Some(record) => (format!("{ended}: {}", headline_text(&record)), Some(record)),
         None if status.run.series.as_ref().is_some_and(|series| Path::new(series).exists()) => {
-            "THE RUN WAS KILLED; `cosched thaw` shows what it left".to_owned()
+            // It was killed, or could not write it.
+            ("THE RUN LEFT NO RECORD; `cosched thaw` shows what it left".to_owned(), None)
         }
-        None => ended.to_owned(),
+        None => (ended.to_owned(), None),
     }
 }
 

@@ -1,0 +1,159 @@
+//! Files that the user names for an output, and what may be in their place already.
+
+use crate::exit::usage;
+use crate::input::told;
+use crate::whole_file::open_regular;
+use std::io::Read as _;
+use std::path::Path;
+
+/// What an output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// A page of HTML.
+    Page,
+    /// A chart as SVG.
+    Svg,
+    /// A chart as PNG.
+    Png,
+    /// A trace for Perfetto.
+    Trace,
+}
+
+/// So much of a file tells what it is: the title of a page comes before the name of its maker.
+const BEGINNING: u64 = 65_536;
+
+/// What a PNG says about its maker, as a chunk of text without its length and check sum.
+pub(crate) const PNG_MAKER: &[u8] = b"tEXtSoftware\0cosched";
+/// Where that chunk begins: after the signature, the first chunk, and its own length.
+pub(crate) const PNG_MAKER_AT: usize = 8 + 25 + 4;
+
+impl Made {
+    /// Whether cosched made a file that begins so.
+    fn begins(self, begin: &[u8]) -> bool {
+        match self {
+            Made::Page => {
+                let begin = String::from_utf8_lossy(begin);
+                begin.starts_with("<!DOCTYPE html>") && begin.contains("<meta name=\"generator\" content=\"cosched ")
+            }
+            Made::Svg => begin.starts_with(b"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-"),
+            Made::Png => {
+                let text = begin.get(PNG_MAKER_AT..).unwrap_or_default();
+                begin.starts_with(b"\x89PNG\r\n\x1a\n") && text.starts_with(PNG_MAKER)
+            }
+            Made::Trace => cosched_report::is_trace(begin),
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Made::Page => "a page",
+            Made::Svg | Made::Png => "a figure",
+            Made::Trace => "a trace",
+        }
+    }
+
+    /// Figures go into a folder, so none of them can go to standard output.
+    fn is_one_file(self) -> bool {
+        matches!(self, Made::Page | Made::Trace)
+    }
+}
+
+/// Checks a file that the user names for an output, before it is put there, and before work is done for it where that can
+/// be. `write_whole` would put it in the place of a link or device, and so break what others have there, such as
+/// /dev/stdout; and a slip of the user would cost a record, a series, or what a job wrote. So nothing is replaced but what
+/// is empty, and what cosched made of the same kind. `option` is what named it.
+///
+/// # Errors
+/// There is no folder for it, or something else has the name.
+pub(crate) fn check_output(option: &str, out: &Path, made: Made) -> anyhow::Result<()> {
+    let name = told(out);
+    let folder = match out.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(usage(format!("{option} {name}: there is no folder {}", told(folder))));
+    }
+    let Ok(there) = out.symlink_metadata() else { return Ok(()) };
+    let stdout = if made.is_one_file() { format!("; `{option} -` is standard output") } else { String::new() };
+    let what = if there.is_symlink() {
+        format!("it is a link; name the file that it leads to{stdout}")
+    } else if there.is_dir() {
+        "it is a folder; name a file in it".to_owned()
+    } else if !there.is_file() {
+        format!("it is no regular file{stdout}")
+    } else {
+        match begin_of(out) {
+            Some(begin) if begin.is_empty() || made.begins(&begin) => return Ok(()),
+            Some(_) => format!("this file is not {} that cosched made, and stays as it is; name another", made.what()),
+            None => format!("it can't be read, so it may be something else than {}; name another", made.what()),
+        }
+    };
+    Err(usage(format!("{option} {name}: {what}")))
+}
+
+fn begin_of(file: &Path) -> Option<Vec<u8>> {
+    let mut begin = Vec::new();
+    open_regular(file)?.take(BEGINNING).read_to_end(&mut begin).ok()?;
+    Some(begin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn outputs_are_regular_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name);
+        std::fs::write(file("file"), "").unwrap();
+        std::os::unix::fs::symlink("file", file("link")).unwrap();
+        for fine in ["file", "new"] {
+            check_output("--html", &file(fine), Made::Page).unwrap();
+        }
+        check_output("--html", Path::new("new.html"), Made::Page).unwrap();
+        for (wrong, told) in [
+            (file("link"), "link: it is a link; name the file that it leads to; `--html -` is standard output"),
+            (dir.path().to_owned(), ": it is a folder; name a file in it"),
+            (PathBuf::from("/dev/null"), "--html /dev/null: it is no regular file; `--html -` is standard output"),
+            (file("none/new"), "there is no folder"),
+        ] {
+            let error = check_output("--html", &wrong, Made::Page).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_replaced_but_what_cosched_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let all = [Made::Page, Made::Svg, Made::Png, Made::Trace];
+        let html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<title>x</title>\n";
+        let page = format!("{html}<meta name=\"generator\" content=\"cosched 0.1.0\">\n");
+        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-x-1\" viewBox=\"0 0 480 99\">";
+        let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 29], PNG_MAKER, &[0; 9]].concat();
+        for (content, is) in [
+            (page.as_bytes(), Some(Made::Page)),
+            (html.as_bytes(), None),
+            (svg.as_bytes(), Some(Made::Svg)),
+            (&svg.as_bytes()[..30], None),
+            (&png, Some(Made::Png)),
+            (&png[..40], None),
+            (b"{\"schema\": \"cosched.run/1\"}", None),
+            (b"\n", None),
+        ] {
+            std::fs::write(&file, content).unwrap();
+            for made in all {
+                let checked = check_output("--to", &file, made);
+                assert_eq!(checked.is_ok(), is == Some(made), "{made:?}: {}", String::from_utf8_lossy(content));
+                if let Err(error) = checked {
+                    let error = error.to_string();
+                    assert!(error.contains("that cosched made, and stays as it is; name another"), "{error}");
+                }
+            }
+        }
+        std::fs::write(&file, "").unwrap();
+        assert!(all.into_iter().all(|made| check_output("--to", &file, made).is_ok()), "there is nothing to lose");
+    }
+}
