@@ -45,6 +45,8 @@ enum Page {
     Parallel,
     /// What happens when something dies, and what is left behind
     Safety,
+    /// The scheduler in the kernel
+    Kernel,
     /// Which privileges help, and how to get them
     Privileges,
     /// The files that a run writes
@@ -73,6 +75,7 @@ impl Page {
             Page::Policies => include_str!("../../../../docs/policies.md"),
             Page::Parallel => include_str!("../../../../docs/parallel.md"),
             Page::Safety => include_str!("../../../../docs/safety.md"),
+            Page::Kernel => include_str!("../../../../docs/kernel.md"),
             Page::Privileges => include_str!("../../../../docs/privileges.md"),
             Page::Formats => include_str!("../../../../docs/formats.md"),
             Page::MachineFile => include_str!("../../../../docs/machine-file.md"),
