@@ -481,7 +481,8 @@ int cosched_let_out(struct cosched_call *call_)
 	return 0;
 }
 
-/* Lets those run for a moment that have waited for longer than a span, so that the kernel does not take them for lost. */
+/* Lets those run for a moment that have waited for longer than a span, so that the kernel does not take them for lost; and
+ * lets out who came into the queue of a slot that had just become free. */
 SEC("syscall")
 int cosched_rescue(struct cosched_call *call_)
 {
@@ -489,7 +490,11 @@ int cosched_rescue(struct cosched_call *call_)
 	u32 slot, count = 0;
 
 	EACH(slot, config.slots) {
-		if (slot < COSCHED_SLOTS && scx_bpf_dsq_nr_queued(slot) > 0)
+		if (slot >= COSCHED_SLOTS || scx_bpf_dsq_nr_queued(slot) <= 0)
+			continue;
+		if (is_free(slot))
+			count += let_out(slot, 0, SLICE);
+		else
 			count += let_out(slot, span, RESCUE_SLICE);
 	}
 	call_->answer = count;

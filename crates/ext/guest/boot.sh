@@ -99,7 +99,7 @@ for attempt in 1 2 3; do
     status=0
     : >"$work/said"
     timeout --foreground "$seconds" qemu-system-x86_64 -accel tcg,thread=${THREADS} -cpu max -smp "$cpus$smp" -m "$memory" \
-        -display none -no-reboot -serial "file:$work/console" -serial "file:$work/said" -monitor none \
+        -display none -nic none -no-reboot -serial "file:$work/console" -serial "file:$work/said" -monitor none \
         -kernel "$kernel/boot/vmlinuz-$release" -initrd "$work/initrd" \
         -append "console=ttyS0 loglevel=7 panic=-1 sysrq_always_enabled=1" >"$work/qemu" 2>&1 &
     qemu=$!

@@ -189,6 +189,9 @@ impl Host {
     fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
         if let Some(why) = self.loaded.as_mut().and_then(Loaded::removed) {
             self.loaded = None;
+            // Or another one that is loaded later would have them.
+            let live: Vec<TaskId> = self.lifecycle.tasks().collect();
+            live.into_iter().for_each(|task| self.actuator.give(&self.lifecycle, task, false));
             events.push(Event::SchedulerEjected { why });
         }
     }
