@@ -3,9 +3,10 @@
 use crate::cgroup;
 use crate::claim::{Claimed, job_groups, task_of};
 use crate::look::Look;
-use crate::mend::{DeadRun, Reach, all_dead_runs};
+use crate::mend::{DeadRun, Reach, all_dead_runs, mend};
 use crate::process::{self, Process};
 use crate::root::Root;
+use crate::run_id::RunId;
 use crate::sys::RawPid;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, HashMap};
@@ -171,4 +172,16 @@ pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>,
     }
     let plain = |orphans: Vec<FoundOrphan>| orphans.into_iter().map(|found| found.orphan).collect();
     (plain(found), plain(left))
+}
+
+/// Frees and ends, as [`end_orphans`] does, what a dead child of this process has left that was a run. Nobody may have waited for
+/// the child yet: until then its number is its own.
+pub fn end_left_by(root: &Root, child: RawPid, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
+    let Some((own, child)) = RunId::own(root).zip(Process::read(root, child)) else { return Default::default() };
+    let reach = Reach::Runs(vec![own.led_by(&child).to_string()]);
+    mend(root, &reach);
+    let ended = end_orphans(root, &reach, grace);
+    // Their groups are empty now.
+    mend(root, &reach);
+    ended
 }

@@ -1,12 +1,15 @@
 //! `cosched compare`: which policy is better for these batches, by how much, and is that sure?
 //!
 //! Each run is a `cosched run` of its own, with the same command line that a user would type; on this machine one at a time.
-//! [`args`]: the command line; [`design`]: what is compared; [`options`]: options that are passed on; [`child`] and [`runs`]:
-//! makes the runs; [`solo`]: what jobs do alone.
+//! [`args`]: the command line; [`design`]: what is compared; [`options`]: options that are passed on; [`keeper`], [`child`]
+//! and [`runs`]: makes the runs; [`earlier`]: what a killed one left;
+//! [`solo`]: what jobs do alone.
 
 mod args;
 mod child;
 mod design;
+mod earlier;
+mod keeper;
 mod meter;
 mod options;
 mod runs;
@@ -21,12 +24,13 @@ use crate::whole_file::{write_regular, write_whole};
 use anyhow::Context as _;
 pub(crate) use args::CompareArgs;
 use args::CompareFormat;
-use child::{Children, Keep};
+use child::{Children, What};
 use cosched_compare::{
     Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, ELAPSED, Manifest, Means, Outcome, Store, Wish, precision,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{count, seconds, visible};
+pub(crate) use keeper::{KeepArgs, main as keep};
 use runs::{Runs, Stopped, candidate_options, cosched_run, failure};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -105,6 +109,7 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         // Another comparison may have begun there meanwhile.
         check_folder(&folder, &design)?;
     }
+    earlier::end(&folder)?;
     prepare(&store, &manifest)?;
     let mut outcomes = store.outcomes(&design)?;
     let stopped = match runs.solo(&manifest.wish, until, &plans)? {
@@ -340,8 +345,8 @@ impl Runs<'_> {
                     // Nothing is there, so nothing is known; but jobs are told apart as for a history.
                     command.arg("--history").arg(self.store.folder().join("no-history"));
                 }
-                let children = Children::default();
-                let run = || children.run(command, Keep::Both, self.signals);
+                let children = Children::new(self.store.folder());
+                let run = || children.run(command, What::Plan, self.signals);
                 let ended = match self.watched(&what, &children, run)? {
                     Ok(ended) => ended,
                     Err(signal) => return Ok(Err(signal)),
@@ -361,7 +366,7 @@ impl Runs<'_> {
     fn watched<T: Send>(
         &self,
         what: &str,
-        children: &Children,
+        children: &Children<'_>,
         work: impl FnOnce() -> anyhow::Result<T> + Send,
     ) -> anyhow::Result<Result<T, i32>> {
         let mut interrupt = None;
