@@ -634,3 +634,71 @@ fn a_run_that_is_killed_is_told_and_its_jobs_end() {
     assert!(err(&output).contains("was killed, and left jobs, which are ended: long"), "{}", err(&output));
     assert_eq!((processes_in(&folder), json(&output)["blocks"].as_u64()), (vec![], Some(1)));
 }
+
+/// Writes another value in the place of one in a file of JSON.
+fn change(folder: &TempDir, name: &str, key: &str, value: &str) {
+    let file = folder.path().join(name);
+    let mut object: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert!(object[key].is_string(), "{object}");
+    object[key] = value.into();
+    std::fs::write(file, object.to_string()).unwrap();
+}
+
+#[test]
+fn a_comparison_goes_on_only_where_it_began() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "sim.toml", SIMULATED);
+    write(&folder, "real.toml", "[[job]]\nname = 'nap'\ncommand = 'true'\n");
+    let simulated = ["sim.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "1", "--out", "sim"];
+    let real = ["real.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "real"];
+    for (words, out) in [(&simulated[..], "sim"), (&real[..], "real")] {
+        assert!(compare(&folder, words).status.success());
+        let again = compare(&folder, words);
+        assert!(again.status.success(), "{}", err(&again));
+        change(&folder, &format!("{out}/compare.json"), "machine", "the other one");
+        for words in [words, &["--resume", out]] {
+            let output = compare(&folder, words);
+            assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+            for told in ["this comparison began on the machine `the other one`, and this is `", "with another --out"] {
+                assert!(err(&output).contains(told), "{}", err(&output));
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_of_different_origins_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "sim.toml", SIMULATED);
+    let words = ["sim.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "2", "--out", "c"];
+    assert!(compare(&folder, &words).status.success());
+    let report = |words: &[&str]| {
+        let output = common::cosched(&folder, &[&["report"], words].concat());
+        assert!(output.status.success(), "{}", err(&output));
+        (out(&output).split_whitespace().collect::<Vec<_>>().join(" "), err(&output))
+    };
+    assert!(!report(&["c"]).0.contains("of different"));
+    for (key, value, told) in [
+        (
+            "machine",
+            "another",
+            "these runs are of different machines, and differences may be theirs: another, 1 run; epyc-2cpu, 3 runs",
+        ),
+        (
+            "cosched_version",
+            "9.9.9",
+            "these runs are of different versions of cosched, and differences may be theirs: 0.1.0, 3 runs; 9.9.9, 1 run",
+        ),
+    ] {
+        change(&folder, "c/runs/0002/sim/fair/run.json", key, value);
+        let (text, _) = report(&["c"]);
+        assert!(text.contains(told), "{text}");
+        let side_by_side = told.replace("3 runs", "1 run");
+        let (text, _) = report(&["c/runs/0001/sim/fair", "c/runs/0002/sim/fair"]);
+        assert!(text.contains(&side_by_side), "{text}");
+        let (text, told) = report(&["c/runs/0001/sim/fair", "c/runs/0002/sim/fair", "--csv"]);
+        assert!(told.contains(&side_by_side) && !text.contains("of different"), "{told}");
+    }
+    let again = compare(&folder, &["--resume", "c"]);
+    assert!(out(&again).contains("of different machines"), "{}", out(&again));
+}

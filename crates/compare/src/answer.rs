@@ -7,6 +7,7 @@ use crate::frequency::{LEAST_RUNS, MEAN_GHZ, doubt};
 use crate::store::Manifest;
 use crate::verdict::{Comparison, compare, median};
 use cosched_core::metric::{Better, METRICS, Metric, Needs, metric};
+use cosched_report::origin_doubts;
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,7 +169,8 @@ impl Answer {
             }
         };
         let judged = metrics(&manifest, &outcomes).into_iter().map(judge).collect();
-        Answer { manifest, outcomes, judged, notes: Vec::new() }
+        let notes = origin_doubts(outcomes.iter().filter_map(|outcome| outcome.origin.as_ref()));
+        Answer { manifest, outcomes, judged, notes }
     }
 
     /// Whether jobs of some run did not end well, or a command failed.

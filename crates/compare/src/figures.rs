@@ -2,7 +2,7 @@
 
 use crate::design::Trial;
 use crate::frequency::{MEAN_GHZ, mean_ghz};
-use cosched_report::{BackendKind, MachineLoad, Record, clip};
+use cosched_report::{BackendKind, MachineLoad, Origin, Record, clip};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,6 +23,9 @@ pub struct Outcome {
     pub exit: Option<i32>,
     /// What makes its figures doubtful, in words.
     pub doubts: Vec<String>,
+    /// Where it was made; `None` of a command. It is told once for all runs.
+    #[serde(skip)]
+    pub origin: Option<Origin>,
 }
 
 impl Default for Trial {
@@ -76,6 +79,7 @@ impl Outcome {
             return None;
         }
         let mut outcome = Outcome { trial, policy: Some(record.policy.clone()), ..Outcome::default() };
+        outcome.origin = Some(Origin::of(record));
         for (name, value) in record.metrics.iter() {
             match value {
                 Ok(value) => drop(outcome.figures.insert(name.to_owned(), *value)),

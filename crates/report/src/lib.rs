@@ -17,6 +17,7 @@ mod json;
 mod live;
 mod machine_load;
 mod markdown;
+mod origin;
 mod progress;
 mod reason;
 mod record;
@@ -52,6 +53,7 @@ pub use live::{
 };
 pub use machine_load::{MachineLoad, MachineUse, Throttling};
 pub use markdown::markdown;
+pub use origin::{Origin, origin_doubts};
 pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text, wait_text_naming};
 pub use record::{

@@ -46,6 +46,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The file that is locked while runs are made in its folder.
 const LOCK: &str = ".lock";
 
+/// The name of a machine that is not known yet, or of which only commands of others run.
+const NOT_YET: &str = "host";
+
 /// With fewer blocks, no interval says much.
 const LEAST_BLOCKS: u32 = 3;
 
@@ -91,6 +94,7 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         Err(signal) => return interrupted(&folder, signal, false),
     };
     if let Some(machine) = plans.first().and_then(|plan| plan["machine"].as_str()) {
+        same_machine(&manifest, machine)?;
         manifest.machine = machine.to_owned();
     }
     let jobs: Vec<String> = plans.iter().map(solo::jobs).collect();
@@ -118,7 +122,7 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         Stopped::Time => Stopped::Time,
     };
     let mut answer = Answer::new(manifest, outcomes);
-    answer.notes = store.solo_doubts();
+    answer.notes.extend(store.solo_doubts());
     if stopped == Stopped::Time {
         answer.notes.push("the time of --max-time was over before all was made".to_owned());
     }
@@ -132,6 +136,19 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Checks that a comparison goes on where it began: blocks of another machine would be counted among its own.
+fn same_machine(manifest: &Manifest, machine: &str) -> anyhow::Result<()> {
+    if [NOT_YET, machine].contains(&&*manifest.machine) {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "this comparison began on the machine `{}`, and this is `{}`: figures of two machines can't be compared; go on with it there, or \
+         begin another one, with another --out",
+        visible(&manifest.machine),
+        visible(machine)
+    )))
+}
+
 /// A new comparison, or one that the same command began.
 fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
     let design = design::design(args)?;
@@ -141,7 +158,7 @@ fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
     let manifest = Manifest {
         schema: COMPARE_SCHEMA.to_owned(),
         cosched_version: VERSION.to_owned(),
-        machine: design.on.clone(),
+        machine: NOT_YET.to_owned(),
         wish: Wish::default(),
         jobs: Vec::new(),
         metrics: Vec::new(),
@@ -150,7 +167,13 @@ fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
     };
     let known = check_folder(&folder, &manifest.design)?;
     let manifest = match known {
-        Some(before) => Manifest { wish: before.wish, metrics: before.metrics, jobs: before.jobs, ..manifest },
+        Some(before) => Manifest {
+            wish: before.wish,
+            metrics: before.metrics,
+            jobs: before.jobs,
+            machine: before.machine,
+            ..manifest
+        },
         None => manifest,
     };
     Ok((folder, manifest))
