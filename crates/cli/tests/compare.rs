@@ -702,3 +702,51 @@ fn runs_of_different_origins_are_told() {
     let again = compare(&folder, &["--resume", "c"]);
     assert!(out(&again).contains("of different machines"), "{}", out(&again));
 }
+
+#[test]
+fn a_comparison_that_could_write_nothing_begins_again() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.toml", SIMULATED);
+    let words = ["compare", "a.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "1", "--out", "c"];
+    // No file may hold a byte, as on a full disk;
+    // and in the second case no more than 8 KiB.
+    write(&folder, "long.toml", &format!("{SIMULATED}# {}\n", "long ".repeat(5000)));
+    let limited = |words: &[&str], blocks: &str| {
+        let mut shell = Command::new("/bin/sh");
+        common::without_settings(&mut shell);
+        shell.args(["-c", "ulimit -f \"$0\"; exec \"$@\"", blocks, env!("CARGO_BIN_EXE_cosched")]).args(words);
+        shell.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap()
+    };
+    let full = limited(&words, "0");
+    assert_eq!(full.status.code(), Some(1), "{}", err(&full));
+    assert!(err(&full).contains("can't write ") && err(&full).contains("compare.json"), "{}", err(&full));
+    assert!(command(&folder, &words).output().unwrap().status.success());
+    let long = ["compare", "long.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "1", "--out", "d"];
+    let full = limited(&long, "16");
+    assert!(full.status.code() == Some(1) && err(&full).contains("mixes/long.toml"), "{}", err(&full));
+    assert!(command(&folder, &long).output().unwrap().status.success());
+}
+
+#[test]
+fn a_folder_that_can_not_be_written_is_told() {
+    if rustix::process::geteuid().is_root() {
+        return eprintln!("skipped, because root may write anywhere");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.toml", SIMULATED);
+    assert!(
+        compare(&folder, &["a.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "1", "--out", "c"])
+            .status
+            .success()
+    );
+    let allow = |mode: u32, name: &str| {
+        std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    allow(0o444, "c/.lock");
+    allow(0o555, "c");
+    let output = compare(&folder, &["--resume", "c"]);
+    assert_eq!(output.status.code(), Some(4), "{}", err(&output));
+    assert!(err(&output).contains("this folder can't be written, so no runs can be made in it"), "{}", err(&output));
+    assert!(common::cosched(&folder, &["report", "c"]).status.success());
+    allow(0o755, "c");
+}

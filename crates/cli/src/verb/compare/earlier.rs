@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The file that each keeper of a folder has locked as long as it lives.
-const LOCK: &str = ".keeper";
+pub(super) const LOCK: &str = ".keeper";
 
 /// How often it is looked whether something has ended.
 const LOOK: Duration = Duration::from_millis(50);

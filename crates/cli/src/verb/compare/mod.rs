@@ -34,8 +34,9 @@ pub(crate) use keeper::{KeepArgs, main as keep};
 use runs::{Runs, Stopped, candidate_options, cosched_run, failure};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -191,7 +192,9 @@ fn check_folder(folder: &Path, design: &Design) -> anyhow::Result<Option<Manifes
         }
         return Ok(Some(before));
     }
-    let mut others = folder.read_dir().into_iter().flatten().flatten().filter(|entry| entry.file_name() != LOCK);
+    // What a call leaves that could write nothing, as on a full disk.
+    let is_other = |name: &OsStr| name != LOCK && name != earlier::LOCK;
+    let mut others = folder.read_dir().into_iter().flatten().flatten().filter(|entry| is_other(&entry.file_name()));
     if others.next().is_some() {
         return Err(usage(format!(
             "--out {}: there are files in it, and none of a comparison; name a new folder",
@@ -283,7 +286,20 @@ fn has_commands(design: &Design) -> bool {
 fn lock(folder: &Path) -> anyhow::Result<File> {
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))?;
     let place = folder.join(LOCK);
-    let file = write_regular(&place, OFlags::empty()).with_context(|| format!("can't write {}", told(&place)))?;
+    let file = match write_regular(&place, OFlags::empty()) {
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            return Err(Failure {
+                exit: Exit::Permission,
+                message: format!(
+                    "{}: {error}: this folder can't be written, so no runs can be made in it; `cosched report` tells what it holds, \
+                     and a copy of it can be gone on with",
+                    told(&place)
+                ),
+            }
+            .into());
+        }
+        file => file.with_context(|| format!("can't write {}", told(&place)))?,
+    };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(usage(format!(
             "{}: another `cosched compare` makes runs in this folder; wait for its end, or name another folder",
@@ -338,8 +354,10 @@ fn stamp() -> String {
     format!("{}-{}", digits.replace('T', "-"), std::process::id())
 }
 
-/// Makes the folder, and keeps what is compared in it.
+/// Keeps what is compared in the folder. What it is of comes first: whatever fails afterwards, as on a full disk, the same
+/// command goes on there.
 fn prepare(store: &Store, manifest: &Manifest) -> anyhow::Result<()> {
+    write_whole(&store.manifest(), (serde_json::to_string_pretty(manifest)? + "\n").as_bytes())?;
     let mixes = store.mix(0);
     let mixes = mixes.parent().context("a folder")?;
     std::fs::create_dir_all(mixes).with_context(|| format!("can't make {}", told(mixes)))?;
@@ -347,7 +365,7 @@ fn prepare(store: &Store, manifest: &Manifest) -> anyhow::Result<()> {
         let text = crate::input::read_mix(Path::new(&mix.file)).map_err(|error| usage(error.to_string()))?;
         write_whole(&store.mix(at), text.as_bytes())?;
     }
-    write_whole(&store.manifest(), (serde_json::to_string_pretty(manifest)? + "\n").as_bytes())
+    Ok(())
 }
 
 impl Runs<'_> {
