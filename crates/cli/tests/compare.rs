@@ -750,3 +750,29 @@ fn a_folder_that_can_not_be_written_is_told() {
     assert!(common::cosched(&folder, &["report", "c"]).status.success());
     allow(0o755, "c");
 }
+
+#[test]
+fn short_runs_that_were_disturbed_are_told_together() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'true'\n");
+    let words = ["jobs.toml", "-p", "fifo,linux", "-r", "4", "--solo-runs", "0", "--out", "c"];
+    assert!(compare(&folder, &words).status.success());
+    // The machine was as it was; what follows is told of a machine that others used.
+    let put = |run_s: f64| {
+        for block in 1..=4 {
+            let file = folder.path().join(format!("c/runs/{block:04}/jobs/fifo/run.json"));
+            let mut run: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            run["machine_load"] = serde_json::json!({
+                "cpu_s": 2.0 * run_s, "steal_share": 0.0, "foreign_share": 0.75, "foreign_cpus": 1.5,
+                "throttled_s": null, "throttle_events": null, "absent": {"throttled_s": "not told", "throttle_events": "not told"},
+            });
+            std::fs::write(file, run.to_string()).unwrap();
+        }
+        let text = out(&common::cosched(&folder, &["report", "c"]));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = "fifo with jobs: figures are not to be trusted: runs under 1 s are not judged one by one, and in 4 runs together other \
+                programs took 1.50 of 2 CPUs";
+    let (long, short) = (put(0.5), put(0.1));
+    assert!(long.contains(told) && !short.contains("fifo with jobs"), "{long}");
+}

@@ -26,6 +26,9 @@ pub struct Outcome {
     /// Where it was made; `None` of a command. It is told once for all runs.
     #[serde(skip)]
     pub origin: Option<Origin>,
+    /// Who else used the CPUs; short runs are judged by it together.
+    #[serde(skip)]
+    pub load: Option<MachineLoad>,
 }
 
 impl Default for Trial {
@@ -88,6 +91,7 @@ impl Outcome {
         }
         outcome.failed = Some(record.totals.failed + record.totals.unfinished);
         if record.backend == BackendKind::Host {
+            outcome.load = Some(record.machine_load.clone());
             let doubts = record.warnings.iter().filter(|warning| DOUBTS.contains(&warning.code.as_str()));
             outcome.doubts.extend(doubts.map(|warning| warning.text.clone()));
             match mean_ghz(record) {
@@ -104,6 +108,7 @@ impl Outcome {
             trial,
             figures: BTreeMap::from([(ELAPSED.to_owned(), run.elapsed_s)]),
             exit: Some(run.exit),
+            load: run.machine_load.clone(),
             doubts: (run.exit != 0)
                 .then(|| {
                     let last = run.errors.iter().flat_map(|text| text.lines()).rfind(|line| !line.trim().is_empty());
