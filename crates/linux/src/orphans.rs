@@ -174,11 +174,17 @@ pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>,
     (plain(found), plain(left))
 }
 
+/// The identity of the run that a child of this process is, as in the variable `COSCHED_RUN` of its jobs.
+pub fn run_led_by(root: &Root, child: RawPid) -> Option<String> {
+    let child = Process::read(root, child)?;
+    Some(RunId::own(root)?.led_by(&child).to_string())
+}
+
 /// Frees and ends, as [`end_orphans`] does, what a dead child of this process has left that was a run. Nobody may have waited for
 /// the child yet: until then its number is its own.
 pub fn end_left_by(root: &Root, child: RawPid, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
-    let Some((own, child)) = RunId::own(root).zip(Process::read(root, child)) else { return Default::default() };
-    let reach = Reach::Runs(vec![own.led_by(&child).to_string()]);
+    let Some(run) = run_led_by(root, child) else { return Default::default() };
+    let reach = Reach::Runs(vec![run]);
     mend(root, &reach);
     let ended = end_orphans(root, &reach, grace);
     // Their groups are empty now.

@@ -83,14 +83,16 @@ fn names(candidates: &[Candidate]) -> Vec<String> {
                 name.push_str(&format!(", {param} {value}"));
             }
         }
-        let marks: [(fn(&Candidate) -> bool, &str); 4] = [
-            (|one| one.knows_progress, "true progress"),
-            (|one| one.others_traces, "traces of other runs"),
-            (|one| one.remembers, "with a memory"),
-            (|one| one.truth, "compared with the truth"),
-        ];
-        for (has, mark) in marks {
-            if has(one) && alike.iter().any(|other| !has(other)) {
+        let marks = |one: &Candidate| {
+            [
+                (one.knows_progress, "true progress"),
+                (one.others_traces, "traces of other runs"),
+                (one.remembers, "with a memory"),
+                (one.truth, "compared with the truth"),
+            ]
+        };
+        for (at, (has, mark)) in marks(one).into_iter().enumerate() {
+            if has && alike.iter().any(|other| !marks(other)[at].0) {
                 name.push_str(&format!(", {mark}"));
             }
         }

@@ -3,22 +3,23 @@
 use super::keeper::{GRACE, RUN_GRACE};
 use crate::exit::{Exit, Failure};
 use crate::input::told;
-use crate::kept::{RECORD, SERIES, open_series};
 use crate::stderr;
 use crate::verb::thaw::words;
-use crate::whole_file::write_regular;
+use crate::whole_file::{read_own, write_regular};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
+use cosched_report::visible;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The file that each keeper of a folder has locked as long as it lives.
+/// The file that each keeper of a folder has locked as long as it lives. It holds the identity of the run that began last.
 pub(super) const LOCK: &str = ".keeper";
 
 /// How often it is looked whether something has ended.
@@ -29,6 +30,14 @@ pub(super) fn let_others_wait(folder: &Path) -> Option<File> {
     let file = write_regular(&folder.join(LOCK), OFlags::empty()).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(file)
+}
+
+/// Notes which run it is that goes on, for those who come later if all of this is killed.
+pub(super) fn name_run(lock: Option<&File>, run: Option<String>) {
+    if let Some((mut file, run)) = lock.zip(run) {
+        // Without it, `cosched thaw --kill` ends the jobs.
+        let _ = file.set_len(0).and_then(|()| file.write_all(run.as_bytes()));
+    }
 }
 
 /// Waits until what an earlier call began has ended, and ends the jobs of runs that were killed.
@@ -52,15 +61,16 @@ pub(super) fn end(folder: &Path) -> anyhow::Result<()> {
             std::thread::sleep(LOOK);
         }
     }
-    let (root, runs) = (Root::default(), unfinished(folder));
-    while let Some(run) = runs.iter().find(|run| fate_of(&root, run) == Fate::Alive) {
+    let Some(run) = read_own(&folder.join(LOCK)).and_then(|bytes| String::from_utf8(bytes).ok()) else { return Ok(()) };
+    let root = Root::default();
+    while fate_of(&root, &run) == Fate::Alive {
         if Instant::now() > patience {
-            return Err(busy(&format!("run {run}")).into());
+            return Err(busy(&format!("run {}", visible(&run))).into());
         }
         std::thread::sleep(LOOK);
     }
-    // Their names are from files.
-    let reach = Reach::RunsOf(runs, geteuid().as_raw());
+    // Its name is from a file.
+    let reach = Reach::RunsOf(vec![run], geteuid().as_raw());
     let found = orphans_within(&root, &reach);
     if found.is_empty() {
         return Ok(());
@@ -83,16 +93,4 @@ pub(super) fn end(folder: &Path) -> anyhow::Result<()> {
         all(&left)
     );
     Err(Failure { exit: Exit::Permission, message }.into())
-}
-
-/// The runs in the folder of a comparison that have not come to a record.
-fn unfinished(folder: &Path) -> Vec<String> {
-    let below = |folders: Vec<PathBuf>| -> Vec<PathBuf> {
-        let entries = folders.iter().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
-        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
-    };
-    let made = below(below(below(vec![folder.join("runs")])));
-    let alone = below(vec![folder.join("solo")]);
-    let open = made.into_iter().chain(alone).filter(|run| !run.join(RECORD).exists());
-    open.filter_map(|run| open_series(&run.join(SERIES)).ok()?.header().run_id.clone()).collect()
 }

@@ -10,7 +10,7 @@
 
 use super::earlier;
 use clap::{Args, ValueEnum};
-use cosched_linux::orphans::end_left_by;
+use cosched_linux::orphans::{end_left_by, run_led_by};
 use cosched_linux::root::Root;
 use cosched_linux::{Interrupts, Leftovers, settle_child};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -88,7 +88,7 @@ pub(crate) fn main(args: KeepArgs) -> anyhow::Result<ExitCode> {
     let signals = Interrupts::hold_all()?;
     cosched_linux::become_keeper();
     cosched_linux::adopt_orphans();
-    let _lock = earlier::let_others_wait(&args.folder);
+    let lock = earlier::let_others_wait(&args.folder);
     let leftovers = Leftovers::before();
     let Some((program, words)) = args.command.split_first() else {
         anyhow::bail!("this is a part of `cosched compare`, which starts it by itself");
@@ -102,6 +102,9 @@ pub(crate) fn main(args: KeepArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let mut child = command.spawn().map_err(|error| anyhow::anyhow!("can't start {}: {error}", program.display()))?;
     let pid = Pid::from_child(&child);
+    if args.kind == Kind::Run {
+        earlier::name_run(lock.as_ref(), run_led_by(&Root::default(), pid.as_raw_nonzero().get()));
+    }
     let handle = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| drop(child.kill()))?;
     let mut keeper = Keeper { kind: args.kind, pid, handle, leftovers, paused: None, suspended: Duration::ZERO };
     let is_alone = keeper.serve();

@@ -114,7 +114,9 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         // Another comparison may have begun there meanwhile.
         check_folder(&folder, &design)?;
     }
-    earlier::end(&folder)?;
+    if !design.is_simulated() {
+        earlier::end(&folder)?;
+    }
     prepare(&store, &manifest)?;
     let mut outcomes = store.outcomes(&design)?;
     let stopped = match runs.solo(&manifest.wish, until, &plans)? {
