@@ -54,6 +54,8 @@ enum Verb {
     Console(verb::run::ConsoleArgs),
     #[command(hide = true)]
     Window(verb::run::WindowArgs),
+    #[command(hide = true)]
+    Keep(verb::compare::KeepArgs),
 }
 
 fn main() -> ExitCode {
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
         Verb::Console(args) => verb::run::console(args),
         Verb::Window(args) => verb::run::window(args),
+        Verb::Keep(args) => verb::compare::keep(args),
     };
     done.unwrap_or_else(|error| {
         // A closed pipe is no error: nobody reads the output any more.

@@ -537,3 +537,242 @@ fn an_interrupted_comparison_goes_on() {
     assert_eq!((json(&output)["blocks"].as_u64(), records(&folder, "c").len()), (Some(2), 4));
     assert!(made < 4);
 }
+
+/// The processes whose working folder this is, with their states. The tests of this file start all of theirs in folders of their own.
+fn processes_in(folder: &TempDir) -> Vec<(u32, char)> {
+    let folder = folder.path().canonicalize().unwrap();
+    let pids = Path::new("/proc").read_dir().unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let state = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(')').next()?.trim_start().chars().next()
+    };
+    let is_here = |pid: &u32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
+    pids.filter(is_here).filter_map(|pid| Some((pid, state(pid)?))).filter(|(_, state)| *state != 'Z').collect()
+}
+
+fn send(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// The process number that a job has written into a file.
+fn number_in(folder: &TempDir, name: &str) -> u32 {
+    let read = || std::fs::read_to_string(folder.path().join(name)).ok().filter(|text| text.ends_with('\n'));
+    until("a number was written", || read().is_some());
+    read().unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_killed_comparison_leaves_nothing_that_runs_or_stands_still() {
+    use rustix::process::Signal;
+    let deaf = "(setsid sh -c 'trap \"\" TERM HUP; echo $$ > deaf; while :; do sleep 0.05; done' &)";
+    let command_line = format!("sleep 1000 & setsid sleep 1000 & {deaf}; sleep 1000");
+    let other = format!("other={command_line}");
+    // A command, and the job of a run; the other candidate ends at once.
+    let cases = [("true", other.as_str()), ("echo $$ > deaf; sleep 1000 & setsid sleep 1000 & wait", "other=true")];
+    for (job, other) in cases {
+        for suspends in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            write(&folder, "jobs.toml", &format!("[[job]]\nname = 'a'\ncommand = '{job}'\n"));
+            let words = ["compare", "jobs.toml", "-p", "fifo", "--candidate", other, "-r", "1", "--solo-runs", "0"];
+            let mut child = command(&folder, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            number_in(&folder, "deaf");
+            let sleeps = || {
+                let is_sleep =
+                    |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n");
+                processes_in(&folder)
+                    .into_iter()
+                    .filter(|(pid, _)| is_sleep(*pid))
+                    .map(|(_, state)| state)
+                    .collect::<Vec<_>>()
+            };
+            until("all of it runs", || sleeps().len() >= 2);
+            if suspends {
+                send(child.id(), Signal::TSTP);
+                // Jobs of a run may be frozen, which their state does not show.
+                let is_stopped = || job != "true" || sleeps().iter().all(|state| *state == 'T');
+                until("it stands still", || processes_in(&folder).contains(&(child.id(), 'T')) && is_stopped());
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            until(&format!("nothing is left of {other}, {job}, {suspends}"), || processes_in(&folder).is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_is_told_and_its_jobs_end() {
+    use rustix::process::Signal;
+    let folder = tempfile::tempdir().unwrap();
+    let job = "test -e go || { echo $PPID > run; sleep 1000 & setsid sleep 1000 & wait; }";
+    write(&folder, "jobs.toml", &format!("[[job]]\nname = 'long'\ncommand = '{job}'\ncopies = 2\n"));
+    let words = ["compare", "jobs.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "c"];
+    let child = command(&folder, &words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    send(number_in(&folder, "run"), Signal::KILL);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    for told in ["its `cosched run` was ended from outside (signal: 9 (SIGKILL)), as", "were ended: long", "--resume"] {
+        assert!(err(&output).contains(told), "{}", err(&output));
+    }
+    assert_eq!(processes_in(&folder), [], "its jobs went on");
+    // All are killed at once, the process between them too: then the next call ends the jobs.
+    std::fs::remove_file(folder.path().join("run")).unwrap();
+    let mut child = command(&folder, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let run = number_in(&folder, "run");
+    let stat = std::fs::read_to_string(format!("/proc/{run}/stat")).unwrap();
+    let keeper = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert_ne!(keeper, child.id());
+    // Whoever is stopped can't do anything before its end.
+    [run, keeper].into_iter().for_each(|pid| send(pid, Signal::STOP));
+    [child.id(), keeper, run].into_iter().for_each(|pid| send(pid, Signal::KILL));
+    child.wait().unwrap();
+    assert_ne!(processes_in(&folder), [], "jobs go on");
+    write(&folder, "go", "");
+    let output = compare(&folder, &["--resume", "c", "--format", "json"]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(err(&output).contains("was killed, and left jobs, which are ended: long"), "{}", err(&output));
+    assert_eq!((processes_in(&folder), json(&output)["blocks"].as_u64()), (vec![], Some(1)));
+}
+
+/// Writes another value in the place of one in a file of JSON.
+fn change(folder: &TempDir, name: &str, key: &str, value: &str) {
+    let file = folder.path().join(name);
+    let mut object: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert!(object[key].is_string(), "{object}");
+    object[key] = value.into();
+    std::fs::write(file, object.to_string()).unwrap();
+}
+
+#[test]
+fn a_comparison_goes_on_only_where_it_began() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "sim.toml", SIMULATED);
+    write(&folder, "real.toml", "[[job]]\nname = 'nap'\ncommand = 'true'\n");
+    let simulated = ["sim.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "1", "--out", "sim"];
+    let real = ["real.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "real"];
+    for (words, out) in [(&simulated[..], "sim"), (&real[..], "real")] {
+        assert!(compare(&folder, words).status.success());
+        let again = compare(&folder, words);
+        assert!(again.status.success(), "{}", err(&again));
+        change(&folder, &format!("{out}/compare.json"), "machine", "the other one");
+        for words in [words, &["--resume", out]] {
+            let output = compare(&folder, words);
+            assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+            for told in ["this comparison began on the machine `the other one`, and this is `", "with another --out"] {
+                assert!(err(&output).contains(told), "{}", err(&output));
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_of_different_origins_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "sim.toml", SIMULATED);
+    let words = ["sim.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "2", "--out", "c"];
+    assert!(compare(&folder, &words).status.success());
+    let report = |words: &[&str]| {
+        let output = common::cosched(&folder, &[&["report"], words].concat());
+        assert!(output.status.success(), "{}", err(&output));
+        (out(&output).split_whitespace().collect::<Vec<_>>().join(" "), err(&output))
+    };
+    assert!(!report(&["c"]).0.contains("of different"));
+    for (key, value, told) in [
+        (
+            "machine",
+            "another",
+            "these runs are of different machines, and differences may be theirs: another, 1 run; epyc-2cpu, 3 runs",
+        ),
+        (
+            "cosched_version",
+            "9.9.9",
+            "these runs are of different versions of cosched, and differences may be theirs: 0.1.0, 3 runs; 9.9.9, 1 run",
+        ),
+    ] {
+        change(&folder, "c/runs/0002/sim/fair/run.json", key, value);
+        let (text, _) = report(&["c"]);
+        assert!(text.contains(told), "{text}");
+        let side_by_side = told.replace("3 runs", "1 run");
+        let (text, _) = report(&["c/runs/0001/sim/fair", "c/runs/0002/sim/fair"]);
+        assert!(text.contains(&side_by_side), "{text}");
+        let (text, told) = report(&["c/runs/0001/sim/fair", "c/runs/0002/sim/fair", "--csv"]);
+        assert!(told.contains(&side_by_side) && !text.contains("of different"), "{told}");
+    }
+    let again = compare(&folder, &["--resume", "c"]);
+    assert!(out(&again).contains("of different machines"), "{}", out(&again));
+}
+
+#[test]
+fn a_comparison_that_could_write_nothing_begins_again() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.toml", SIMULATED);
+    let words = ["compare", "a.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "1", "--out", "c"];
+    // No file may hold a byte, as on a full disk;
+    // and in the second case no more than 8 KiB.
+    write(&folder, "long.toml", &format!("{SIMULATED}# {}\n", "long ".repeat(5000)));
+    let limited = |words: &[&str], blocks: &str| {
+        let mut shell = Command::new("/bin/sh");
+        common::without_settings(&mut shell);
+        shell.args(["-c", "ulimit -f \"$0\"; exec \"$@\"", blocks, env!("CARGO_BIN_EXE_cosched")]).args(words);
+        shell.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap()
+    };
+    let full = limited(&words, "0");
+    assert_eq!(full.status.code(), Some(1), "{}", err(&full));
+    assert!(err(&full).contains("can't write ") && err(&full).contains("compare.json"), "{}", err(&full));
+    assert!(command(&folder, &words).output().unwrap().status.success());
+    let long = ["compare", "long.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "1", "--out", "d"];
+    let full = limited(&long, "16");
+    assert!(full.status.code() == Some(1) && err(&full).contains("mixes/long.toml"), "{}", err(&full));
+    assert!(command(&folder, &long).output().unwrap().status.success());
+}
+
+#[test]
+fn a_folder_that_can_not_be_written_is_told() {
+    if rustix::process::geteuid().is_root() {
+        return eprintln!("skipped, because root may write anywhere");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "a.toml", SIMULATED);
+    assert!(
+        compare(&folder, &["a.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "1", "--out", "c"])
+            .status
+            .success()
+    );
+    let allow = |mode: u32, name: &str| {
+        std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    allow(0o444, "c/.lock");
+    allow(0o555, "c");
+    let output = compare(&folder, &["--resume", "c"]);
+    assert_eq!(output.status.code(), Some(4), "{}", err(&output));
+    assert!(err(&output).contains("this folder can't be written, so no runs can be made in it"), "{}", err(&output));
+    assert!(common::cosched(&folder, &["report", "c"]).status.success());
+    allow(0o755, "c");
+}
+
+#[test]
+fn short_runs_that_were_disturbed_are_told_together() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'true'\n");
+    let words = ["jobs.toml", "-p", "fifo,linux", "-r", "4", "--solo-runs", "0", "--out", "c"];
+    assert!(compare(&folder, &words).status.success());
+    // The machine was as it was; what follows is told of a machine that others used.
+    let put = |run_s: f64| {
+        for block in 1..=4 {
+            let file = folder.path().join(format!("c/runs/{block:04}/jobs/fifo/run.json"));
+            let mut run: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            run["machine_load"] = serde_json::json!({
+                "cpu_s": 2.0 * run_s, "steal_share": 0.0, "foreign_share": 0.75, "foreign_cpus": 1.5,
+                "throttled_s": null, "throttle_events": null, "absent": {"throttled_s": "not told", "throttle_events": "not told"},
+            });
+            std::fs::write(file, run.to_string()).unwrap();
+        }
+        let text = out(&common::cosched(&folder, &["report", "c"]));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = "fifo with jobs: figures are not to be trusted: runs under 1 s are not judged one by one, and in 4 runs together other \
+                programs took 1.50 of 2 CPUs";
+    let (long, short) = (put(0.5), put(0.1));
+    assert!(long.contains(told) && !short.contains("fifo with jobs"), "{long}");
+}

@@ -138,6 +138,9 @@ fn runs_are_kept_as_comparisons_and_nothing_else_changes() {
         assert!(report.status.success(), "{}", text(&report.stderr));
         let found: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
         let (mixes, candidates) = (&found["compared"]["mixes"], &found["compared"]["candidates"]);
+        let names: std::collections::BTreeSet<_> =
+            candidates.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names.len(), candidates.as_array().unwrap().len(), "each has a name of its own: {candidates}");
         let all = mixes.as_array().unwrap().len() * candidates.as_array().unwrap().len();
         let blocks = found["blocks"].as_u64().unwrap() as usize;
         assert_eq!(found["runs"].as_array().unwrap().len(), all * blocks, "{grid:?}");

@@ -7,6 +7,7 @@ use crate::frequency::{LEAST_RUNS, MEAN_GHZ, doubt};
 use crate::store::Manifest;
 use crate::verdict::{Comparison, compare, median};
 use cosched_core::metric::{Better, METRICS, Metric, Needs, metric};
+use cosched_report::{MachineLoad, doubt_of_short_runs, origin_doubts};
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,6 +146,19 @@ fn doubt_frequencies(outcomes: &mut [Outcome]) {
     }
 }
 
+/// What makes runs doubtful that are too short to be judged one by one: those of a candidate with a mix together.
+fn short_runs_doubts(design: &Design, outcomes: &[Outcome]) -> Vec<String> {
+    let mut alike: BTreeMap<(usize, usize), Vec<&MachineLoad>> = BTreeMap::new();
+    for outcome in outcomes {
+        alike.entry((outcome.trial.mix, outcome.trial.candidate)).or_default().extend(&outcome.load);
+    }
+    let told = |((mix, candidate), loads): ((usize, usize), Vec<&MachineLoad>)| {
+        let doubt = doubt_of_short_runs(loads)?;
+        Some(format!("{} with {}: {doubt}", design.candidates[candidate].name, design.mixes[mix].name))
+    };
+    alike.into_iter().filter_map(told).collect()
+}
+
 impl Answer {
     /// Judges runs, in whatever order they were made.
     pub fn new(manifest: Manifest, mut outcomes: Vec<Outcome>) -> Answer {
@@ -168,7 +182,9 @@ impl Answer {
             }
         };
         let judged = metrics(&manifest, &outcomes).into_iter().map(judge).collect();
-        Answer { manifest, outcomes, judged, notes: Vec::new() }
+        let mut notes = origin_doubts(outcomes.iter().filter_map(|outcome| outcome.origin.as_ref()));
+        notes.extend(short_runs_doubts(design, &outcomes));
+        Answer { manifest, outcomes, judged, notes }
     }
 
     /// Whether jobs of some run did not end well, or a command failed.

@@ -2,7 +2,7 @@
 
 use crate::design::Trial;
 use crate::frequency::{MEAN_GHZ, mean_ghz};
-use cosched_report::{BackendKind, MachineLoad, Record, clip};
+use cosched_report::{BackendKind, MachineLoad, Origin, Record, clip};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,6 +23,12 @@ pub struct Outcome {
     pub exit: Option<i32>,
     /// What makes its figures doubtful, in words.
     pub doubts: Vec<String>,
+    /// Where it was made; `None` of a command. It is told once for all runs.
+    #[serde(skip)]
+    pub origin: Option<Origin>,
+    /// Who else used the CPUs; short runs are judged by it together.
+    #[serde(skip)]
+    pub load: Option<MachineLoad>,
 }
 
 impl Default for Trial {
@@ -76,6 +82,7 @@ impl Outcome {
             return None;
         }
         let mut outcome = Outcome { trial, policy: Some(record.policy.clone()), ..Outcome::default() };
+        outcome.origin = Some(Origin::of(record));
         for (name, value) in record.metrics.iter() {
             match value {
                 Ok(value) => drop(outcome.figures.insert(name.to_owned(), *value)),
@@ -84,6 +91,7 @@ impl Outcome {
         }
         outcome.failed = Some(record.totals.failed + record.totals.unfinished);
         if record.backend == BackendKind::Host {
+            outcome.load = Some(record.machine_load.clone());
             let doubts = record.warnings.iter().filter(|warning| DOUBTS.contains(&warning.code.as_str()));
             outcome.doubts.extend(doubts.map(|warning| warning.text.clone()));
             match mean_ghz(record) {
@@ -100,6 +108,7 @@ impl Outcome {
             trial,
             figures: BTreeMap::from([(ELAPSED.to_owned(), run.elapsed_s)]),
             exit: Some(run.exit),
+            load: run.machine_load.clone(),
             doubts: (run.exit != 0)
                 .then(|| {
                     let last = run.errors.iter().flat_map(|text| text.lines()).rfind(|line| !line.trim().is_empty());

@@ -291,6 +291,45 @@ mod tests {
         assert!(seen.count() > 120);
     }
 
+    /// The share of comparisons of a candidate with its equal in which one of these metrics, whose noise is independent, has a verdict
+    /// for or against it, and in which one has at least an interval without zero ("likely, but not sure").
+    fn false_alarms(metrics: &[&str], comparisons: u32) -> (f64, f64) {
+        let mut rng = Rng::new(11);
+        let (mut sure, mut likely) = (0, 0);
+        for _ in 0..comparisons {
+            let mut all = Vec::new();
+            for (block, candidate) in (1..=7).flat_map(|block| [(block, 0), (block, 1)]) {
+                let figures = metrics.iter().map(|name| ((*name).to_owned(), libm::exp(0.05 * normal(&mut rng))));
+                let trial = Trial { block, mix: 0, candidate };
+                all.push(Outcome { trial, figures: figures.collect(), ..Outcome::default() });
+            }
+            let found: Vec<Comparison> =
+                metrics.iter().map(|name| compare(&design(1), &all, 1, name, None, 0.02)).collect();
+            let is_off = |one: &Comparison| {
+                let (low, high) = one.change.as_ref().unwrap().interval.unwrap();
+                low > 0.0 || high < 0.0
+            };
+            sure += u32::from(found.iter().any(|one| one.verdict != Some(Verdict::NoDifference)));
+            likely += u32::from(found.iter().any(is_off));
+        }
+        (f64::from(sure) / f64::from(comparisons), f64::from(likely) / f64::from(comparisons))
+    }
+
+    #[test]
+    fn false_alarms_are_as_rare_as_the_intervals_say() {
+        let (sure, likely) = false_alarms(&["turnaround_s"], 2_000);
+        println!("one metric: a verdict in {sure}, not sure in {likely}");
+        // One in a hundred, and one in twenty: chance moves each of 2,000 by no more than a third of that.
+        assert!(sure <= 0.015 && likely <= 0.065, "{sure} {likely}");
+        // Of 100 such comparisons, 95 show no difference at all.
+        let (_, likely) = false_alarms(&["turnaround_s"], 100);
+        assert!(likely <= 0.05, "{likely}");
+        let (sure, likely) = false_alarms(&["turnaround_s", "unfairness", "antt", "energy_j"], 2_000);
+        println!("four metrics: a verdict in {sure}, not sure in {likely}");
+        // Of four that are judged at once, one is likelier to be wrong: 1 - 0.99^4 and 1 - 0.95^4.
+        assert!((0.02..=0.055).contains(&sure) && (0.15..=0.22).contains(&likely), "{sure} {likely}");
+    }
+
     #[test]
     fn the_blocks_that_it_takes_are_about_right() {
         let mut rng = Rng::new(3);

@@ -73,6 +73,11 @@ impl Leftovers {
         }
     }
 
+    /// Whether any process of the program is left that has not ended.
+    pub fn any(&self, leader: RawPid) -> bool {
+        self.now(leader).iter().any(|one| !is_gone(one))
+    }
+
     /// Ends what the program has left, and tells how many processes that were. Its leader must have ended, and nobody may have
     /// waited for it yet: until then no other group has its number.
     pub fn end(&self, leader: RawPid) -> usize {

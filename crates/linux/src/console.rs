@@ -1,4 +1,5 @@
-//! The processes that a run starts beside its jobs, so that it never waits for a terminal or for those who look at it.
+//! The processes that a run starts beside its jobs, so that it never waits for a terminal or for those who look at it; and the
+//! one that a comparison puts between itself and each program that it runs.
 
 use crate::sys;
 
@@ -13,4 +14,12 @@ pub fn become_console() {
 pub fn become_window() {
     sys::ignore_signals();
     sys::set_name(c"cosched-window");
+}
+
+/// Makes this process the keeper of a program that a comparison runs: no signal but SIGKILL and SIGSTOP ends or stops it. Its name
+/// does not contain that of cosched, so that `pkill cosched` does not end both at once. Call it when the signals are held that its
+/// program is to have as they were.
+pub fn become_keeper() {
+    sys::ignore_signals();
+    sys::set_name(c"run-keeper");
 }

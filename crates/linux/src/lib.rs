@@ -46,7 +46,7 @@ mod window;
 
 pub use cgroup::{GroupError, freezer_problem};
 pub use child::{Leftovers, adopt_orphans, settle_child};
-pub use console::{become_console, become_window};
+pub use console::{become_console, become_keeper, become_window};
 pub use host::{Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, capabilities};
 pub use inbox::Inbox;
 pub use interrupts::{Interrupt, Interrupts, settle_signals};

@@ -3,9 +3,10 @@
 use crate::cgroup;
 use crate::claim::{Claimed, job_groups, task_of};
 use crate::look::Look;
-use crate::mend::{DeadRun, Reach, all_dead_runs};
+use crate::mend::{DeadRun, Reach, all_dead_runs, mend};
 use crate::process::{self, Process};
 use crate::root::Root;
+use crate::run_id::RunId;
 use crate::sys::RawPid;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, HashMap};
@@ -171,4 +172,22 @@ pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>,
     }
     let plain = |orphans: Vec<FoundOrphan>| orphans.into_iter().map(|found| found.orphan).collect();
     (plain(found), plain(left))
+}
+
+/// The identity of the run that a child of this process is, as in the variable `COSCHED_RUN` of its jobs.
+pub fn run_led_by(root: &Root, child: RawPid) -> Option<String> {
+    let child = Process::read(root, child)?;
+    Some(RunId::own(root)?.led_by(&child).to_string())
+}
+
+/// Frees and ends, as [`end_orphans`] does, what a dead child of this process has left that was a run. Nobody may have waited for
+/// the child yet: until then its number is its own.
+pub fn end_left_by(root: &Root, child: RawPid, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
+    let Some(run) = run_led_by(root, child) else { return Default::default() };
+    let reach = Reach::Runs(vec![run]);
+    mend(root, &reach);
+    let ended = end_orphans(root, &reach, grace);
+    // Their groups are empty now.
+    mend(root, &reach);
+    ended
 }

@@ -17,6 +17,7 @@ mod json;
 mod live;
 mod machine_load;
 mod markdown;
+mod origin;
 mod progress;
 mod reason;
 mod record;
@@ -50,8 +51,9 @@ pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, MetricsFormat, OwnUse, Reason, RunFacts, RunLine, STATUS_SCHEMA,
     Status, jobs_text, metrics_text, runs_text,
 };
-pub use machine_load::{MachineLoad, MachineUse, Throttling};
+pub use machine_load::{MachineLoad, MachineUse, Throttling, doubt_of_short_runs};
 pub use markdown::markdown;
+pub use origin::{Origin, origin_doubts};
 pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text, wait_text_naming};
 pub use record::{

@@ -1,6 +1,7 @@
 //! How far a run had its CPUs for itself, and whether its figures are to be trusted.
 
 use crate::figures::Absences;
+use crate::text::count;
 use crate::warning::RunWarning;
 use cosched_core::{Nanos, Reading};
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,34 @@ impl MachineLoad {
     }
 }
 
+/// What makes the figures of runs doubtful that are too short to be judged one by one, from all of them together: the errors of
+/// their accounts cancel, and disturbances do not. All must be of the same CPUs; longer ones among them are left out. `None` also if
+/// they are too short together.
+pub fn doubt_of_short_runs<'a>(loads: impl IntoIterator<Item = &'a MachineLoad>) -> Option<String> {
+    let known = |load: &MachineLoad| Some((load.cpu_s?, load.steal_share?, load.foreign_share?, load.foreign_cpus?));
+    let known: Vec<(f64, f64, f64, f64)> = loads.into_iter().filter_map(known).collect();
+    // Where others took nothing, the number of CPUs is not told, and does not matter.
+    let cpus = known.iter().find_map(|&(.., share, cpus)| (share > 0.0).then(|| (cpus / share).round()))?;
+    let short: Vec<_> = known.into_iter().filter(|(time, ..)| time / cpus < LEAST_TIME.as_s()).collect();
+    let sum = |of: fn(&(f64, f64, f64, f64)) -> f64| Nanos::from_s(short.iter().map(of).sum());
+    let used = MachineUse {
+        cpus: cpus as usize,
+        total: sum(|run| run.0),
+        stolen: sum(|run| run.0 * run.1),
+        foreign: sum(|run| run.0 * run.2),
+    };
+    let Some(RunWarning::Disturbed { foreign_cpus, steal_share, .. }) = used.warning(false) else { return None };
+    let foreign = foreign_cpus.map(|taken| format!("other programs took {taken:.2} of {}", count(cpus as u64, "CPU")));
+    let stolen = steal_share.map(|share| format!("the hypervisor took {:.1} % of the CPU time", share * 100.0));
+    let why: Vec<String> = [foreign, stolen].into_iter().flatten().collect();
+    Some(format!(
+        "figures are not to be trusted: runs under {} s are not judged one by one, and in {} together {}",
+        LEAST_TIME.as_s(),
+        count(short.len() as u64, "run"),
+        why.join(", and ")
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +182,25 @@ mod tests {
             MachineUse { cpus: 128, total: Nanos::from_s(1_280.0), stolen: Nanos::ZERO, foreign: Nanos::from_s(12.0) };
         assert_eq!(told(large), (false, false), "1.2 CPUs of 128 are within the error of the accounts");
         assert_eq!(told(MachineUse { foreign: Nanos::from_s(30.0), ..large }), (true, false));
+    }
+
+    #[test]
+    fn short_runs_are_judged_together() {
+        let load = |s: f64, stolen: f64, foreign: f64| {
+            MachineLoad::of(Reading::Value(used(s, stolen, foreign)), Reading::Absent(Absence::NotTold))
+        };
+        let told = |loads: &[MachineLoad]| doubt_of_short_runs(loads);
+        assert_eq!(told(&vec![load(0.3, 0.0, 0.45); 3]), None, "too short together");
+        let text = told(&vec![load(0.3, 0.0, 0.45); 4]).unwrap();
+        assert!(text.ends_with("and in 4 runs together other programs took 1.50 of 2 CPUs"), "{text}");
+        // Errors of the accounts go to either side.
+        let mut noisy = vec![load(0.3, 0.0, 0.06); 2];
+        noisy.extend(vec![load(0.3, 0.0, 0.0); 4]);
+        assert_eq!(told(&noisy), None);
+        assert_eq!(told(&vec![load(2.0, 0.0, 3.0); 4]), None, "they are judged one by one");
+        let text = told(&vec![load(0.5, 0.1, 0.001); 4]).unwrap();
+        assert!(text.contains("together the hypervisor took 10.0 % of the CPU time"), "{text}");
+        assert_eq!(told(&[MachineLoad::default()]), None);
     }
 
     /// A run of `s` seconds that was throttled three times.

@@ -45,6 +45,13 @@ impl<'a> Keeper<'a> {
     }
 }
 
+/// The candidate that the others are compared with: the kernel if it is one, else the first.
+fn baseline(candidates: &[Candidate]) -> usize {
+    let is_kernel = |one: &Candidate| matches!(&one.means, Means::Policy { policy, .. } if policy == "linux");
+    let plain = candidates.iter().position(|one| one.name == "linux");
+    plain.or_else(|| candidates.iter().position(is_kernel)).unwrap_or(0)
+}
+
 /// The folder of a grid.
 pub(crate) struct Kept<'a> {
     keeper: &'a Keeper<'a>,
@@ -52,7 +59,7 @@ pub(crate) struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// Begins the folder of a grid; `what` names it. Candidates are labels, policies and their parameters.
+    /// Begins the folder of a grid; `what` names it. Candidates are names of their own, policies and their parameters.
     ///
     /// # Errors
     /// It can't be written.
@@ -80,7 +87,7 @@ impl<'a> Kept<'a> {
         };
         let design = Design {
             mixes: mixes.iter().map(mix).collect(),
-            baseline: candidates.iter().position(|one| one.name == "linux").unwrap_or(0),
+            baseline: baseline(&candidates),
             candidates,
             on: machine.name.clone(),
             seed: seeds.first().copied().unwrap_or(1),

@@ -1,33 +1,39 @@
 //! Programs that a comparison runs, one or several at a time, and how they are ended when the user interrupts it.
 
+use super::keeper::{CONTINUE, Kept, Kind, SIGNAL, STOP, STOPPED, STOPS, wait_for_stop};
 use anyhow::Context as _;
 use cosched_linux::{Interrupts, Leftovers, settle_child};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use std::collections::{BTreeMap, VecDeque};
-use std::io::Read;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The programs that run now.
-#[derive(Default)]
-pub(super) struct Children {
-    /// Their process groups; of commands that are not cosched what finds all of their processes. Each is in the list until just
-    /// before its process is reaped, so that its number is its own. Whoever has the list keeps programs from starting.
-    live: Mutex<BTreeMap<i32, Option<Arc<Leftovers>>>>,
+/// The programs that run now, of the comparison in this folder.
+pub(super) struct Children<'a> {
+    folder: &'a Path,
+    /// Their process groups, and how each is told something. Each is in the list until just before its process is reaped, so
+    /// that its number is its own. Whoever has the list keeps programs from starting.
+    live: Mutex<BTreeMap<i32, Reach>>,
     /// How often they were asked to end.
     asked: AtomicU32,
-    /// How long all was suspended.
-    suspended: Mutex<Duration>,
+}
+
+/// How a program is told something.
+enum Reach {
+    /// By signals to its group.
+    Signals,
+    /// By its keeper, which says when it has stopped.
+    Keeper(ChildStdin, Receiver<()>),
 }
 
 /// Whoever has been asked so often to end, and has not, is ended. `cosched run` hurries when it is asked a second time.
 const PATIENCE: u32 = 3;
-
-/// Whoever has not stopped after this time is not waited for any longer. `cosched run` stops when its jobs have.
-const STOPS: Duration = Duration::from_secs(30);
 
 /// How a program ended.
 pub(super) struct Ended {
@@ -39,19 +45,24 @@ pub(super) struct Ended {
     /// What it wrote to standard output and error output, as far as it was wanted.
     pub(super) out: String,
     pub(super) err: String,
-    /// Processes that it had left behind. They were ended.
+    /// Processes that a command had left behind. They were ended.
     pub(super) left: usize,
+    /// Jobs of a run that was killed, which went on: those that were ended, and those that could not be.
+    pub(super) ended_jobs: Vec<String>,
+    pub(super) live_jobs: Vec<String>,
 }
 
-/// What is kept of a program's output.
+/// What a program is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
-    /// Both.
-    Both,
-    /// Only error output.
-    Errors,
-    /// The end of what it wrote to error output; and what it leaves behind does not go on beside the next one.
-    LastErrors,
+pub(super) enum What {
+    /// A `cosched run` that only says what it would do; all that it writes is kept.
+    Plan,
+    /// A `cosched run` of a simulation; its errors are kept.
+    Simulation,
+    /// A `cosched run` of real jobs; its errors are kept.
+    Run,
+    /// A command of the user; the end of what it writes to error output is kept.
+    Command,
 }
 
 /// No more than this is kept of an output.
@@ -60,64 +71,112 @@ const MOST: u64 = 64 << 20;
 /// So much is kept of the end of an error output.
 const LAST: usize = 2048;
 
-impl Children {
+impl Children<'_> {
+    pub(super) fn new(folder: &Path) -> Children<'_> {
+        Children { folder, live: Mutex::default(), asked: AtomicU32::new(0) }
+    }
+
     /// Runs a program to its end.
     ///
     /// # Errors
     /// It could not be started.
-    pub(super) fn run(&self, mut command: Command, keep: Keep, signals: &Interrupts) -> anyhow::Result<Ended> {
-        let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
-        command.stdin(Stdio::null()).stdout(pipe(keep == Keep::Both)).stderr(Stdio::piped());
-        settle_child(&mut command, signals);
-        let leftovers = (keep == Keep::LastErrors).then(|| Arc::new(Leftovers::before()));
-        let mut live = lock(&self.live);
-        let before = *lock(&self.suspended);
-        let began = Instant::now();
-        let mut child = command.spawn().with_context(|| format!("can't start {:?}", command.get_program()))?;
-        let group = child.id() as i32;
-        live.insert(group, leftovers.clone());
-        drop(live);
-        let tail = (keep == Keep::LastErrors).then(|| Tail::of(child.stderr.take()));
-        let (out, err) = read_both(&mut child);
-        let gone =
-            Pid::from_raw(group).map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
-        let (passed, suspended) = {
-            // Whoever suspends has it until the pause is counted.
-            let suspended = lock(&self.suspended);
-            (began.elapsed(), *suspended - before)
-        };
-        let left = leftovers.map_or(0, |leftovers| leftovers.end(group));
-        let err = tail.map_or(err, Tail::end);
-        lock(&self.live).remove(&group);
-        if let Some(Err(error)) = gone {
-            return Err(error).context("waiting for a program");
+    pub(super) fn run(&self, command: Command, what: What, signals: &Interrupts) -> anyhow::Result<Ended> {
+        match what {
+            What::Plan | What::Simulation => self.run_directly(command, what, signals),
+            What::Run => self.run_by_keeper(&command, Kind::Run, signals),
+            What::Command => self.run_by_keeper(&command, Kind::Command, signals),
         }
-        let status = child.wait().context("waiting for a program")?;
-        Ok(Ended { status, time: passed.saturating_sub(suspended), suspended, out, err, left })
+    }
+
+    /// Runs a program that has no processes of its own.
+    fn run_directly(&self, mut command: Command, what: What, signals: &Interrupts) -> anyhow::Result<Ended> {
+        let out = if what == What::Plan { Stdio::piped() } else { Stdio::null() };
+        command.stdin(Stdio::null()).stdout(out).stderr(Stdio::piped());
+        settle_child(&mut command, signals);
+        let mut live = lock(&self.live);
+        let began = Instant::now();
+        let mut child = spawn(&mut command)?;
+        let group = child.id() as i32;
+        live.insert(group, Reach::Signals);
+        drop(live);
+        let (out, err) = read_both(&mut child);
+        let status = self.wait(&mut child, |_| ())?;
+        let (ended_jobs, live_jobs) = Default::default();
+        Ok(Ended { status, time: began.elapsed(), suspended: Duration::ZERO, out, err, left: 0, ended_jobs, live_jobs })
+    }
+
+    /// Runs a program by a keeper, which lives longer than this process if it must.
+    fn run_by_keeper(&self, command: &Command, kind: Kind, signals: &Interrupts) -> anyhow::Result<Ended> {
+        let mut keeper = keeper_of(command, kind, self.folder);
+        keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        settle_child(&mut keeper, signals);
+        // Only what a keeper that was killed has left is found by them.
+        let leftovers = Leftovers::before();
+        let (stopping, stopped) = channel();
+        let mut live = lock(&self.live);
+        let mut child = spawn(&mut keeper)?;
+        let line = child.stdin.take().context("a pipe to the keeper")?;
+        live.insert(child.id() as i32, Reach::Keeper(line, stopped));
+        drop(live);
+        let (answers, errors) = (child.stdout.take(), child.stderr.take());
+        let tail = Tail::of(errors, if kind == Kind::Command { LAST } else { MOST as usize });
+        let mut kept: Option<Kept> = None;
+        for line in answers.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok) {
+            if line == STOPPED {
+                let _ = stopping.send(());
+            } else {
+                kept = serde_json::from_str(&line).ok();
+            }
+        }
+        let status = self.wait(&mut child, |group| {
+            if kind == Kind::Command && kept.is_none() {
+                leftovers.end(group);
+            }
+        })?;
+        let err = tail.end();
+        let Some(Kept { status, passed, suspended, left, ended_jobs, live_jobs }) = kept else {
+            let told = if err.trim().is_empty() { status.to_string() } else { err.trim().to_owned() };
+            anyhow::bail!("the process that runs {:?} has not done so: {told}", command.get_program());
+        };
+        let status = ExitStatus::from_raw(status);
+        let time = passed.saturating_sub(suspended);
+        Ok(Ended { status, time, suspended, out: String::new(), err, left, ended_jobs, live_jobs })
+    }
+
+    /// Waits for a program; `before` is called when it has ended, and its group is still its own.
+    fn wait(&self, child: &mut Child, before: impl FnOnce(i32)) -> anyhow::Result<ExitStatus> {
+        let pid = Pid::from_child(child);
+        let gone = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        let group = child.id() as i32;
+        before(group);
+        lock(&self.live).remove(&group);
+        gone.context("waiting for a program")?;
+        child.wait().context("waiting for a program")
     }
 
     /// Pauses all that run, and this process, until somebody continues it. No program starts meanwhile.
     pub(super) fn suspend(&self) {
-        let live = lock(&self.live);
-        let mut suspended = lock(&self.suspended);
-        let began = Instant::now();
-        for (&group, leftovers) in live.iter() {
-            match leftovers {
-                // A run of cosched knows how to pause its jobs. Others may not hear SIGTSTP, or leave a part of them running.
-                None => to_group(group, Signal::TSTP),
-                Some(leftovers) => leftovers.signal(group, Signal::STOP),
+        let mut live = lock(&self.live);
+        for (&group, reach) in live.iter_mut() {
+            match reach {
+                Reach::Signals => to_group(group, Signal::TSTP),
+                Reach::Keeper(line, _) => tell(line, STOP),
             }
         }
         // One that was continued before it has stopped would stop afterwards, and for ever.
-        live.keys().for_each(|&group| wait_for_stop(group));
-        let _ = kill_process(rustix::process::getpid(), Signal::STOP);
-        for (&group, leftovers) in live.iter() {
-            match leftovers {
-                None => to_group(group, Signal::CONT),
-                Some(leftovers) => leftovers.signal(group, Signal::CONT),
+        for (&group, reach) in live.iter() {
+            match reach {
+                Reach::Signals => Pid::from_raw(group).into_iter().for_each(wait_for_stop),
+                Reach::Keeper(_, stopped) => drop(stopped.recv_timeout(STOPS)),
             }
         }
-        *suspended += began.elapsed();
+        let _ = kill_process(rustix::process::getpid(), Signal::STOP);
+        for (&group, reach) in live.iter_mut() {
+            match reach {
+                Reach::Signals => to_group(group, Signal::CONT),
+                Reach::Keeper(line, _) => tell(line, CONTINUE),
+            }
+        }
     }
 
     /// Whether the user asked them to end.
@@ -130,18 +189,40 @@ impl Children {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let signal = if asked < PATIENCE { Signal::from_named_raw(number) } else { Some(Signal::KILL) };
         let Some(signal) = signal else { return };
-        lock(&self.live).keys().for_each(|&group| to_group(group, signal));
+        for (&group, reach) in lock(&self.live).iter_mut() {
+            match reach {
+                Reach::Signals => to_group(group, signal),
+                Reach::Keeper(line, _) => tell(line, &format!("{SIGNAL}{}", signal.as_raw())),
+            }
+        }
     }
 }
 
-/// Waits until a process that was asked to has stopped, or has ended.
-fn wait_for_stop(process: i32) {
-    let Some(pid) = Pid::from_raw(process) else { return };
-    let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let began = Instant::now();
-    while matches!(waitid(WaitId::Pid(pid), options), Ok(None)) && began.elapsed() < STOPS {
-        std::thread::sleep(Duration::from_millis(1));
+/// The keeper that runs a command.
+fn keeper_of(command: &Command, kind: Kind, folder: &Path) -> Command {
+    let mut keeper = Command::new("/proc/self/exe");
+    let kind = if kind == Kind::Run { "run" } else { "command" };
+    keeper.arg0("run-keeper").args(["keep", kind]).arg(folder).arg("--");
+    keeper.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => keeper.env(name, value),
+            None => keeper.env_remove(name),
+        };
     }
+    if let Some(folder) = command.get_current_dir() {
+        keeper.current_dir(folder);
+    }
+    keeper
+}
+
+fn spawn(command: &mut Command) -> anyhow::Result<Child> {
+    command.spawn().with_context(|| format!("can't start {:?}", command.get_program()))
+}
+
+fn tell(line: &mut ChildStdin, order: &str) {
+    // Its program may have ended, and the keeper with it.
+    let _ = line.write_all(format!("{order}\n").as_bytes());
 }
 
 fn to_group(group: i32, signal: Signal) {
@@ -164,7 +245,8 @@ struct Tail {
 }
 
 impl Tail {
-    fn of(pipe: Option<impl Read + Send + 'static>) -> Tail {
+    /// Of what it writes to this pipe so many bytes are kept.
+    fn of(pipe: Option<impl Read + Send + 'static>, most: usize) -> Tail {
         let last: Arc<Mutex<VecDeque<u8>>> = Arc::default();
         let (closing, closed) = channel();
         let end = last.clone();
@@ -175,7 +257,7 @@ impl Tail {
             {
                 let mut end = lock(&end);
                 end.extend(&bytes[..count]);
-                let more = end.len().saturating_sub(LAST);
+                let more = end.len().saturating_sub(most);
                 end.drain(..more);
             }
             // Nobody may wait for it any more.

@@ -1,12 +1,15 @@
 //! `cosched compare`: which policy is better for these batches, by how much, and is that sure?
 //!
 //! Each run is a `cosched run` of its own, with the same command line that a user would type; on this machine one at a time.
-//! [`args`]: the command line; [`design`]: what is compared; [`options`]: options that are passed on; [`child`] and [`runs`]:
-//! makes the runs; [`solo`]: what jobs do alone.
+//! [`args`]: the command line; [`design`]: what is compared; [`options`]: options that are passed on; [`keeper`], [`child`]
+//! and [`runs`]: makes the runs; [`earlier`]: what a killed one left;
+//! [`solo`]: what jobs do alone.
 
 mod args;
 mod child;
 mod design;
+mod earlier;
+mod keeper;
 mod meter;
 mod options;
 mod runs;
@@ -21,17 +24,19 @@ use crate::whole_file::{write_regular, write_whole};
 use anyhow::Context as _;
 pub(crate) use args::CompareArgs;
 use args::CompareFormat;
-use child::{Children, Keep};
+use child::{Children, What};
 use cosched_compare::{
     Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, ELAPSED, Manifest, Means, Outcome, Store, Wish, precision,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{count, seconds, visible};
+pub(crate) use keeper::{KeepArgs, main as keep};
 use runs::{Runs, Stopped, candidate_options, cosched_run, failure};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -41,6 +46,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The file that is locked while runs are made in its folder.
 const LOCK: &str = ".lock";
+
+/// The name of a machine that is not known yet, or of which only commands of others run.
+const NOT_YET: &str = "host";
 
 /// With fewer blocks, no interval says much.
 const LEAST_BLOCKS: u32 = 3;
@@ -87,6 +95,7 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         Err(signal) => return interrupted(&folder, signal, false),
     };
     if let Some(machine) = plans.first().and_then(|plan| plan["machine"].as_str()) {
+        same_machine(&manifest, machine)?;
         manifest.machine = machine.to_owned();
     }
     let jobs: Vec<String> = plans.iter().map(solo::jobs).collect();
@@ -105,6 +114,9 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         // Another comparison may have begun there meanwhile.
         check_folder(&folder, &design)?;
     }
+    if !design.is_simulated() {
+        earlier::end(&folder)?;
+    }
     prepare(&store, &manifest)?;
     let mut outcomes = store.outcomes(&design)?;
     let stopped = match runs.solo(&manifest.wish, until, &plans)? {
@@ -113,7 +125,7 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
         Stopped::Time => Stopped::Time,
     };
     let mut answer = Answer::new(manifest, outcomes);
-    answer.notes = store.solo_doubts();
+    answer.notes.extend(store.solo_doubts());
     if stopped == Stopped::Time {
         answer.notes.push("the time of --max-time was over before all was made".to_owned());
     }
@@ -127,6 +139,19 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Checks that a comparison goes on where it began: blocks of another machine would be counted among its own.
+fn same_machine(manifest: &Manifest, machine: &str) -> anyhow::Result<()> {
+    if [NOT_YET, machine].contains(&&*manifest.machine) {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "this comparison began on the machine `{}`, and this is `{}`: figures of two machines can't be compared; go on with it there, or \
+         begin another one, with another --out",
+        visible(&manifest.machine),
+        visible(machine)
+    )))
+}
+
 /// A new comparison, or one that the same command began.
 fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
     let design = design::design(args)?;
@@ -136,7 +161,7 @@ fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
     let manifest = Manifest {
         schema: COMPARE_SCHEMA.to_owned(),
         cosched_version: VERSION.to_owned(),
-        machine: design.on.clone(),
+        machine: NOT_YET.to_owned(),
         wish: Wish::default(),
         jobs: Vec::new(),
         metrics: Vec::new(),
@@ -145,7 +170,13 @@ fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
     };
     let known = check_folder(&folder, &manifest.design)?;
     let manifest = match known {
-        Some(before) => Manifest { wish: before.wish, metrics: before.metrics, jobs: before.jobs, ..manifest },
+        Some(before) => Manifest {
+            wish: before.wish,
+            metrics: before.metrics,
+            jobs: before.jobs,
+            machine: before.machine,
+            ..manifest
+        },
         None => manifest,
     };
     Ok((folder, manifest))
@@ -163,7 +194,9 @@ fn check_folder(folder: &Path, design: &Design) -> anyhow::Result<Option<Manifes
         }
         return Ok(Some(before));
     }
-    let mut others = folder.read_dir().into_iter().flatten().flatten().filter(|entry| entry.file_name() != LOCK);
+    // What a call leaves that could write nothing, as on a full disk.
+    let is_other = |name: &OsStr| name != LOCK && name != earlier::LOCK;
+    let mut others = folder.read_dir().into_iter().flatten().flatten().filter(|entry| is_other(&entry.file_name()));
     if others.next().is_some() {
         return Err(usage(format!(
             "--out {}: there are files in it, and none of a comparison; name a new folder",
@@ -255,7 +288,20 @@ fn has_commands(design: &Design) -> bool {
 fn lock(folder: &Path) -> anyhow::Result<File> {
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))?;
     let place = folder.join(LOCK);
-    let file = write_regular(&place, OFlags::empty()).with_context(|| format!("can't write {}", told(&place)))?;
+    let file = match write_regular(&place, OFlags::empty()) {
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            return Err(Failure {
+                exit: Exit::Permission,
+                message: format!(
+                    "{}: {error}: this folder can't be written, so no runs can be made in it; `cosched report` tells what it holds, \
+                     and a copy of it can be gone on with",
+                    told(&place)
+                ),
+            }
+            .into());
+        }
+        file => file.with_context(|| format!("can't write {}", told(&place)))?,
+    };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(usage(format!(
             "{}: another `cosched compare` makes runs in this folder; wait for its end, or name another folder",
@@ -310,8 +356,10 @@ fn stamp() -> String {
     format!("{}-{}", digits.replace('T', "-"), std::process::id())
 }
 
-/// Makes the folder, and keeps what is compared in it.
+/// Keeps what is compared in the folder. What it is of comes first: whatever fails afterwards, as on a full disk, the same
+/// command goes on there.
 fn prepare(store: &Store, manifest: &Manifest) -> anyhow::Result<()> {
+    write_whole(&store.manifest(), (serde_json::to_string_pretty(manifest)? + "\n").as_bytes())?;
     let mixes = store.mix(0);
     let mixes = mixes.parent().context("a folder")?;
     std::fs::create_dir_all(mixes).with_context(|| format!("can't make {}", told(mixes)))?;
@@ -319,7 +367,7 @@ fn prepare(store: &Store, manifest: &Manifest) -> anyhow::Result<()> {
         let text = crate::input::read_mix(Path::new(&mix.file)).map_err(|error| usage(error.to_string()))?;
         write_whole(&store.mix(at), text.as_bytes())?;
     }
-    write_whole(&store.manifest(), (serde_json::to_string_pretty(manifest)? + "\n").as_bytes())
+    Ok(())
 }
 
 impl Runs<'_> {
@@ -340,8 +388,8 @@ impl Runs<'_> {
                     // Nothing is there, so nothing is known; but jobs are told apart as for a history.
                     command.arg("--history").arg(self.store.folder().join("no-history"));
                 }
-                let children = Children::default();
-                let run = || children.run(command, Keep::Both, self.signals);
+                let children = Children::new(self.store.folder());
+                let run = || children.run(command, What::Plan, self.signals);
                 let ended = match self.watched(&what, &children, run)? {
                     Ok(ended) => ended,
                     Err(signal) => return Ok(Err(signal)),
@@ -361,7 +409,7 @@ impl Runs<'_> {
     fn watched<T: Send>(
         &self,
         what: &str,
-        children: &Children,
+        children: &Children<'_>,
         work: impl FnOnce() -> anyhow::Result<T> + Send,
     ) -> anyhow::Result<Result<T, i32>> {
         let mut interrupt = None;

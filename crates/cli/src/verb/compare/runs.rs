@@ -1,6 +1,6 @@
 //! Makes the runs of a comparison that are not made yet: on this machine one at a time, in a simulation many at once.
 
-use super::child::{Children, Ended, Keep};
+use super::child::{Children, Ended, What};
 use super::meter::{Meter, Seen};
 use super::options;
 use crate::exit::{Exit, Failure};
@@ -11,7 +11,8 @@ use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
 use cosched_compare::{COMMAND_FILE, COMMAND_SCHEMA, CommandRun, Design, Means, Outcome, RUN_FILE, Store, Trial};
 use cosched_linux::{Interrupt, Interrupts};
-use cosched_report::{Record, count, seconds};
+use cosched_report::{Record, count, seconds, visible};
+use rustix::process::Signal;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::Command;
@@ -92,7 +93,7 @@ impl Runs<'_> {
         let done: std::collections::BTreeSet<Trial> = outcomes.iter().map(|outcome| outcome.trial).collect();
         let open: Vec<Trial> = trials.iter().copied().filter(|trial| !done.contains(trial)).collect();
         let is_late = || until.is_some_and(|until| Instant::now() >= until);
-        let children = Children::default();
+        let children = Children::new(self.store.folder());
         let (next, ended, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
         let late = AtomicBool::new(false);
         let made: Mutex<Vec<Outcome>> = Mutex::default();
@@ -181,7 +182,7 @@ impl Maker<'_> {
     }
 
     /// Makes a run; `None` if it was ended from outside.
-    fn run(&self, trial: Trial, children: &Children) -> anyhow::Result<Option<Outcome>> {
+    fn run(&self, trial: Trial, children: &Children<'_>) -> anyhow::Result<Option<Outcome>> {
         let folder = self.store.run(trial);
         // What an interrupted run left there.
         match std::fs::remove_dir_all(&folder) {
@@ -198,12 +199,12 @@ impl Maker<'_> {
         Ok(self.store.outcome(trial)?)
     }
 
-    fn command(&self, line: &str, folder: &Path, children: &Children) -> anyhow::Result<()> {
+    fn command(&self, line: &str, folder: &Path, children: &Children<'_>) -> anyhow::Result<()> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", line]);
         as_begun(&mut command, self.design);
         let meter = Meter::begin();
-        let ended = children.run(command, Keep::LastErrors, self.signals)?;
+        let ended = children.run(command, What::Command, self.signals)?;
         if children.were_asked() {
             return Ok(());
         }
@@ -214,7 +215,7 @@ impl Maker<'_> {
         keep(folder, &run)
     }
 
-    fn cosched(&self, trial: Trial, folder: &Path, children: &Children) -> anyhow::Result<()> {
+    fn cosched(&self, trial: Trial, folder: &Path, children: &Children<'_>) -> anyhow::Result<()> {
         let mut command = cosched_run(self.design, trial.mix);
         command.args(candidate_options(self.design, trial.candidate).unwrap_or_default());
         command.args(["--no-history", "--quiet", "--seed", &self.design.seed_of(trial.block).to_string()]);
@@ -228,7 +229,8 @@ impl Maker<'_> {
         command.args(&self.design.options);
         let words = command.get_args().map(|word| quote(word.as_encoded_bytes()));
         let line = format!("cosched {}", words.collect::<Vec<_>>().join(" "));
-        let ended = children.run(command, Keep::Errors, self.signals)?;
+        let what = if self.design.is_simulated() { What::Simulation } else { What::Run };
+        let ended = children.run(command, what, self.signals)?;
         let is_made = folder.join(RUN_FILE).exists();
         if ended.status.signal().is_none() && is_made {
             if self.design.is_simulated() {
@@ -241,7 +243,12 @@ impl Maker<'_> {
                 drop_output(folder);
             }
         }
-        if is_made || ended.status.signal().is_some() { Ok(()) } else { Err(failure(&ended, &self.name(trial))) }
+        let error = killed(&ended, &self.name(trial), self.store.folder()).filter(|_| !children.were_asked());
+        match error {
+            Some(error) => Err(error),
+            None if is_made || ended.status.signal().is_some() => Ok(()),
+            None => Err(failure(&ended, &self.name(trial))),
+        }
     }
 }
 
@@ -292,6 +299,28 @@ fn set(now: &Mutex<String>, text: String) {
     if let Ok(mut now) = now.lock() {
         *now = text;
     }
+}
+
+/// The error of a run that was ended by a signal that nobody sent who went through this comparison; `None` of any other run.
+pub(super) fn killed(ended: &Ended, what: &str, folder: &Path) -> Option<anyhow::Error> {
+    let signal = ended.status.signal()?;
+    let why = if signal == Signal::KILL.as_raw() { ", as the kernel does where memory runs out" } else { "" };
+    let jobs = |names: &[String]| names.iter().map(|name| visible(name)).collect::<Vec<_>>().join(", ");
+    let (done, remedy) = match (&ended.ended_jobs[..], &ended.live_jobs[..]) {
+        ([], []) => (String::new(), ""),
+        (ended, []) => (format!("; its jobs that went on were ended: {}", jobs(ended)), ""),
+        (_, live) => (
+            format!("; jobs of it still go on, and can't be ended by this user: {}", jobs(live)),
+            "end them (`cosched thaw --kill` as root), and ",
+        ),
+    };
+    let message = format!(
+        "{what}: its `cosched run` was ended from outside ({}){why}{done}; {remedy}go on with `cosched compare \
+         --resume {}`",
+        ended.status,
+        quote(folder.as_os_str().as_encoded_bytes())
+    );
+    Some(Failure { exit: Exit::Failure, message }.into())
 }
 
 /// The error that `cosched run` gave, with its exit code.

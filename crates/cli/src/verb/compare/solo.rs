@@ -1,7 +1,7 @@
 //! What jobs do alone, for their slowdowns: measured several times, and kept for later comparisons of the same jobs.
 
-use super::child::{Children, Keep};
-use super::runs::{Runs, Stopped, cosched_run, failure};
+use super::child::{Children, What};
+use super::runs::{Runs, Stopped, cosched_run, failure, killed};
 use crate::sha256::sha256;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
@@ -128,11 +128,14 @@ impl Runs<'_> {
             let mut command = cosched_run(self.design, mix);
             command.args(["--policy", "fifo", "--solo", "only", "--no-history", "--quiet", "--logs"]).arg(&folder);
             command.args(&self.design.options);
-            let children = Children::default();
-            let ended = match self.watched(&what, &children, || children.run(command, Keep::Errors, self.signals))? {
+            let children = Children::new(self.store.folder());
+            let ended = match self.watched(&what, &children, || children.run(command, What::Run, self.signals))? {
                 Ok(ended) => ended,
                 Err(signal) => return Ok(Err(Stopped::Signal(signal))),
             };
+            if let Some(error) = killed(&ended, &what, self.store.folder()) {
+                return Err(error);
+            }
             let file = folder.join("solo-profiles.json");
             let profiles = read_own(&file).and_then(|bytes| parse(&bytes));
             files.push(profiles.ok_or_else(|| failure(&ended, &what))?);

@@ -36,7 +36,7 @@ pub(super) fn judged(folder: &Path, args: &ReportArgs) -> anyhow::Result<(Store,
     }
     let outcomes = store.outcomes(&manifest.design).map_err(|error| usage(error.to_string()))?;
     let mut answer = Answer::new(manifest, outcomes);
-    answer.notes = store.solo_doubts();
+    answer.notes.extend(store.solo_doubts());
     Ok((store, answer))
 }
 

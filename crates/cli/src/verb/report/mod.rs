@@ -19,7 +19,7 @@ use crate::whole_file::write_whole;
 pub(crate) use args::ReportArgs;
 use args::{ReportFormat, TableArg};
 use cosched_page::{Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
-use cosched_report::{Form, Record, SummaryOptions, count, overview, summary, visible, wrap};
+use cosched_report::{Form, Origin, Record, SummaryOptions, count, origin_doubts, overview, summary, visible, wrap};
 use runs::{Run, batches};
 use serde_json::Value;
 use sources::Source;
@@ -70,7 +70,10 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             }
             let runs = batches(runs);
             if whole {
-                let views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
+                let mut views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
+                if let Some(first) = views.first_mut() {
+                    first.notes.extend(doubts(&runs));
+                }
                 let pictures = || {
                     let of = |view: &RunView<'_>| {
                         let prefix = if views.len() > 1 { format!("{}-", view.label) } else { String::new() };
@@ -88,6 +91,9 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 out.flush()?;
             }
             if !args.quiet {
+                if args.printed() != Some(ReportFormat::Text) {
+                    doubts(&runs).iter().for_each(|doubt| say(&args, doubt));
+                }
                 for run in &runs {
                     run.notes.iter().for_each(|note| {
                         stderr::say(format_args!("cosched: {}: {}", visible(&run.label), visible(note)));
@@ -181,6 +187,12 @@ fn write_table(form: Form, table: TableArg, runs: &[Run], out: &mut dyn Write) -
     writer.finish()
 }
 
+/// What is doubtful where these runs stand beside each other.
+fn doubts(runs: &[Run]) -> Vec<String> {
+    let origins: Vec<Origin> = runs.iter().map(|run| Origin::of(&run.record)).collect();
+    origin_doubts(&origins).iter().map(|doubt| visible(doubt)).collect()
+}
+
 /// For people: one run as at its end, several side by side.
 fn text(runs: &[Run], width: usize, is_terminal: bool) -> String {
     let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -199,12 +211,8 @@ fn text(runs: &[Run], width: usize, is_terminal: bool) -> String {
         runs => {
             let mut text =
                 overview(&runs.iter().map(|run| (run.label.clone(), &run.record)).collect::<Vec<_>>(), width);
-            let machines: std::collections::BTreeSet<&str> =
-                runs.iter().map(|run| run.record.machine.as_str()).collect();
-            if machines.len() > 1 {
-                wrap("these runs are of different machines: their figures can't be compared", width)
-                    .iter()
-                    .for_each(|line| text.push_str(&format!("{line}\n")));
+            for doubt in doubts(runs) {
+                wrap(&doubt, width).iter().for_each(|line| text.push_str(&format!("{line}\n")));
             }
             text
         }

@@ -1,0 +1,62 @@
+//! Where runs are from: runs of different machines, or of different versions of cosched, are not quite of one kind.
+
+use crate::record::Record;
+use crate::source::BackendKind;
+use crate::text::count;
+use std::collections::BTreeMap;
+
+/// Where a run is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The machine, in words that tell it from others.
+    pub machine: String,
+    /// The version of cosched.
+    pub version: String,
+}
+
+impl Origin {
+    /// Where a run with this record is from.
+    pub fn of(record: &Record) -> Origin {
+        let mut machine = record.machine.clone();
+        if record.backend == BackendKind::Host {
+            machine = format!("{machine} with {}", count(record.machine_details.cpus as u64, "CPU"));
+            if let Some(host) = &record.setting.host {
+                machine = format!("{machine} ({host})");
+            }
+        }
+        Origin { machine, version: record.cosched_version.clone() }
+    }
+}
+
+/// What is doubtful where runs from these places stand beside each other, in sentences.
+pub fn origin_doubts<'a>(origins: impl IntoIterator<Item = &'a Origin>) -> Vec<String> {
+    let (mut machines, mut versions): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) = Default::default();
+    for origin in origins {
+        *machines.entry(&origin.machine).or_default() += 1;
+        *versions.entry(&origin.version).or_default() += 1;
+    }
+    let sentence = |what: &str, of: BTreeMap<&str, u64>| {
+        let each: Vec<String> = of.iter().map(|(name, runs)| format!("{name}, {}", count(*runs, "run"))).collect();
+        (of.len() > 1)
+            .then(|| format!("these runs are of different {what}, and differences may be theirs: {}", each.join("; ")))
+    };
+    sentence("machines", machines).into_iter().chain(sentence("versions of cosched", versions)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let of = |machine: &str, version: &str| Origin { machine: machine.to_owned(), version: version.to_owned() };
+        assert_eq!(origin_doubts(&[of("a", "1"), of("a", "1")]), [""; 0]);
+        assert_eq!(
+            origin_doubts(&[of("a", "1"), of("b", "1"), of("b", "2")]),
+            [
+                "these runs are of different machines, and differences may be theirs: a, 1 run; b, 2 runs",
+                "these runs are of different versions of cosched, and differences may be theirs: 1, 2 runs; 2, 1 run",
+            ]
+        );
+    }
+}
