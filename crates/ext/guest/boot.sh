@@ -46,18 +46,26 @@ if [ ! -e "$kernel/boot/vmlinuz-$release" ]; then
     apt=$cache/apt
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     mirror=$(sed -n 's/^\(URIs: \|deb \)\(\[[^]]*\] \)\?\(http[^ ]*debian\/\?\)\( .*\)\?$/\3/p' \
-        /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v security | head -n 1)
+        /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v security | head -n 1 || true)
     [ -n "$mirror" ] || skip "no Debian mirror is set up here"
     echo "deb $mirror trixie-backports main" >"$apt/sources.list"
     with=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
         -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
     apt-get update -qq "${with[@]}" >&2 || skip "the package lists can't be fetched"
-    (cd "$apt" && apt-get download -qq "${with[@]}" "linux-image-$release" >&2) || skip "there is no package of Linux $release"
-    mkdir -p "$kernel.new"
-    dpkg-deb -x "$apt"/linux-image-"$release"_*.deb "$kernel.new"
-    rm -f "$apt"/linux-image-*.deb
+    mkdir -p "$kernel.new/boot" "$apt/unpacked"
+    # Since Linux 7.0 the kernel and its configuration are in packages beside that of the image.
+    for part in image binary base; do
+        (cd "$apt" && apt-get download -qq "${with[@]}" "linux-$part-$release" >&2) || continue
+        dpkg-deb -x "$apt/linux-$part-$release"_*.deb "$apt/unpacked"
+        rm -f "$apt/linux-$part-$release"_*.deb
+    done
+    for file in vmlinuz config; do
+        found=$(find "$apt/unpacked" -type f \( -name "$file-$release" -o -path "*$release*/$file" \) | head -n 1)
+        [ -n "$found" ] || skip "no package has the $file of Linux $release"
+        cp "$found" "$kernel.new/boot/$file-$release"
+    done
     # The modules are not needed.
-    rm -rf "$kernel.new/usr" "$kernel.new/lib"
+    rm -rf "$apt/unpacked"
     mv "$kernel.new" "$kernel"
 fi
 

@@ -2,11 +2,13 @@
 # Builds cosched with the scheduler for the kernel, and tries both in a guest: what must hold (accept.sh), and the scenarios
 # that every backend plays. Says "skipped, because" where that can't be done.
 #
-#   test.sh [KILLS] [CPUS] [SCENARIOS]    default: 5 kills, 4 CPUs, the scenarios with plans
+#   test.sh [KILLS] [CPUS] [SCENARIO...]    default: 5 kills, 4 CPUs, all scenarios with this scheduler
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 top=$here/../../..
-kills=${1:-5} cpus=${2:-4} scenarios=${3:-sched-ext::}
+kills=${1:-5} cpus=${2:-4}
+shift $(($# < 2 ? $# : 2))
+[ $# -gt 0 ] || set -- sched-ext::
 cd "$top"
 for tool in qemu-system-x86_64 busybox cpio dpkg-deb; do
     command -v $tool >/dev/null || { echo "guest tests skipped, because there is no $tool"; exit 0; }
@@ -28,14 +30,15 @@ built=$(cargo test --quiet --no-run -p cosched --features sched-ext --test confo
 strip -s -o "$work/conformance" "$built"
 cat >"$work/both.sh" <<'SCRIPT'
 sh /data/accept.sh "$1" || failed=1
+shift
 export COSCHED_TEST_PATIENCE_S=900
-cd /tmp && conformance "$2" || failed=1
+cd /tmp && conformance "$@" || failed=1
 exit ${failed:-0}
 SCRIPT
 files=(-f "$work/cosched" -f "$work/conformance" -f "$here/accept.sh")
 [ -z "$(command -v chrt)" ] || files+=(-f "$(command -v chrt)")
 code=0
-"$here/boot.sh" -c "$cpus" -t 3000 "${files[@]}" "$work/both.sh" "$kills" "$scenarios" || code=$?
+"$here/boot.sh" -c "$cpus" -t 3000 "${files[@]}" "$work/both.sh" "$kills" "$@" || code=$?
 case $code in
     77) echo "guest tests skipped, because of what stands above" ;;
     *) exit $code ;;

@@ -40,8 +40,8 @@ impl Fixture for InKernel {
 
     /// It is emulated as a rule, and each of its CPUs may be without a CPU of the machine for a while.
     const AFTER_STOP: Nanos = Nanos::from_ms(20);
-    const CLOSE: Nanos = Nanos::from_ms(200);
-    const LONG: u64 = 1000;
+    const CLOSE: Nanos = Nanos::from_ms(500);
+    const LONG: u64 = 3000;
     const LEAST_SHARE: f64 = 0.0;
     const NOT_REPEATABLE: Option<&'static str> = ThisMachine::NOT_REPEATABLE;
 
