@@ -21,7 +21,7 @@ mod support;
 #[cfg(feature = "bpf")]
 pub use scheduler::{ExtError, PlanScheduler};
 
-pub use support::{Lack, lack, lack_of_machine};
+pub use support::{Lack, lack};
 
 /// Whether this crate was compiled with the program for the kernel.
 pub const SUPPORTED: bool = cfg!(feature = "bpf");

@@ -10,7 +10,7 @@ pub enum Lack {
     #[error("this cosched was built without sched_ext")]
     NotBuilt,
     /// The kernel has no sched_ext.
-    #[error("Linux {release} has no sched_ext (CONFIG_SCHED_CLASS_EXT)")]
+    #[error("Linux {release} has no sched_ext")]
     NoClass {
         /// The kernel's release.
         release: String,
@@ -39,9 +39,7 @@ impl Lack {
     pub fn remedy(&self) -> &'static str {
         match self {
             Lack::NotBuilt => "cargo install --path crates/cli --features sched-ext (needs clang, libelf and zlib)",
-            Lack::NoClass { .. } => {
-                "boot a kernel with CONFIG_SCHED_CLASS_EXT=y, Linux 6.13 or later (Debian: linux-image-amd64 from backports)"
-            }
+            Lack::NoClass { .. } => "boot a kernel that has it",
             Lack::NoTypes => "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
             Lack::Other { .. } => "end the program that loaded it (systemctl stop scx, or whatever started it)",
             Lack::NoPermission => "run cosched as root",
@@ -54,13 +52,18 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// What is lacking first; `None` if a scheduler can be loaded as far as that can be seen beforehand.
+/// What is lacking first; `None` if a scheduler can be loaded as far as that can be seen beforehand. That this program was built
+/// without it counts only where another one would do.
 pub fn lack(root: &Root) -> Option<Lack> {
-    if !crate::SUPPORTED { Some(Lack::NotBuilt) } else { lack_of_machine(root) }
+    match lack_of_machine(root) {
+        Some(lack @ (Lack::NoClass { .. } | Lack::NoTypes)) => Some(lack),
+        _ if !crate::SUPPORTED => Some(Lack::NotBuilt),
+        other => other,
+    }
 }
 
 /// What the machine lacks, whatever this program was built with.
-pub fn lack_of_machine(root: &Root) -> Option<Lack> {
+fn lack_of_machine(root: &Root) -> Option<Lack> {
     let read = |path: &str| std::fs::read_to_string(root.path(path)).map(|text| text.trim().to_owned());
     let Ok(state) = read("/sys/kernel/sched_ext/state") else {
         return Some(Lack::NoClass { release: read("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "?".to_owned()) });

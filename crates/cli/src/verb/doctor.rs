@@ -5,7 +5,6 @@ use super::thaw::words;
 use crate::exit::Exit;
 use clap::Args;
 use cosched_core::{Counter, Machine, Reading, auto_policy, auto_shortfall};
-use cosched_ext::Lack;
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::{MachineEvents, short_name};
@@ -201,18 +200,13 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     });
     let lack = cosched_ext::lack(root);
     features.push(Feature {
-        feature: "scheduler in the kernel (sched_ext)".to_owned(),
+        feature: "scheduler in the kernel".to_owned(),
         works: lack.is_none(),
-        // Whoever has to build another cosched should know at once whether this machine can do with it.
-        found: match (&lack, cosched_ext::lack_of_machine(root)) {
-            (None, _) => "yes".to_owned(),
-            (Some(Lack::NotBuilt), Some(also)) => format!("{}; and {also}", Lack::NotBuilt),
-            (Some(lack), _) => lack.to_string(),
-        },
+        found: lack.as_ref().map_or_else(|| "yes".to_owned(), ToString::to_string),
         reason: String::new(),
         needs: "Linux 6.13 or later with CONFIG_SCHED_CLASS_EXT=y, CAP_BPF and CAP_PERFMON (root), no other such scheduler, and a \
                 cosched that was built with it",
-        without: "--actuator sched-ext can't be used; jobs are frozen and bound",
+        without: "no --actuator sched-ext",
         mend: lack.map(|lack| lack.remedy().to_owned()),
     });
     let energy = EnergyMeter::open(root);
@@ -241,7 +235,7 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         found: throttled.absence().map_or_else(|| "yes".to_owned(), |why| why.to_string()),
         reason: String::new(),
         needs: "an Intel processor that is not behind a hypervisor",
-        without: "runs that were slowed down by heat are not told by that, only by their counted cycles",
+        without: "runs slowed down by heat are told by their counted cycles alone",
         mend: None,
     });
     let memory = meminfo::read(root);
