@@ -90,13 +90,15 @@ static __always_inline s32 inherit(struct task_struct *p, bool fork)
 	return 0;
 }
 
-/* A process that leaves, and not because it ends, has chosen a policy of its own. */
+/* A process that leaves, and not because it or the scheduler ends, has chosen a policy of its own. */
 static __always_inline void note_escape(struct task_struct *p)
 {
 	u32 slot = slot_in(task_of(p));
-	u32 *count;
+	u32 *count, policy = p->policy;
+	bool chose;
 
-	if (slot == COSCHED_NONE || p->flags & PF_EXITING)
+	chose = config.takes_all ? policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE : policy != SCHED_EXT;
+	if (slot == COSCHED_NONE || !chose || p->flags & PF_EXITING)
 		return;
 	count = bpf_map_lookup_elem(&escapes, &slot);
 	if (count)

@@ -35,6 +35,10 @@ enum {
 };
 
 #define PF_EXITING 0x4
+#define SCHED_FIFO 1
+#define SCHED_RR 2
+#define SCHED_DEADLINE 6
+#define SCHED_EXT 7
 #define SCX_DSQ_BUILTIN (1ULL << 63)
 #define SCX_DSQ_LOCAL_ON (SCX_DSQ_BUILTIN | 1ULL << 62)
 #define SCX_DSQ_GLOBAL (SCX_DSQ_BUILTIN | 1)
@@ -62,6 +66,7 @@ struct sched_ext_entity {
 
 struct task_struct {
 	unsigned int flags;
+	unsigned int policy;
 	int pid;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;

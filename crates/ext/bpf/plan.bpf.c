@@ -482,15 +482,23 @@ int cosched_let_out(struct cosched_call *call_)
 }
 
 /* Lets those run for a moment that have waited for longer than a span, so that the kernel does not take them for lost; and
- * lets out who came into the queue of a slot that had just become free. */
+ * lets out who came into the queue of a slot that had just become free. Answers in the span how long a slot has waited at
+ * most. */
 SEC("syscall")
 int cosched_rescue(struct cosched_call *call_)
 {
-	u64 span = call_->span ?: 1;
+	u64 span = call_->span ?: 1, now = bpf_ktime_get_ns(), longest = 0;
 	u32 slot, count = 0;
 
 	EACH(slot, config.slots) {
-		if (slot >= COSCHED_SLOTS || scx_bpf_dsq_nr_queued(slot) <= 0)
+		u64 waits;
+
+		if (slot >= COSCHED_SLOTS)
+			break;
+		waits = waits_for(slot, now);
+		if (waits > longest)
+			longest = waits;
+		if (scx_bpf_dsq_nr_queued(slot) <= 0)
 			continue;
 		if (is_free(slot))
 			count += let_out(slot, 0, SLICE);
@@ -498,6 +506,7 @@ int cosched_rescue(struct cosched_call *call_)
 			count += let_out(slot, span, RESCUE_SLICE);
 	}
 	call_->answer = count;
+	call_->span = longest;
 	return 0;
 }
 

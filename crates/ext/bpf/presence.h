@@ -50,13 +50,17 @@ struct cpu cpus[COSCHED_CPUS];
 struct awake {
 	s64 sum;
 	u64 threads;
+	/* When it woke last. */
+	u64 woke_at;
 };
 struct awake awake[COSCHED_SLOTS];
 
 static __always_inline void woke(u32 slot, u64 now)
 {
-	if (slot < COSCHED_SLOTS && __sync_fetch_and_add(&awake[slot].threads, 1) == 0)
+	if (slot < COSCHED_SLOTS && __sync_fetch_and_add(&awake[slot].threads, 1) == 0) {
 		__sync_fetch_and_add(&awake[slot].sum, -(s64)now);
+		awake[slot].woke_at = now;
+	}
 }
 
 static __always_inline void slept(u32 slot, u64 now)
@@ -166,6 +170,19 @@ static __always_inline void change(u32 cpu, u32 to, u64 at)
 	}
 	note_core(cpu, 1, at);
 	bpf_spin_unlock(&book);
+}
+
+/* For how long a slot has been awake and without a CPU. */
+static __always_inline u64 waits_for(u32 slot, u64 now)
+{
+	u32 at = BELOW(slot, COSCHED_SLOTS);
+	u64 since = presences[at].last_on;
+
+	if (presences[at].cpus || !awake[at].threads)
+		return 0;
+	if (since < awake[at].woke_at)
+		since = awake[at].woke_at;
+	return now > since ? now - since : 0;
 }
 
 /* What a slot has used up to now goes into the answer, and is forgotten if `forget` is set. */

@@ -19,6 +19,9 @@ pub(crate) const PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan.bp
 /// minute.
 const LONGEST_WAIT: Nanos = Nanos::from_ms(12_000);
 
+/// Whoever has waited for so long, though it was let run for a moment, gets no CPU at all: ordinary processes have them.
+const STARVED: Nanos = Nanos::from_ms(20_000);
+
 /// The plan number for no plan.
 const NO_PLAN: u32 = 2;
 
@@ -301,7 +304,16 @@ impl KernelScheduler for PlanScheduler {
     fn tend(&mut self) {
         let mut told = Image::new(call::SIZE);
         told.put_u64(call::SPAN, if self.which == NO_PLAN { 1 } else { LONGEST_WAIT.0 });
-        let _ = self.run("cosched_rescue", &mut told);
+        let is_there = self.run("cosched_rescue", &mut told).is_ok();
+        if is_there && told.u64(call::SPAN) > STARVED.0 && self.why_removed.is_none() {
+            // The kernel's watchdog would remove it as faulty.
+            self.why_removed = Some(format!(
+                "ordinary processes, which come first, have left a job no CPU for {} s{}",
+                STARVED.0 / 1_000_000_000,
+                if self.takes_all { "" } else { "; --all shares the CPUs with them" }
+            ));
+            self.link = None;
+        }
     }
 
     fn line(&self) -> BorrowedFd<'_> {

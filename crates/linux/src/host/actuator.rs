@@ -190,7 +190,7 @@ impl Actuator {
     }
 
     /// Gives all processes of a job to the scheduler that was loaded into the kernel, or back to the ordinary one.
-    pub(crate) fn give(&mut self, life: &Lifecycle, task: TaskId, loaded: bool) {
+    pub(crate) fn give(&self, life: &Lifecycle, task: TaskId, loaded: bool) {
         let Some(tree) = life.tree(task) else { return };
         // A thread that has gone needs nothing. One with a policy of real time keeps it: it is not touched.
         let give = |tid| {

@@ -4,7 +4,6 @@ use super::actuator::Actuator;
 use super::kernel::{Clock, KernelScheduler};
 use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
-use crate::sys;
 use crate::tree::Tree;
 use cosched_core::{Absence, CpuSet, Nanos, Placement, Reading, Residency, Schedule, Seat, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,24 +47,25 @@ impl Loaded {
         self.kernel.line()
     }
 
-    /// Takes charge of a job that is about to start.
+    /// Takes charge of a job that is about to start. Its process stays with the ordinary scheduler until it has become its
+    /// program: the run waits for that, and the loaded scheduler may let it wait.
     pub(crate) fn take(&mut self, task: TaskId, name: &str, tree: &Tree) {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let handle = tree.main.handle(tree.root()).ok_or_else(gone);
-        let mut taken = handle.and_then(|handle| self.kernel.take(task, handle.as_fd()));
-        if !self.shared.contains_key(&task) {
-            taken = taken.and_then(|()| sys::set_loaded_scheduler(tree.main.pid, true));
-        }
-        match taken {
+        match handle.and_then(|handle| self.kernel.take(task, handle.as_fd())) {
             Ok(()) => drop(self.taken.insert(task)),
             Err(error) => self.notices.tell(Notice::NotTaken { job: name.to_owned(), why: error.to_string() }),
         }
     }
 
     /// A job has become its program, or could not.
-    pub(crate) fn began(&mut self, task: TaskId, has_begun: bool) {
+    pub(crate) fn began(&mut self, life: &Lifecycle, actuator: &Actuator, task: TaskId, has_begun: bool) {
         if has_begun {
-            self.kernel.set_free(task, self.shared.contains_key(&task));
+            let is_shared = self.shared.contains_key(&task);
+            if self.taken.contains(&task) && !is_shared {
+                actuator.give(life, task, true);
+            }
+            self.kernel.set_free(task, is_shared);
         } else {
             self.forget(task);
             self.kernel.ended(task);

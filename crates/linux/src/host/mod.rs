@@ -158,8 +158,8 @@ impl Host {
             // What comes before is our work, and on a busy machine it takes long.
             began.insert(task, clock.now());
         });
-        if let Some(loaded) = &mut self.loaded {
-            loaded.began(task, started.is_ok());
+        if let Some(loaded) = loaded {
+            loaded.began(lifecycle, actuator, task, started.is_ok());
         }
         if let Err(error) = started {
             actuator.forget(task);
