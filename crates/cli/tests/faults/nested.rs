@@ -35,6 +35,10 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
             let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
             let files = ["inner-1", "inner-2", "inner-3", "inner-4"];
             until("the inner jobs work", || files.iter().all(|file| run.file(file).contains("line 1")));
+            // A guardian that has not had a CPU yet still has the name of its run.
+            until("the guardians have their names", || {
+                run.named("cosched").into_iter().filter(|&pid| pid != run.pid).count() == 1
+            });
             Moments::new(700 + seed).pass(150);
             run.send(Signal::STOP);
             let inner: Vec<i32> = run.named("cosched").into_iter().filter(|&pid| pid != run.pid).collect();
