@@ -416,9 +416,11 @@ int cosched_install(struct cosched_install *call_)
 	in_force = call_->which;
 	plan = plan_in_force();
 	if (!plan) {
-		/* All run as they come; whoever is in a queue is let out. */
-		EACH(cpu, config.cpus)
-			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		/* All run as they come; user space lets those out that are in a queue. */
+		EACH(cpu, config.cpus) {
+			if (cpu < COSCHED_CPUS && cpus[cpu].slot < COSCHED_SLOTS)
+				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+		}
 		return 0;
 	}
 	fillers = plan->fillers;
