@@ -462,11 +462,8 @@ impl RunWarning {
             ),
             RunWarning::NoGroup { job, why } => format!("job {job} has no cgroup ({why}): it is frozen by signals"),
             RunWarning::LeftScheduler { job, processes } => {
-                let have = if *processes == 1 { "has" } else { "have" };
-                format!(
-                    "{} of job {job} {have} chosen a scheduling policy of their own: no plan holds for them",
-                    count(u64::from(*processes), "process")
-                )
+                let (what, have) = if *processes == 1 { ("process", "has") } else { ("processes", "have") };
+                format!("{processes} {what} of job {job} {have} chosen a scheduling policy: no plan holds there")
             }
             RunWarning::NotTaken { job, why } => {
                 format!("job {job} could not be given to the scheduler in the kernel ({why}): the ordinary one has it")
