@@ -301,6 +301,27 @@ fn the_record_names_machine_and_program_files_by_their_content() {
     assert_eq!(first[1], second[1]);
 }
 
+#[test]
+fn without_a_series_the_record_is_the_same() {
+    let record = |more: &[&str]| {
+        let folder = with_mix();
+        let words = [&["run", "mix.toml", "--on", MACHINE, "-q", "--format", "json", "--logs", "l"][..], more].concat();
+        let record = json(&cosched(&folder, &words));
+        (record, folder.path().join("l/series.jsonl").exists(), folder.path().join("l/run.json").exists())
+    };
+    let ((with, kept, _), (without, is_there, is_recorded)) = (record(&[]), record(&["--no-series"]));
+    assert_eq!((kept, is_there, is_recorded), (true, false, true));
+    for key in ["jobs", "batch", "overhead", "turnaround_s"] {
+        assert_eq!(with[key], without[key], "{key}");
+    }
+    // Without it nobody can tell what became of real jobs.
+    let folder = tempdir().expect("a folder");
+    let output = cosched(&folder, &["run", "--no-series", "touch", "m"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("--no-series is for simulated runs"), "{}", err(&output));
+    assert!(!folder.path().join("m").exists());
+}
+
 /// Simulated jobs write nothing, so standard output is for the summary.
 #[test]
 fn without_a_log_folder_the_summary_is_where_it_always_is() {

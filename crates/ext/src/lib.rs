@@ -17,6 +17,8 @@ mod scheduler;
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod slots;
 mod support;
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+mod tables;
 
 #[cfg(feature = "bpf")]
 pub use scheduler::{ExtError, PlanScheduler};

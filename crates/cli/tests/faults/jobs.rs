@@ -152,7 +152,7 @@ fn jobs_that_stop_themselves_are_continued() {
 #[test]
 fn a_warning_that_comes_again_and_again_is_told_ever_more_rarely() {
     for freeze in freezers() {
-        let flapping = "(i=0; while [ $i -lt 200 ]; do kill -CONT $$; sleep 0.003; i=$((i+1)); done; touch done; \
+        let flapping = "(i=0; while [ $i -lt 600 ]; do kill -CONT $$; sleep 0.003; i=$((i+1)); done; touch done; \
             while :; do kill -CONT $$; sleep 0.01; done) & while [ ! -e done ]; do kill -STOP $$; done; kill $!";
         let mut run = Run::start(Mix::default().shell("flapping", flapping), freeze, &[]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());

@@ -48,8 +48,77 @@ pub struct Latency {
 
 /// The share of the greatest load beyond which the latency has a pole.
 const POLE: f64 = 1.05;
-/// Halvings of the interval in which the load of a memory domain lies.
+/// The greatest load that a memory domain is taken to have, as a share of `most`.
+const MOST_LOAD: f64 = POLE - 1e-3;
+/// Halvings of the interval in which the load of a memory domain lies, and the part that is left then.
 const HALVINGS: usize = 12;
+const CELL: f64 = MOST_LOAD / 4096.0;
+/// Loads that are looked at to narrow this interval before it is halved.
+const PROBES: usize = 7;
+
+/// A load as a share of the greatest, and how many more lines per ns are asked for than that.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    u: f64,
+    more: f64,
+}
+
+/// Between which loads as many lines are asked for as delivered.
+#[derive(Clone, Copy, Debug)]
+struct Bracket {
+    below: Probe,
+    above: Probe,
+    /// The last one was below.
+    was_below: bool,
+}
+
+impl Default for Bracket {
+    fn default() -> Bracket {
+        let probe = |u: f64| Probe { u, more: f64::NAN };
+        Bracket { below: probe(f64::NEG_INFINITY), above: probe(f64::INFINITY), was_below: false }
+    }
+}
+
+impl Bracket {
+    fn note(&mut self, u: f64, more: f64) {
+        self.was_below = more > 0.0;
+        let end = if self.was_below { &mut self.below } else { &mut self.above };
+        *end = Probe { u, more };
+    }
+
+    /// Whether more is asked for at a load than it is, if that is known.
+    fn says(&self, u: f64) -> Option<bool> {
+        if u <= self.below.u {
+            Some(true)
+        } else if u >= self.above.u {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.above.u.min(MOST_LOAD) - self.below.u.max(0.0) <= CELL
+    }
+
+    /// Where to look next if a memory delivers so many lines per ns at most: a little beyond the point where the line
+    /// through both ends says that both are equal, so that the end moves that did not move last.
+    fn next(&self, most: f64) -> f64 {
+        let Bracket { below, above, was_below } = *self;
+        // Of a load that is greater by this part so much less is asked for, and more.
+        let at_most = |end: Probe| end.u + end.more / most;
+        if above.u == f64::INFINITY {
+            return at_most(below).min(MOST_LOAD);
+        }
+        if below.u == f64::NEG_INFINITY {
+            return at_most(above).max(0.0);
+        }
+        let line = below.u + (above.u - below.u) * (below.more / (below.more - above.more));
+        let beyond = 0.25 * CELL + 0.1 * (line - if was_below { below.u } else { above.u }).abs();
+        let u = if was_below { line + beyond } else { line - beyond };
+        u.clamp(below.u, above.u)
+    }
+}
 
 impl Latency {
     /// At so many lines read per ns.
@@ -58,14 +127,29 @@ impl Latency {
     }
 
     /// The latency at which as many lines per ns are asked for as have this latency. The more it is, the fewer are `asked`
-    /// for.
-    pub(crate) fn settled(&self, asked: impl Fn(f64) -> f64) -> f64 {
+    /// for. It is the same whatever load is `near`; the nearer that is, the sooner it is found.
+    pub(crate) fn settled(&self, near: f64, asked: impl Fn(f64) -> f64) -> f64 {
         let Some(most) = self.most else { return 1.0 };
         let at = |u: f64| 1.0 + self.rise * Latency::shape(u);
-        let (mut low, mut high) = (0.0, POLE - 1e-3);
+        let mut bracket = Bracket::default();
+        let look = |bracket: &mut Bracket, u: f64| bracket.note(u, asked(at(u)) - u * most);
+        let mut u = (near / most).clamp(0.0, MOST_LOAD);
+        for _ in 0..PROBES {
+            look(&mut bracket, u);
+            if bracket.is_narrow() {
+                break;
+            }
+            u = bracket.next(most);
+        }
+        // The interval is halved to the same ends without what was found.
+        let (mut low, mut high) = (0.0, MOST_LOAD);
         for _ in 0..HALVINGS {
             let u = 0.5 * (low + high);
-            if asked(at(u)) > u * most { low = u } else { high = u }
+            let is_more = bracket.says(u).unwrap_or_else(|| {
+                look(&mut bracket, u);
+                bracket.below.u >= u
+            });
+            if is_more { low = u } else { high = u }
         }
         at(0.5 * (low + high))
     }
@@ -139,7 +223,8 @@ impl Asks {
     /// Cycles per instruction when the job is alone on the machine.
     pub fn solo_cpi(&self, shared: &Contention) -> f64 {
         let cpi = |latency: f64| self.own + self.stall(shared, self.reads, latency);
-        cpi(shared.memory.settled(|latency| self.reads * self.ghz / cpi(latency).max(LEAST_CPI)))
+        let asked = |latency: f64| self.reads * self.ghz / cpi(latency).max(LEAST_CPI);
+        cpi(shared.memory.settled(asked(1.0), asked))
     }
 }
 
@@ -174,12 +259,31 @@ pub struct Prediction {
     pub latency: Vec<f64>,
     /// Of each last-level cache: lines per ns that are read into it.
     pub cached: Vec<f64>,
-    /// Of each job, within a round: cycles per instruction but those in which it waits for memory, and lines read.
-    fixed: Vec<(f64, f64)>,
+    /// Of each job, within a round.
+    waits: Vec<Waits>,
     /// Of each job: the first one of its core, and the next one after it.
     first: Vec<Option<usize>>,
     next: Vec<Option<usize>>,
     by_core: Vec<usize>,
+}
+
+/// How a job waits for memory, per instruction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    domain: usize,
+    /// Lines read x cycles per ns.
+    lines: f64,
+    /// Cycles but those in which it waits for memory.
+    fixed: f64,
+    /// Cycles in which it waits for an idle memory.
+    cycles: f64,
+}
+
+impl Waits {
+    /// Cycles per instruction at a latency.
+    fn cpi(&self, latency: f64) -> f64 {
+        self.fixed + self.cycles * latency
+    }
 }
 
 /// Rounds in which jobs adapt to each other.
@@ -206,8 +310,8 @@ impl Prediction {
         self.latency.resize(count(|seat| seat.domain), 1.0);
         self.cached.clear();
         self.cached.resize(count(|seat| seat.llc), 0.0);
-        self.fixed.clear();
-        self.fixed.resize(seats.len(), (0.0, 0.0));
+        self.waits.clear();
+        self.waits.resize(seats.len(), Waits::default());
         self.link(seats);
         for _ in 0..ROUNDS {
             self.cached.iter_mut().for_each(|sum| *sum = 0.0);
@@ -232,15 +336,19 @@ impl Prediction {
                 }
                 let in_core = seat.asks.own * (1.0 + shared.alpha * busy) + shared.beta * seat.asks.l1 * ports;
                 let hits = seat.asks.penalty * shared.hit * (seat.asks.llc - m).max(0.0);
-                self.fixed[at] = (in_core + hits, m);
+                self.waits[at] = Waits {
+                    domain: seat.domain,
+                    lines: m * seat.asks.ghz,
+                    fixed: in_core + hits,
+                    cycles: seat.asks.penalty * m,
+                };
             }
             for domain in 0..self.latency.len() {
-                self.latency[domain] = self.settle(shared, seats, domain);
+                self.latency[domain] = self.settle(shared, domain);
             }
-            for (at, seat) in seats.iter().enumerate() {
-                let (fixed, m) = self.fixed[at];
-                let cpi = fixed + seat.asks.penalty * m * self.latency[seat.domain];
-                self.jobs[at] = Predicted { cpi, reads: m * seat.asks.ghz / cpi };
+            for (job, waits) in self.jobs.iter_mut().zip(&self.waits) {
+                let cpi = waits.cpi(self.latency[waits.domain]);
+                *job = Predicted { cpi, reads: waits.lines / cpi };
             }
         }
     }
@@ -268,17 +376,62 @@ impl Prediction {
         }
     }
 
-    fn settle(&self, shared: &Contention, seats: &[Seat], domain: usize) -> f64 {
-        shared.memory.settled(|latency| {
-            let here = seats.iter().zip(&self.fixed).filter(|(seat, _)| seat.domain == domain);
-            here.map(|(seat, &(fixed, m))| m * seat.asks.ghz / (fixed + seat.asks.penalty * m * latency)).sum()
-        })
+    /// The latency at which the jobs of a memory domain ask for the load that has it.
+    fn settle(&self, shared: &Contention, domain: usize) -> f64 {
+        let here = || self.waits.iter().zip(&self.jobs).filter(|(waits, _)| waits.domain == domain);
+        let near = here().map(|(_, job)| job.reads).sum();
+        shared.memory.settled(near, |latency| here().map(|(waits, _)| waits.lines / waits.cpi(latency)).sum())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
+
+    /// Halving alone.
+    fn halved(memory: Latency, asked: impl Fn(f64) -> f64) -> f64 {
+        let most = memory.most.unwrap();
+        let at = |u: f64| 1.0 + memory.rise * Latency::shape(u);
+        let (mut low, mut high) = (0.0, MOST_LOAD);
+        for _ in 0..HALVINGS {
+            let u = 0.5 * (low + high);
+            if asked(at(u)) > u * most { low = u } else { high = u }
+        }
+        at(0.5 * (low + high))
+    }
+
+    #[test]
+    fn what_is_near_shortens_the_way_and_not_the_answer() {
+        let mut rng = Rng::new(1);
+        let mut draw = |most: f64| most * rng.below(1 << 32) as f64 / 4_294_967_296.0;
+        let (mut looks, runs) = (0, 3_000);
+        for run in 0..runs {
+            let memory = Latency { most: Some(0.01 + draw(1.0)), rise: draw(0.5) };
+            let jobs: Vec<[f64; 3]> = (0..run % 30)
+                .map(|_| {
+                    let m = draw(1.0) * draw(0.1) * draw(1.0);
+                    [2.5 * m, 0.3 + draw(2.0), draw(100.0) * m]
+                })
+                .collect();
+            let asked =
+                |latency: f64| jobs.iter().map(|[lines, fixed, waits]| lines / (fixed + waits * latency)).sum::<f64>();
+            let expected = halved(memory, asked);
+            let load = |latency: f64| asked(latency);
+            // From afar, from what is asked for at first, and from where it ends.
+            for near in [0.0, 1e9, draw(1.0), load(1.0), load(expected)] {
+                let count = std::cell::Cell::new(0);
+                let found = memory.settled(near, |latency| {
+                    count.set(count.get() + 1);
+                    asked(latency)
+                });
+                assert_eq!(found, expected, "run {run} near {near}");
+                looks += if near == load(expected) { count.get() } else { 0 };
+            }
+        }
+        // Halving alone takes 12.
+        assert!(looks < 4 * runs, "{looks}");
+    }
 
     #[test]
     fn alone_a_job_does_what_is_predicted_of_it_alone() {

@@ -59,6 +59,11 @@ impl Logarithms {
         Self { log }
     }
 
+    /// Of the mantissas from 1 to 2, in equal steps.
+    pub(super) fn numbers(&self) -> &[u16] {
+        &self.log
+    }
+
     /// `log2(share)` in units of 2^-12 octave; 0 for a share of 1. A share of 0 counts as the smallest one.
     #[inline]
     pub(super) fn of(&self, share: u64) -> i32 {

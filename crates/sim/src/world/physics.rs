@@ -97,7 +97,9 @@ impl World {
             let Some(thread) = self.cpus[cpu].current else { continue };
             let thread = &mut self.threads[thread];
             thread.cpu_ns += span;
-            thread.vruntime += span * super::run_queue::NICE_0 / thread.weight;
+            // Most have this weight, and a division takes longer than all the rest of the sum.
+            let is_plain = thread.weight == super::run_queue::NICE_0;
+            thread.vruntime += if is_plain { span } else { span * super::run_queue::NICE_0 / thread.weight };
             let mut rest = span as f64;
             let switching = thread.switching.min(rest);
             thread.switching -= switching;

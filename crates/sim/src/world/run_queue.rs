@@ -8,7 +8,7 @@
 
 use super::World;
 use super::thread::State;
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
 /// Weight of a thread of nice 0.
 pub(crate) const NICE_0: u64 = 1_024;
@@ -27,14 +27,53 @@ pub(crate) struct Times {
     pub(crate) migration: f64,
 }
 
+/// Threads that wait, by (run time, thread). Mostly they are few, and whoever comes joins near the end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue(VecDeque<(u64, usize)>);
+
+impl Queue {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &(u64, usize)> {
+        self.0.iter()
+    }
+
+    fn first(&self) -> Option<(u64, usize)> {
+        self.0.front().copied()
+    }
+
+    fn pop_first(&mut self) -> Option<(u64, usize)> {
+        self.0.pop_front()
+    }
+
+    fn insert(&mut self, one: (u64, usize)) {
+        if self.0.back().is_none_or(|last| *last < one) {
+            self.0.push_back(one);
+        } else if let Err(at) = self.0.binary_search(&one) {
+            self.0.insert(at, one);
+        }
+    }
+
+    fn remove(&mut self, one: (u64, usize)) {
+        if let Ok(at) = self.0.binary_search(&one) {
+            self.0.remove(at);
+        }
+    }
+}
+
 /// A CPU and its queue.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuState {
     pub(crate) core: usize,
     pub(crate) online: bool,
     pub(crate) current: Option<usize>,
-    /// Threads that wait, by (run time, thread).
-    pub(crate) queue: BTreeSet<(u64, usize)>,
+    pub(crate) queue: Queue,
     /// Sum of the weights of the threads that wait and of the one that runs.
     weight: u64,
     least: u64,
@@ -52,7 +91,7 @@ impl CpuState {
             core,
             online: true,
             current: None,
-            queue: BTreeSet::new(),
+            queue: Queue::default(),
             weight: 0,
             least: ORIGIN,
             picked_at: 0,
@@ -97,7 +136,7 @@ impl World {
         let cpu_ix = match self.threads[thread_ix].state {
             State::Ready(cpu) => {
                 let key = (self.threads[thread_ix].vruntime, thread_ix);
-                self.cpus[cpu].queue.remove(&key);
+                self.cpus[cpu].queue.remove(key);
                 cpu
             }
             State::Running(cpu) => {
@@ -156,7 +195,7 @@ impl World {
             self.pull_when_idle(cpu_ix);
         }
         let cpu = &self.cpus[cpu_ix];
-        let first = cpu.queue.first().copied();
+        let first = cpu.queue.first();
         match (cpu.current, first) {
             (None, None) => {}
             (None, Some(_)) => self.pick(cpu_ix),

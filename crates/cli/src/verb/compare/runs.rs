@@ -5,7 +5,6 @@ use super::meter::{Meter, Seen};
 use super::options;
 use crate::exit::{Exit, Failure};
 use crate::input::quote;
-use crate::kept::SERIES;
 use crate::verb::run::Screen;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
@@ -227,21 +226,18 @@ impl Maker<'_> {
             }
         }
         command.args(&self.design.options);
+        // Megabytes each, and whoever wants another one simulates it again.
+        if self.design.is_simulated() && trial.block != FIRST_BLOCK {
+            command.arg("--no-series");
+        }
         let words = command.get_args().map(|word| quote(word.as_encoded_bytes()));
         let line = format!("cosched {}", words.collect::<Vec<_>>().join(" "));
         let what = if self.design.is_simulated() { What::Simulation } else { What::Run };
         let ended = children.run(command, what, self.signals)?;
         let is_made = folder.join(RUN_FILE).exists();
-        if ended.status.signal().is_none() && is_made {
-            if self.design.is_simulated() {
-                // Megabytes each, and whoever wants another one simulates it again. One that stays costs room.
-                if trial.block != FIRST_BLOCK {
-                    let _ = std::fs::remove_file(folder.join(SERIES));
-                }
-            } else {
-                keep(folder, &noted(line, &ended, None))?;
-                drop_output(folder);
-            }
+        if ended.status.signal().is_none() && is_made && !self.design.is_simulated() {
+            keep(folder, &noted(line, &ended, None))?;
+            drop_output(folder);
         }
         let error = killed(&ended, &self.name(trial), self.store.folder()).filter(|_| !children.were_asked());
         match error {

@@ -302,6 +302,12 @@ pub(crate) struct OutputArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) no_logs: bool,
 
+    /// Keep no series: only what the whole simulated run came to
+    ///
+    /// It takes most of the room in a log folder, and a part of the time. Nothing can tell then what happened when.
+    #[arg(long, conflicts_with_all = ["record", "solo"], hide_short_help = true)]
+    pub(crate) no_series: bool,
+
     /// Keep the last N log folders in cosched-logs
     ///
     /// When the run has ended, those of the oldest runs are removed, as far as runs of cosched made what is in them.

@@ -74,7 +74,7 @@ impl Files {
         if let Some((named, file)) = &events {
             named.claim(file, waiting)?;
         }
-        let series = folder.create("series.jsonl");
+        let series = (!args.output.no_series).then(|| folder.create("series.jsonl")).transpose();
         let series = series.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))?;
         let empty_events = || events.map(|(named, file)| named.empty(&file).map(|()| file)).transpose();
         // The job log comes last: without --resume its old content is lost, so everything else must be writable first. And
@@ -117,7 +117,7 @@ impl Files {
                 }
             }
         };
-        Ok(Files { series: Some(series), events, joblog, journal, watched, record })
+        Ok(Files { series, events, joblog, journal, watched, record })
     }
 }
 

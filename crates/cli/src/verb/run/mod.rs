@@ -189,6 +189,11 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
             "-a, -0, --colsep, -n and -r are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
         )));
     }
+    if args.output.no_series && !args.is_simulated() {
+        return Err(usage(
+            "--no-series is for simulated runs: what becomes of a real run that is killed is told from its series",
+        ));
+    }
     if args.output.no_logs && args.output.logs.is_some() {
         return Err(usage("--no-logs keeps no log folder, and --logs names one; leave one of them out"));
     }

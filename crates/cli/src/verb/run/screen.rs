@@ -88,11 +88,13 @@ impl Screen {
 
     /// Redraws the progress line.
     pub(crate) fn progress(&self, line: impl FnOnce(usize) -> String) {
-        let width = self.width();
-        let mut inner = self.inner.borrow_mut();
-        if inner.quiet || !inner.is_terminal || inner.last.is_some_and(|last| last.elapsed() < REDRAW) {
+        let is_due =
+            |inner: &Inner| !inner.quiet && inner.is_terminal && inner.last.is_none_or(|last| last.elapsed() >= REDRAW);
+        if !is_due(&self.inner.borrow()) {
             return;
         }
+        let width = self.width();
+        let mut inner = self.inner.borrow_mut();
         inner.last = Some(Instant::now());
         let line = line(width.saturating_sub(1));
         match &mut inner.to {

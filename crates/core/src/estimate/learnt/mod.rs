@@ -527,9 +527,10 @@ impl Learner {
         phase.asks.ghz = seen.ghz;
         job.settling = phase.add(&row);
         let before = phase.normal;
-        phase.normal = phase.normal_equations(&shared, penalty);
+        let sums = phase.sums(&shared);
+        phase.normal = phase.normal_equations(&sums.0, penalty);
         self.fit.exchange(&before, &phase.normal);
-        phase.fit(&shared, penalty, steepness);
+        phase.fit(&sums, &shared, penalty, steepness);
         job.rate(now, &self.types, &shared);
         let time = seen.cycles / seen.ghz / seen.threads();
         let solo = (seen.instructions * job.phases[now].solo_ns / seen.threads()).min(time);

@@ -264,7 +264,8 @@ impl Phase {
         settling
     }
 
-    fn sums(&self, shared: &Contention) -> (Sums<5>, Sums<3>) {
+    /// What was seen of it so far, for the fits.
+    pub(super) fn sums(&self, shared: &Contention) -> (Sums<5>, Sums<3>) {
         let (mut calm, mut misses) = (Sums::default(), Sums::default());
         for row in self.measurements() {
             let latency = shared.memory.at(row.load);
@@ -292,11 +293,10 @@ impl Phase {
 
     /// What this phase says about alpha and beta: their normal equations, with own cost and penalty eliminated (the
     /// Frisch-Waugh-Lovell theorem). Products of the regressors first: `[aa, ab, bb, a, b]`.
-    pub(super) fn normal_equations(&self, shared: &Contention, penalty: f64) -> [f64; 5] {
+    pub(super) fn normal_equations(&self, all: &Sums<5>, penalty: f64) -> [f64; 5] {
         if self.seen < 3.0 {
             return [0.0; 5];
         }
-        let all = self.sums(shared).0;
         let precision = precision(penalty);
         let scale = [1.0, self.asks.own, 1.0, 1.0, 1.0];
         let of = |i: usize, j: usize| all.of(i, j) * scale[i] * scale[j];
@@ -317,12 +317,17 @@ impl Phase {
     }
 
     /// Fits own cost, penalty and reads, with what is known of all jobs as a prior.
-    pub(super) fn fit(&mut self, shared: &Contention, penalty: f64, steepness: f64) {
-        let (cycles, misses) = self.sums(shared);
+    pub(super) fn fit(
+        &mut self,
+        (cycles, misses): &(Sums<5>, Sums<3>),
+        shared: &Contention,
+        penalty: f64,
+        steepness: f64,
+    ) {
         let (penalty, steepness) =
             self.earlier.map_or((penalty, steepness), |known| (known.asks.penalty, known.asks.steepness));
-        let inverse = self.fit_cycles(&cycles, shared, penalty);
-        self.fit_misses(&misses, steepness);
+        let inverse = self.fit_cycles(cycles, shared, penalty);
+        self.fit_misses(misses, steepness);
         self.solo_cpi = self.asks.solo_cpi(shared);
         let lines = shared.hit * (self.asks.llc - self.asks.reads).max(0.0) + self.asks.reads;
         let variance = inverse[0][0] + 2.0 * lines * inverse[0][1] + lines * lines * inverse[1][1];

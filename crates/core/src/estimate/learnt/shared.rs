@@ -114,25 +114,40 @@ impl SharedFit {
             return;
         }
         let mut least = f64::INFINITY;
+        let mut shapes = Vec::with_capacity(self.intervals.len());
+        let mut expected = Vec::with_capacity(self.intervals.len());
         for headroom in HEADROOM {
+            let most = seen * headroom;
+            // The same for all rises.
+            shapes.clear();
+            shapes.extend(self.intervals.iter().map(|&(reads, ..)| Latency::shape((reads / most).clamp(0.0, 1.0))));
             for rise in RISES {
-                let memory = Latency { most: Some(seen * headroom), rise };
+                let off = libm::log(rise / RISE.0) / RISE.1;
+                let mut miss = off * off;
+                // It only grows.
+                if miss + LEAST_BETTER >= least {
+                    continue;
+                }
                 let (mut sum, mut weights) = (ASSUMED_INTERVALS, ASSUMED_INTERVALS);
-                for &(reads, latency, weight) in &self.intervals {
-                    sum += weight * (latency / memory.at(reads)).clamp(0.5, 2.0);
+                expected.clear();
+                for (&(_, latency, weight), &shape) in self.intervals.iter().zip(&shapes) {
+                    let at = 1.0 + rise * shape;
+                    expected.push(at);
+                    sum += weight * (latency / at).clamp(0.5, 2.0);
                     weights += weight;
                 }
                 let scale = sum / weights;
-                let off = libm::log(rise / RISE.0) / RISE.1;
-                let mut miss = off * off;
-                for &(reads, latency, weight) in &self.intervals {
-                    let expected = scale * memory.at(reads);
+                for (&(_, latency, weight), &at) in self.intervals.iter().zip(&expected) {
+                    if miss + LEAST_BETTER >= least {
+                        break;
+                    }
+                    let expected = scale * at;
                     let off = (latency - expected) / (latency.max(expected) * LATENCY_NOISE);
                     miss += weight * (off * off).min(1.0);
                 }
                 if miss + LEAST_BETTER < least {
                     least = miss;
-                    shared.memory = memory;
+                    shared.memory = Latency { most: Some(most), rise };
                     self.scale = scale;
                 }
             }

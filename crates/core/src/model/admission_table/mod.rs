@@ -41,4 +41,4 @@ mod tests;
 pub use class::DemandClass;
 pub use gain::Gain;
 pub use load::{BusLoad, LoadError, MOST_TASKS};
-pub use table::AdmissionTable;
+pub use table::{AdmissionTable, Numbers};

@@ -23,7 +23,10 @@ impl State {
     pub(super) fn short_of(&self, needed: u64) -> i64 {
         // D / v is at most 1, so any greater need can never be met.
         let a = needed.saturating_sub(self.others).min(ONE);
-        let product = (u128::from(a) * u128::from(self.rest + self.free)) >> SHARE_DIGITS;
+        // (a v) >> 40 in two parts, each below 2^62: a kernel has no product of 128 digits.
+        const HALF: u32 = SHARE_DIGITS / 2;
+        let v = self.rest + self.free;
+        let product = ((a >> HALF) * v + (((a & ((1 << HALF) - 1)) * v) >> HALF)) >> HALF;
         product as i64 - self.free as i64
     }
 

@@ -22,6 +22,19 @@ pub struct AdmissionTable {
     pub(super) logarithms: Box<Logarithms>,
 }
 
+/// What the tables hold, in units of 2^-31 (`computing`, `octave`), 2^-40 (`free`) and 2^-12 octave (`log`).
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers<'a> {
+    /// `h`: a row for each step of half an octave of the odds, a column for each half octave of odds over free share.
+    pub computing: &'a [[u32; COLUMNS]],
+    /// `2^(step / 64)` for the steps of an octave.
+    pub octave: &'a [u32; STEPS],
+    /// `D` of each point of the grid.
+    pub free: &'a [u64; POINTS],
+    /// Logarithms of the mantissas from 1 to 2.
+    pub log: &'a [u16],
+}
+
 impl Default for AdmissionTable {
     fn default() -> Self {
         Self::new()
@@ -102,6 +115,47 @@ impl AdmissionTable {
         }
         let log = self.logarithms.of(u) + self.logarithms.of(u + free) - self.logarithms.of(free);
         self.class_at(log)
+    }
+
+    /// The class of a solo utilisation in units of 2^-31, in integers; at most one class beside
+    /// [`class_of`](Self::class_of), which rounds once.
+    ///
+    /// ```
+    /// use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
+    /// let table = AdmissionTable::new();
+    /// assert_eq!(table.class_of_share(1 << 30), table.class_of(0.5)?);
+    /// assert_eq!(table.class_of_share(0), DemandClass::ZERO);
+    /// assert_eq!(table.class_of_share(1 << 31), DemandClass::HIGHEST);
+    /// # Ok::<(), cosched_core::model::ModelError>(())
+    /// ```
+    #[must_use]
+    pub fn class_of_share(&self, demand: u32) -> DemandClass {
+        const UNIT: u32 = 1 << TABLE_DIGITS;
+        match demand {
+            0 => DemandClass::ZERO,
+            UNIT.. => DemandClass::HIGHEST,
+            _ => {
+                let [used, rest] = [demand, UNIT - demand].map(|part| self.logarithms.of(u64::from(part)));
+                self.class_at(used - rest)
+            }
+        }
+    }
+
+    /// The solo utilisation in the middle of a class in units of 2^-31.
+    #[must_use]
+    pub fn demand_share(&self, class: DemandClass) -> u32 {
+        (self.demand(class) * TABLE_ONE + 0.5) as u32
+    }
+
+    /// The numbers of the tables, for a scheduler that computes with them elsewhere.
+    #[must_use]
+    pub fn numbers(&self) -> Numbers<'_> {
+        Numbers {
+            computing: &self.computing[..],
+            octave: &self.octave,
+            free: &self.free,
+            log: self.logarithms.numbers(),
+        }
     }
 
     /// The solo utilisation in the middle of a class, from 0 to 0.99902.

@@ -209,3 +209,39 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_share_in_integers_has_the_same_class_or_one_beside_it() {
+    let table = AdmissionTable::new();
+    let mut share = 1_u32;
+    while share < 1 << 31 {
+        let exact = table.class_of(f64::from(share) / f64::from(1_u32 << 31)).unwrap().number();
+        let got = table.class_of_share(share).number();
+        assert!(got.abs_diff(exact) <= 1, "{share}: {got}, expected {exact}");
+        share += 1 + share / 331;
+    }
+    for number in 0..=DemandClass::HIGHEST.number() {
+        let class = DemandClass::from_number(number).unwrap();
+        let there_and_back = table.class_of_share(table.demand_share(class)).number();
+        // Small ones are whole numbers of 2^-31.
+        assert!(table.demand(class) < 1e-6 || there_and_back.abs_diff(number) <= 1, "{number}: {there_and_back}");
+    }
+}
+
+#[test]
+fn a_product_in_two_parts_is_the_product() {
+    use super::state::State;
+    let mut share = 3_u64;
+    let mut next = |most: u64| {
+        share = share.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (share >> 20) % (most + 1)
+    };
+    let one = 1_u64 << 40;
+    for round in 0..100_000 {
+        let free = if round % 7 == 0 { one } else { next(one) };
+        let (rest, others) = (next(one - free), next(4 * one));
+        let needed = if round % 5 == 0 { others + one } else { others + next(2 * one) };
+        let exact = (u128::from((needed - others).min(one)) * u128::from(rest + free)) >> 40;
+        assert_eq!(State { free, rest, others }.short_of(needed), exact as i64 - free as i64);
+    }
+}

@@ -27,6 +27,7 @@ use crate::snapshot::Learnt;
 use jobs::{Done, Load, alone, both, several};
 use market::Market;
 pub(super) use power::{Model, Power};
+use std::collections::BTreeMap;
 
 /// A job that may run.
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +127,20 @@ pub(super) struct Search<'a> {
     /// Weighted speeds of the present set, and its power in watts.
     work: f64,
     watts: f64,
+    /// What was found for the sets that were looked at.
+    settled: BTreeMap<Vec<Option<usize>>, Settled>,
+}
+
+/// What is predicted for a set, and the prices that follow.
+#[derive(Clone, Debug)]
+struct Settled {
+    /// Weighted speeds less the cost of power.
+    sum: f64,
+    work: f64,
+    watts: f64,
+    markets: Vec<Market>,
+    caches: Vec<(f64, f64)>,
+    active: Vec<usize>,
 }
 
 impl<'a> Search<'a> {
@@ -175,6 +190,7 @@ impl<'a> Search<'a> {
             closed: Vec::new(),
             work: 0.0,
             watts: 0.0,
+            settled: BTreeMap::new(),
         }
     }
 
@@ -268,6 +284,30 @@ impl<'a> Search<'a> {
 
     /// The sum that is predicted for the present set, less the cost of its power. It also sets the prices.
     fn settle(&mut self) -> f64 {
+        // The search comes to the same sets again and again.
+        if let Some(known) = self.settled.get(&self.who) {
+            self.markets.clone_from(&known.markets);
+            self.caches.clone_from(&known.caches);
+            self.active.clone_from(&known.active);
+            (self.work, self.watts) = (known.work, known.watts);
+            return known.sum;
+        }
+        let sum = self.predict();
+        if self.places.len() <= SMALL {
+            let known = Settled {
+                sum,
+                work: self.work,
+                watts: self.watts,
+                markets: self.markets.clone(),
+                caches: self.caches.clone(),
+                active: self.active.clone(),
+            };
+            self.settled.insert(self.who.clone(), known);
+        }
+        sum
+    }
+
+    fn predict(&mut self) -> f64 {
         self.seats.clear();
         for (place, who) in self.places.iter().zip(&self.who) {
             if let Some(who) = who {

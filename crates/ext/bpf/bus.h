@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Admission to the memory bus (EFS, Eq. 16), as crates/core/src/model/admission_table has it: integers, bounded loops and
+ * no division. tests/bus.rs compiles this for the machine itself and compares it with that, number by number.
+ *
+ * A share is a number from 0 to 1 in units of 2^-40, a logarithm one of base 2 in units of 2^-12.
+ */
+#ifndef COSCHED_BUS_H
+#define COSCHED_BUS_H
+
+#define BUS_POINTS 65
+#define BUS_STEPS 64
+#define BUS_PHASES 32
+#define BUS_COLUMNS 169
+#define BUS_MANTISSAS 1024
+#define BUS_LOWEST (-42)
+/* The highest class; class 0 does not use the bus. */
+#define BUS_HIGHEST 3329
+#define BUS_CLASSES (BUS_HIGHEST + 1)
+/* Nothing fits. */
+#define BUS_NOTHING (-1)
+#define BUS_MOST_TASKS 2048
+#define BUS_ONE (1ULL << 40)
+#define BUS_FRACTION 12
+/* A demand or a use as it is measured: 1 in these units. */
+#define BUS_UNIT (1U << 31)
+/* Halvings of the distance to the root: no more than digits of a share, and four. */
+#define BUS_TRIES 64
+
+/* What user space computes once. */
+struct cosched_tables {
+	unsigned int computing[BUS_PHASES][BUS_COLUMNS];
+	unsigned int octave[BUS_STEPS];
+	unsigned long long free[BUS_POINTS];
+	unsigned short log[BUS_MANTISSAS];
+	/* The solo utilisation of each class, in units of 2^-31. */
+	unsigned int demand[BUS_CLASSES];
+};
+
+/* The tasks that run in a memory domain, as sums over the grid of free shares. */
+struct cosched_bus {
+	unsigned long long busy[BUS_POINTS];
+	unsigned long long computing[BUS_POINTS];
+	unsigned int tasks;
+	/* Tasks of class 0. */
+	unsigned int undisturbed;
+};
+
+/* How the tasks would be at some free share, and what they leave. */
+struct bus_state {
+	unsigned long long free;
+	unsigned long long rest;
+	unsigned long long others;
+};
+
+static __always_inline unsigned int bus_leading_zeros(unsigned long long x)
+{
+	unsigned int n = 0;
+
+	if (!x)
+		return 64;
+	if (!(x >> 32)) {
+		n += 32;
+		x <<= 32;
+	}
+	if (!(x >> 48)) {
+		n += 16;
+		x <<= 16;
+	}
+	if (!(x >> 56)) {
+		n += 8;
+		x <<= 8;
+	}
+	if (!(x >> 60)) {
+		n += 4;
+		x <<= 4;
+	}
+	if (!(x >> 62)) {
+		n += 2;
+		x <<= 2;
+	}
+	return n + !(x >> 63);
+}
+
+/* The logarithm of a share; a share of 0 counts as the least. */
+static __always_inline int bus_log(const struct cosched_tables *tables, unsigned long long share)
+{
+	unsigned int zeros, mantissa;
+
+	if (!share)
+		share = 1;
+	zeros = bus_leading_zeros(share);
+	mantissa = (share << zeros) << 1 >> 54;
+	return (int)((23 - (int)zeros) * 4096) + tables->log[mantissa & (BUS_MANTISSAS - 1)];
+}
+
+/* part / whole in units of 2^-12, rounded down; part is at most whole, whole above 0. */
+static __always_inline unsigned long long bus_fraction(unsigned long long part, unsigned long long whole)
+{
+	unsigned long long quotient = 0;
+	int i;
+
+	if (part >= whole)
+		return 1 << BUS_FRACTION;
+	for (i = 0; i < BUS_FRACTION; i++) {
+		unsigned long long digit;
+
+		part <<= 1;
+		digit = part >= whole;
+		part -= digit * whole;
+		quotient = quotient << 1 | digit;
+	}
+	return quotient;
+}
+
+/* The class nearest to odds with this logarithm. */
+static __always_inline int bus_class_at(int log)
+{
+	/* 64 units are a step, half of one rounds; the shift rounds down below 0 as well. */
+	int above = ((log + 32) >> 6) - BUS_LOWEST * BUS_STEPS + 1;
+
+	if (above < 0)
+		return 0;
+	return above > BUS_HIGHEST ? BUS_HIGHEST : above;
+}
+
+/* The class of a task that uses so much of the bus while so much is free, in units of 2^-31 (EFS, Eq. 9). */
+static __always_inline int bus_class_of_measured(const struct cosched_tables *tables, unsigned int used, unsigned int free_share)
+{
+	unsigned long long u = (unsigned long long)used << 9, d = (unsigned long long)free_share << 9;
+
+	if (u > BUS_ONE)
+		u = BUS_ONE;
+	if (d > BUS_ONE)
+		d = BUS_ONE;
+	if (!u)
+		return 0;
+	if (!d)
+		return BUS_HIGHEST;
+	return bus_class_at(bus_log(tables, u) + bus_log(tables, u + d) - bus_log(tables, d));
+}
+
+/* The class of a solo utilisation in units of 2^-31. */
+static __always_inline int bus_class_of_share(const struct cosched_tables *tables, unsigned int demand)
+{
+	if (!demand)
+		return 0;
+	if (demand >= BUS_UNIT)
+		return BUS_HIGHEST;
+	return bus_class_at(bus_log(tables, demand) - bus_log(tables, BUS_UNIT - demand));
+}
+
+/*
+ * The predicted demand after an interval of `span` ns in which it was `measured` (EFS, Eq. 20), with a window of 2^20 ns:
+ * 1.05 ms, where the paper has 1 ms.
+ */
+static __always_inline unsigned int bus_predict(unsigned int before, unsigned int measured, unsigned long long span)
+{
+	const unsigned long long window = 1 << 20;
+
+	if (span >= window)
+		return measured;
+	return (measured * span + before * (window - span)) >> 20;
+}
+
+/* Adds a task of a class to a load, or with a sign of -1 removes one that was added with this class. */
+static __always_inline void bus_change(const struct cosched_tables *tables, struct cosched_bus *bus, unsigned int class, int sign)
+{
+	unsigned int steps = class - 1, row = steps % BUS_PHASES, column = steps / BUS_PHASES;
+	unsigned long long mantissa = tables->octave[steps % BUS_STEPS];
+	/* 2 x 31 digits of the table less 40 of a share, and the octave of the class. */
+	int shift = 62 - 40 - BUS_LOWEST - (int)(steps / BUS_STEPS), i;
+
+	if (shift > 63)
+		shift = 63;
+
+	bus->tasks += sign;
+	if (!class)
+		bus->undisturbed += sign;
+	for (i = 0; i < BUS_POINTS; i++) {
+		unsigned long long u, h;
+
+		if (class) {
+			h = tables->computing[row][(column + i) % BUS_COLUMNS];
+			u = h * mantissa >> (shift & 63);
+			h <<= 9;
+		} else {
+			u = 0;
+			h = BUS_ONE;
+		}
+		bus->busy[i] += sign * u;
+		bus->computing[i] += sign * h;
+	}
+}
+
+/* Adds a task; says whether there was room. */
+static __always_inline int bus_add(const struct cosched_tables *tables, struct cosched_bus *bus, unsigned int class)
+{
+	if (bus->tasks >= BUS_MOST_TASKS || class > BUS_HIGHEST)
+		return 0;
+	bus_change(tables, bus, class, 1);
+	return 1;
+}
+
+/* Removes a task that was added with this class. */
+static __always_inline void bus_remove(const struct cosched_tables *tables, struct cosched_bus *bus, unsigned int class)
+{
+	if (bus->tasks && class <= BUS_HIGHEST)
+		bus_change(tables, bus, class, -1);
+}
+
+static __always_inline unsigned int bus_point(unsigned int point)
+{
+	return point < BUS_POINTS ? point : BUS_POINTS - 1;
+}
+
+static __always_inline struct bus_state bus_at(const struct cosched_tables *tables, const struct cosched_bus *bus,
+					       unsigned int point)
+{
+	unsigned int at = bus_point(point);
+	unsigned long long free = tables->free[at], used = BUS_ONE - free, busy = bus->busy[at];
+	struct bus_state state = {
+		.free = free,
+		.rest = used > busy ? used - busy : 0,
+		.others = used + bus->computing[at],
+	};
+
+	return state;
+}
+
+/* How far the throughput falls short of what is needed if one more task takes the rest; negative if it does not. */
+static __always_inline long long bus_short(const struct bus_state *state, unsigned long long needed)
+{
+	unsigned long long a = needed > state->others ? needed - state->others : 0;
+	unsigned long long v = state->rest + state->free;
+
+	if (a > BUS_ONE)
+		a = BUS_ONE;
+	/* (a v) >> 40 in two parts, each below 2^62. */
+	return (long long)(((a >> 20) * v + ((a & 0xfffff) * v >> 20)) >> 20) - (long long)state->free;
+}
+
+static __always_inline unsigned long long bus_way(unsigned long long from, unsigned long long to, unsigned long long part)
+{
+	return from + (((long long)(to - from) * (long long)part) >> BUS_FRACTION);
+}
+
+static __always_inline struct bus_state bus_towards(const struct bus_state *from, const struct bus_state *to,
+						     unsigned long long part)
+{
+	struct bus_state state = {
+		.free = bus_way(from->free, to->free, part),
+		.rest = bus_way(from->rest, to->rest, part),
+		.others = bus_way(from->others, to->others, part),
+	};
+
+	return state;
+}
+
+static __always_inline unsigned long long bus_half(unsigned long long from, unsigned long long to, unsigned int halvings)
+{
+	return from + ((long long)(to - from) >> (halvings & 63));
+}
+
+static __always_inline struct bus_state bus_halved(const struct bus_state *from, const struct bus_state *to,
+						    unsigned int halvings)
+{
+	struct bus_state state = {
+		.free = bus_half(from->free, to->free, halvings),
+		.rest = bus_half(from->rest, to->rest, halvings),
+		.others = bus_half(from->others, to->others, halvings),
+	};
+
+	return state;
+}
+
+/*
+ * The highest class that is admitted beside the tasks of a load if the throughput must grow by `gain`, in units of 2^-20;
+ * BUS_NOTHING if nothing is.
+ */
+static __always_inline int bus_ceiling(const struct cosched_tables *tables, const struct cosched_bus *bus, unsigned int gain)
+{
+	unsigned int low_at = 0, size = BUS_POINTS, settled_at, point, tries, halvings;
+	struct bus_state settled, low, high, root;
+	unsigned long long needed, below, above;
+	long long short_low, short_high;
+	int i;
+
+	if (!bus->tasks)
+		return BUS_HIGHEST;
+
+	/* Where the tasks fill the bus. */
+	for (i = 0; i < 7 && size > 1; i++) {
+		unsigned int half = size / 2, at = bus_point(low_at + half - 1);
+
+		if (bus->busy[at] + tables->free[at] > BUS_ONE)
+			low_at += half;
+		size -= half;
+	}
+	if (bus->busy[bus_point(low_at)] + tables->free[bus_point(low_at)] > BUS_ONE)
+		low_at++;
+	settled_at = bus_point(low_at);
+	settled = bus_at(tables, bus, settled_at);
+	if (settled_at > 0) {
+		unsigned int before = bus_point(settled_at - 1);
+		unsigned long long full = bus->busy[settled_at] + tables->free[settled_at];
+
+		if (full < BUS_ONE) {
+			unsigned long long step = bus->busy[before] + tables->free[before] - full;
+			struct bus_state other = bus_at(tables, bus, before);
+
+			settled = bus_towards(&settled, &other, bus_fraction(BUS_ONE - full, step));
+		}
+	}
+	settled.rest = 0;
+
+	needed = (settled.others >> 20) * gain;
+	if (needed > settled.others + BUS_ONE)
+		return BUS_NOTHING;
+	if (needed <= ((unsigned long long)bus->undisturbed + 1) * BUS_ONE)
+		return BUS_HIGHEST;
+
+	/* The first point where one more that takes the rest brings too little. */
+	low_at = settled_at;
+	size = BUS_POINTS - settled_at;
+	for (i = 0; i < 7 && size > 1; i++) {
+		unsigned int half = size / 2;
+
+		low = bus_at(tables, bus, low_at + half - 1);
+		if (bus_short(&low, needed) < 0)
+			low_at += half;
+		size -= half;
+	}
+	low = bus_at(tables, bus, low_at);
+	if (bus_short(&low, needed) < 0)
+		low_at++;
+	point = low_at;
+	if (point >= BUS_POINTS)
+		return BUS_HIGHEST;
+
+	low = bus_at(tables, bus, point);
+	high = point == settled_at ? settled : bus_at(tables, bus, point - 1);
+	tries = bus_leading_zeros(high.free | 1);
+	halvings = bus_leading_zeros(low.rest | 1);
+	tries = (tries > halvings ? tries - halvings : 0) + 4;
+	/* The first number of halvings of the way from the upper state that has passed the root. */
+	low_at = 1;
+	size = tries - 1;
+	for (i = 0; i < 7 && size > 1; i++) {
+		unsigned int half = size / 2;
+
+		root = bus_halved(&high, &low, low_at + half - 1);
+		if (bus_short(&root, needed) > 0)
+			low_at += half;
+		size -= half;
+	}
+	root = bus_halved(&high, &low, low_at);
+	if (bus_short(&root, needed) > 0)
+		low_at++;
+	halvings = low_at;
+	root = low;
+	low = bus_halved(&high, &root, halvings - 1);
+	if (halvings != tries)
+		high = bus_halved(&high, &root, halvings);
+
+	for (i = 0; i < 2; i++) {
+		root = bus_halved(&low, &high, 1);
+		if (bus_short(&root, needed) >= 0)
+			low = root;
+		else
+			high = root;
+	}
+	short_low = bus_short(&low, needed);
+	short_high = bus_short(&high, needed);
+	below = short_low > 0 ? short_low : 0;
+	above = short_high < 0 ? -short_high : 0;
+	root = bus_towards(&low, &high, bus_fraction(below, below + above ? below + above : 1));
+	if (!root.rest)
+		return 0;
+	return bus_class_at(bus_log(tables, root.rest) + bus_log(tables, root.rest + root.free) - bus_log(tables, root.free));
+}
+
+#endif

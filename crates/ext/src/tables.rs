@@ -1,0 +1,184 @@
+//! The tables of admission as the kernel keeps them: `struct cosched_tables` of `bpf/bus.h`.
+
+use crate::intf::Image;
+use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
+
+/// What the kernel computes with, in the order of the structure.
+pub(crate) fn image(table: &AdmissionTable) -> Image {
+    let numbers = table.numbers();
+    let mut bytes = Vec::new();
+    numbers.computing.iter().flatten().for_each(|h| bytes.extend(h.to_ne_bytes()));
+    numbers.octave.iter().for_each(|power| bytes.extend(power.to_ne_bytes()));
+    numbers.free.iter().for_each(|free| bytes.extend(free.to_ne_bytes()));
+    numbers.log.iter().for_each(|log| bytes.extend(log.to_ne_bytes()));
+    let classes = (0..=DemandClass::HIGHEST.number()).filter_map(DemandClass::from_number);
+    classes.for_each(|class| bytes.extend(table.demand_share(class).to_ne_bytes()));
+    Image(bytes)
+}
+
+/// `bpf/bus.h`, compiled for this machine, beside the model that it follows.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::Rng;
+    use cosched_core::model::admission_table::{BusLoad, Gain};
+    use cosched_core::model::window::Window;
+    use std::io::{Read as _, Write as _};
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+
+    /// Reads the tables and then pairs of a command and a number, and answers each with a number.
+    const PROGRAM: &str = r#"
+        #include <stdio.h>
+        #ifndef __always_inline
+        #define __always_inline inline __attribute__((always_inline))
+        #endif
+        #include "bus.h"
+
+        static struct cosched_tables tables;
+        static struct cosched_bus bus;
+
+        int main(void)
+        {
+            unsigned int asked[4];
+
+            if (fread(&tables, sizeof(tables), 1, stdin) != 1)
+                return 2;
+            while (fread(asked, sizeof(asked), 1, stdin) == 1) {
+                int answer = 0;
+
+                switch (asked[0]) {
+                case 'a': answer = bus_add(&tables, &bus, asked[1]); break;
+                case 'r': bus_remove(&tables, &bus, asked[1]); break;
+                case 'c': answer = bus_ceiling(&tables, &bus, asked[1]); break;
+                case 'm': answer = bus_class_of_measured(&tables, asked[1], asked[2]); break;
+                case 's': answer = bus_class_of_share(&tables, asked[1]); break;
+                case 'd': answer = tables.demand[asked[1]]; break;
+                case 'p': answer = bus_predict(asked[1], asked[2], asked[3]); break;
+                default: return 3;
+                }
+                fwrite(&answer, sizeof(answer), 1, stdout);
+            }
+            return 0;
+        }
+    "#;
+
+    /// A question, and the model's answer.
+    type Case = ([u32; 4], i32);
+
+    /// The answers of the C program; `None` where nothing compiles it.
+    fn answers(cases: &[Case]) -> Option<Vec<i32>> {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, program) = (dir.path().join("bus.c"), dir.path().join("bus"));
+        std::fs::write(&source, PROGRAM).unwrap();
+        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
+        // Whatever is undefined in C ends the program.
+        let strict = ["-O1", "-Wall", "-Wextra", "-fsanitize=undefined,bounds"];
+        let strict = strict.into_iter().chain(["-fsanitize-undefined-trap-on-error", "-std=gnu11", "-I"]);
+        let status = Command::new(&compiler).args(strict).arg(headers).arg(&source).arg("-o").arg(&program).status();
+        match status {
+            Ok(status) => assert!(status.success(), "bus.h does not compile"),
+            Err(error) => {
+                println!("skipped, because there is no C compiler: {error}");
+                return None;
+            }
+        }
+        let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut told = image(&AdmissionTable::new()).0;
+        cases.iter().flat_map(|case| case.0).for_each(|word| told.extend(word.to_ne_bytes()));
+        let mut to = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || to.write_all(&told));
+        let mut answered = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut answered).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{status} after {} answers", answered.len() / 4);
+        writer.join().unwrap().unwrap();
+        Some(answered.chunks_exact(4).map(|four| i32::from_ne_bytes(four.try_into().unwrap())).collect())
+    }
+
+    fn check(cases: &[Case]) {
+        let Some(answers) = answers(cases) else { return };
+        assert_eq!(answers.len(), cases.len());
+        for (nth, ((asked, expected), got)) in cases.iter().zip(&answers).enumerate() {
+            let [command, ..] = asked;
+            assert_eq!(got, expected, "question {nth}: {} {asked:?}", char::from(*command as u8));
+        }
+    }
+
+    fn number(class: Option<DemandClass>) -> i32 {
+        class.map_or(-1, |class| i32::from(class.number()))
+    }
+
+    #[test]
+    fn the_kernel_s_threshold_is_the_model_s() {
+        let table = AdmissionTable::new();
+        let mut rng = Rng::new(7);
+        let mut cases: Vec<Case> = Vec::new();
+        // Loads of up to a few and up to many tasks, of all demands and of small and great ones.
+        for round in 0..60 {
+            let mut load = BusLoad::new();
+            let mut there: Vec<u16> = Vec::new();
+            let most = [3, 20, 300, 2_500][round % 4];
+            let classes = [(0, 3_330), (0, 2), (2_400, 400), (3_000, 330)][round / 4 % 4];
+            for _ in 0..most.min(600) + 40 {
+                let adds = there.is_empty() || (rng.below(3) > 0 && there.len() < most);
+                if adds {
+                    let class = classes.0 + rng.below(classes.1) as u16;
+                    let added = load.add(&table, DemandClass::from_number(class).unwrap());
+                    cases.push((['a' as u32, class.into(), 0, 0], i32::from(added.is_ok())));
+                    there.push(class);
+                } else {
+                    let class = there.swap_remove(rng.below(there.len() as u64) as usize);
+                    load.remove(&table, DemandClass::from_number(class).unwrap()).unwrap();
+                    cases.push((['r' as u32, class.into(), 0, 0], 0));
+                }
+                for gain in [0.0, 0.9, 1.0, 1.02, 1.2, 1.5, 2.0, 4_096.0] {
+                    let gain = Gain::of(gain + rng.below(1_000) as f64 * 1e-4).unwrap();
+                    cases.push((['c' as u32, gain.number(), 0, 0], number(table.ceiling(&load, gain))));
+                }
+            }
+            for class in there {
+                cases.push((['r' as u32, class.into(), 0, 0], 0));
+            }
+        }
+        check(&cases);
+    }
+
+    #[test]
+    fn the_kernel_s_load_has_an_end() {
+        let class = DemandClass::from_number(3_000).unwrap();
+        let table = AdmissionTable::new();
+        let mut load = BusLoad::new();
+        let cases: Vec<Case> = (0..2_100)
+            .map(|_| (['a' as u32, class.number().into(), 0, 0], i32::from(load.add(&table, class).is_ok())))
+            .collect();
+        assert!(cases.iter().any(|case| case.1 == 0));
+        check(&cases);
+    }
+
+    #[test]
+    fn the_kernel_s_demands_are_the_model_s() {
+        let table = AdmissionTable::new();
+        let mut rng = Rng::new(8);
+        let mut cases: Vec<Case> = Vec::new();
+        let edges = [0, 1, 2, 1 << 30, (1 << 31) - 1, 1 << 31, u32::MAX];
+        let mut share =
+            |edge: usize| edges.get(edge).copied().unwrap_or_else(|| rng.below(1 << 31) as u32 >> rng.below(31));
+        for nth in 0..5_000 {
+            let (used, free) = (share(nth % 20), share(nth / 20 % 20));
+            let class = table.class_of_measured(used, free);
+            cases.push((['m' as u32, used, free, 0], class.number().into()));
+            cases.push((['s' as u32, used, 0, 0], table.class_of_share(used).number().into()));
+            let span = (nth as u32 * 499) % (1 << 21);
+            let [before, now] = [used, free].map(|share| share.min(1 << 31));
+            let next = Window::next_in_kernel(before, now, span.into());
+            cases.push((['p' as u32, before, now, span], next as i32));
+        }
+        for number in 0..=DemandClass::HIGHEST.number() {
+            let share = table.demand_share(DemandClass::from_number(number).unwrap());
+            cases.push((['d' as u32, number.into(), 0, 0], share as i32));
+        }
+        check(&cases);
+    }
+}
