@@ -161,6 +161,46 @@ fn every_policy_ends_its_batch_and_its_decisions_replay() {
     }
 }
 
+/// No counter is needed for it.
+#[test]
+fn given_demands_keep_jobs_off_the_memory_bus() {
+    let folder = tempdir().expect("a folder");
+    let job =
+        "[[job]]\ncommand = [\"cosched\", \"workload\", \"compute\", \"--work\", \"20M\"]\nbus_use = 1\ncopies = 3\n";
+    write(&folder, "mix.toml", job);
+    let words = ["run", "mix.toml", "-q", "--policy", "efs", "--param", "demand=given", "--param", "quantum_s=0.02"];
+    let output = cosched(&folder, &[&words[..], &["--events", "events"]].concat());
+    if output.status.code() == Some(3) {
+        println!("skipped, because {}", err(&output));
+        return;
+    }
+    assert!(output.status.success(), "{}", err(&output));
+    let events = read(&folder, "events");
+    for (seq, event) in events.lines().enumerate() {
+        let event: Value = serde_json::from_str(event).expect("an event");
+        let changes = event["decision"]["changes"].as_array().expect("changes");
+        let starts = changes.iter().filter(|change| change.get("place").is_some()).count();
+        assert!(starts <= 1, "two that fill the bus: {event}");
+        let words = ["decide", "events", "--format", "json", "--seq", &seq.to_string()];
+        assert_eq!(json(&cosched(&folder, &words))["same_as_recorded"], true, "{seq}");
+    }
+    if cosched_linux::affinity(0).expect("the CPUs of this process").len() == 1 {
+        println!("skipped in part, because with one CPU nobody waits for the bus");
+    } else {
+        assert!(events.contains("\"basis\":\"given\""), "{events}");
+    }
+    let wrong = write_mix(&folder, &job.replace("bus_use = 1\n", "bus_use = 1.5\n"));
+    assert_eq!(wrong.status.code(), Some(2));
+    for part in ["wrong.toml:3", "bus_use is 1.5", "from 0 to 1", "bus_use = 0.4"] {
+        assert!(err(&wrong).contains(part), "{part}: {}", err(&wrong));
+    }
+}
+
+fn write_mix(folder: &tempfile::TempDir, text: &str) -> std::process::Output {
+    write(folder, "wrong.toml", text);
+    cosched(folder, &["run", "wrong.toml"])
+}
+
 #[test]
 fn solo_times_are_measured_and_used_again() {
     let folder = tempdir().expect("a folder");

@@ -42,6 +42,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
                 origin: Origin::Spawned,
                 control: Control::FULL,
                 arrived: Nanos::ZERO,
+                bus_use_milli: None,
                 turn: 0,
                 expected: None,
                 running: None,

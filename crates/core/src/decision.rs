@@ -118,9 +118,9 @@ pub enum WaitReason {
         /// Its predicted solo demand on the bus in thousandths (EFS, Eq. 20); for a gang, the demand of each of its
         /// CPUs.
         demand_milli: u32,
-        /// It has not been measured yet, and its demand is an assumption.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        assumed: bool,
+        /// Whence that is known.
+        #[serde(default, skip_serializing_if = "DemandBasis::is_measured")]
+        basis: DemandBasis,
         /// The greatest demand that still fitted, in thousandths (EFS, Eq. 16); 0 also when nothing fitted.
         threshold_milli: u32,
         /// Predicted energy per work with it, in thousandths of a joule for each second of solo progress (EFS, Eq. 14).
@@ -166,7 +166,26 @@ one_of_each! {
         Outweighed { worth_milli: 480, loss_milli: 120, power_milli: 400 },
         Gang { needs: 4, free: 1 },
         Affinity,
-        BusFull { demand_milli: 600, assumed: false, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
+        BusFull { demand_milli: 600, basis: DemandBasis::Measured, threshold_milli: 399, energy_with_mj: 47_900, energy_without_mj: 43_840 },
+    }
+}
+
+/// Whence the demand of a task on the memory bus is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DemandBasis {
+    /// It was counted.
+    #[default]
+    Measured,
+    /// The user said it.
+    Given,
+    /// It is an assumption about tasks of which nothing is known.
+    Assumed,
+}
+
+impl DemandBasis {
+    fn is_measured(&self) -> bool {
+        *self == DemandBasis::Measured
     }
 }
 

@@ -33,7 +33,7 @@ pub use admission::{Admission, Demand};
 pub use capability::{Capabilities, Capability};
 pub use check::{InvalidDecision, check};
 pub use counter::{Counter, PerCounter};
-pub use decision::{Basis, Change, Decision, Wait, WaitReason};
+pub use decision::{Basis, Change, Decision, DemandBasis, Wait, WaitReason};
 pub use estimate::{Earlier, EarlierPhase, Start, TaskEstimator};
 pub use expected::{Expected, ExpectedFrom};
 pub use placement::{Placement, Purpose};

@@ -217,6 +217,9 @@ pub struct TaskView {
     pub allowed: Option<CpuSet>,
     /// Linux nice value.
     pub nice: i8,
+    /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths; `None` if nobody said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus_use_milli: Option<u16>,
     /// Whether this run started it or found it running.
     pub origin: Origin,
     /// What may be done to it.
@@ -256,6 +259,7 @@ impl TaskView {
             cpus: spec.cpus,
             allowed: spec.allowed.clone(),
             nice: spec.nice,
+            bus_use_milli: spec.bus_use_milli,
             origin: spec.origin,
             control: spec.control,
             arrived: now,

@@ -95,6 +95,10 @@ pub struct TaskSpec {
     pub origin: Origin,
     /// What may be done to it.
     pub control: Control,
+    /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths up to 1,000 (`b` of EFS);
+    /// `None` if nobody said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus_use_milli: Option<u16>,
     /// What an earlier run of the task alone measured.
     pub solo: SoloProfile,
     /// What earlier runs of it let expect, in whatever company; `None` if nothing is known of it.
@@ -130,6 +134,7 @@ impl TaskSpec {
             nice: 0,
             origin: Origin::Spawned,
             control: Control::FULL,
+            bus_use_milli: None,
             solo: SoloProfile::default(),
             expected: None,
             earlier: None,

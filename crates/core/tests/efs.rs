@@ -420,6 +420,47 @@ fn reads_from_memory_are_required_and_traffic_wanted() {
         [Shortfall { importance: Importance::Required, .. }]
     ));
     assert!(matches!(missing(Capability::Traffic)[..], [Shortfall { importance: Importance::Wanted(_), .. }]));
+    // Where demands are given nothing needs to be counted.
+    let given = Params::resolve("efs", entry.params, &[("demand".to_owned(), "given".to_owned())]).unwrap();
+    for capability in [Capability::Counter(Counter::MmReads), Capability::Traffic] {
+        let mut capabilities = Capabilities::default();
+        capabilities.missing.insert(capability, Absence::NoCounters);
+        assert!(entry.shortfalls(&given, &capabilities).is_empty());
+    }
+}
+
+#[test]
+fn given_demands_go_before_what_is_counted() {
+    let given = |milli: u16, reads: u64| {
+        let work = (0..4).map(|_| Work::ms(4_000).reads(reads)).collect();
+        let say = |specs: &mut Vec<TaskSpec>| specs.iter_mut().for_each(|spec| spec.bus_use_milli = Some(milli));
+        run_log(four(), work, say, &[("demand", "given")], &RunConfig::default(), None).0
+    };
+    // Four that are said to fill the bus run one at a time from the first moment on, though they read next to nothing.
+    let log = given(1_000, 1);
+    assert!(log.sets().iter().all(|set| set.len() == 1), "{:?}", log.sets());
+    for wait in log.turns.iter().flat_map(|turn| &turn.waits) {
+        assert!(matches!(wait.reason, WaitReason::BusFull { basis: DemandBasis::Given, .. }), "{wait:?}");
+    }
+    let ran: BTreeSet<u32> = log.sets().into_iter().flatten().collect();
+    assert_eq!(ran.len(), 4);
+    // Four that are said to use a fifth of it all run, though each fills it.
+    assert!(given(200, BUS).sets().iter().all(|set| set.len() == 4));
+}
+
+#[test]
+fn without_a_given_demand_a_task_stays_where_it_starts() {
+    let work = (0..4).map(|_| Work::ms(2_000).reads(BUS)).collect();
+    let say = |specs: &mut Vec<TaskSpec>| specs[0].bus_use_milli = Some(1_000);
+    let (log, _) = run_log(four(), work, say, &[("demand", "given")], &RunConfig::default(), None);
+    // A quarter of the bus each, which fit beside each other, and not all beside one that fills it.
+    assert!(log.sets().iter().any(|set| set.len() == 3 && !set.contains(&0)), "{:?}", log.sets());
+    let of_others = log.turns.iter().flat_map(|turn| &turn.waits).filter(|wait| wait.task != TaskId(0));
+    for wait in of_others {
+        let assumed =
+            matches!(wait.reason, WaitReason::BusFull { basis: DemandBasis::Assumed, demand_milli: 245..=255, .. });
+        assert!(assumed || matches!(wait.reason, WaitReason::Order { .. }), "{wait:?}");
+    }
 }
 
 #[test]

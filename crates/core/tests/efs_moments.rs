@@ -34,6 +34,7 @@ fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
         origin: Origin::Spawned,
         control: Control::FULL,
         arrived: Nanos::ZERO,
+        bus_use_milli: None,
         turn: 0,
         expected: None,
         running: runs_on.map(|_| Running {

@@ -218,6 +218,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 origin: Origin::Spawned,
                 control: Control::FULL,
                 arrived: Nanos::ZERO,
+                bus_use_milli: None,
                 turn: 0,
                 expected: None,
                 running: cpu.map(|_| Running {

@@ -42,7 +42,7 @@ check() {
     shift
     if "$@" >/tmp/$name.log 2>&1; then
         echo "ok      $name"
-        [ $name != killed ] || tail -n 1 /tmp/$name.log
+        [ $name != killed ] && [ $name != beside ] || tail -n 1 /tmp/$name.log
     else
         echo "FAILED  $name"
         tail -n 20 /tmp/$name.log
@@ -173,6 +173,29 @@ crowded() {
     grep -q "have left a job no CPU for 20 s" err || echo "the batch got CPUs all the same"
 }
 
+# Batches beside programs that switch, fork and send messages all the time, all of them under the same scheduler: it is never
+# given up, and nobody waits too long. BESIDE_S: for how long, in seconds.
+beside() {
+    for tool in stress-ng hackbench; do
+        command -v $tool >/dev/null || { echo "skipped, because there is no $tool"; return 0; }
+    done
+    for_s=${BESIDE_S:-60}
+    end=$(($(date +%s) + for_s)) batches=0
+    stress-ng --quiet --cpu 2 --switch 2 --fork 1 --pipe 1 --timer 1 --timeout ${for_s}s &
+    stress=$!
+    (while [ $(date +%s) -lt $end ]; do hackbench -g 2 -l 100 >/dev/null || exit 1; done) &
+    hack=$!
+    while [ $(date +%s) -lt $end ]; do
+        cosched run -q --actuator sched-ext --all --policy round-robin --param quantum_s=0.1 --record beside.json --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 || return 1
+        tr -d ' \n' <beside.json | grep -q '"given_up[a-z_]*":[0-9]' && { grep -A3 '"warnings"' beside.json; return 1; }
+        batches=$((batches + 1))
+    done
+    wait $hack || return 1
+    wait $stress || return 1
+    echo "$batches batches in $for_s s"
+    is_off
+}
+
 # Killed at a random moment: the scheduler is gone, every job ends, nothing is stopped or bound.
 killed() {
     n=0 on=0
@@ -196,7 +219,7 @@ killed() {
 }
 
 cd /tmp
-for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all crowded killed}; do
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all crowded beside killed}; do
     check $name $name
 done
 # SysRq-S says its own, and is meant.

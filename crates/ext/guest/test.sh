@@ -36,7 +36,9 @@ cd /tmp && conformance "$@" || failed=1
 exit ${failed:-0}
 SCRIPT
 files=(-f "$work/cosched" -f "$work/conformance" -f "$here/accept.sh")
-[ -z "$(command -v chrt)" ] || files+=(-f "$(command -v chrt)")
+for tool in chrt stress-ng hackbench; do
+    [ -z "$(command -v $tool)" ] || files+=(-f "$(command -v $tool)")
+done
 code=0
 "$here/boot.sh" -c "$cpus" -t 3000 "${files[@]}" "$work/both.sh" "$kills" "$@" || code=$?
 case $code in

@@ -78,7 +78,9 @@ pub(crate) fn image(
         }
         Ok(fillers.len() as u32)
     };
-    let fillers = list(plan::FILLER, &schedule.fillers, &mut image)?;
+    // The kernel can't judge yet who fits the memory bus beside the others, so nobody fills in where that matters.
+    let fillers = if schedule.admission.is_none() { &schedule.fillers[..] } else { &[] };
+    let fillers = list(plan::FILLER, fillers, &mut image)?;
     image.put_u32(plan::FILLERS, fillers);
     if let Some(spare) = &schedule.spare {
         let loose = list(plan::SPARE, &spare.tasks, &mut image)?;
@@ -113,7 +115,7 @@ fn number(cpu: u32) -> Result<u16, Misfit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::{CpuId, Seat, Spare};
+    use cosched_core::{Admission, CpuId, Seat, Spare};
 
     fn cpus(list: &str) -> CpuSet {
         list.parse().unwrap()
@@ -184,6 +186,17 @@ mod tests {
         assert_eq!((image.u32(plan::LOOSE), image.u16(plan::SPARE)), (1, 0));
         assert_eq!(mask(&image, image.u16(plan::SPARE + 2)), cpus("0-1"));
         assert_eq!(image.u16(plan::PLACES + plan::IS_LOOSE), 1);
+    }
+
+    #[test]
+    fn nobody_fills_in_where_the_memory_bus_decides() {
+        let fillers = vec![Filler { task: TaskId(10), allowed: None }];
+        let admission = Admission { demands: Vec::new(), gains: Vec::new() };
+        let count = |admission| {
+            let schedule = Schedule { fillers: fillers.clone(), admission, ..Schedule::default() };
+            made(&schedule).unwrap().u32(plan::FILLERS)
+        };
+        assert_eq!((count(None), count(Some(admission))), (1, 0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reasons to wait and triggers of decisions as sentences, with their numbers and units.
 
 use crate::text::count;
-use cosched_core::{Rate, Reading, TaskId, Trigger, WaitReason};
+use cosched_core::{DemandBasis, Rate, Reading, TaskId, Trigger, WaitReason};
 
 /// The code of a reason to wait, as in the series and in events.
 pub fn wait_code(reason: &WaitReason) -> &'static str {
@@ -88,11 +88,15 @@ pub fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) ->
                 loss_milli as f64 / 1e3
             )
         }
-        WaitReason::BusFull { demand_milli, assumed, threshold_milli, energy_with_mj, energy_without_mj } => format!(
+        WaitReason::BusFull { demand_milli, basis, threshold_milli, energy_with_mj, energy_without_mj } => format!(
             "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
              {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",
             percent(demand_milli),
-            if assumed { " (not measured yet: an assumption)" } else { "" },
+            match basis {
+                DemandBasis::Measured => "",
+                DemandBasis::Given => " (as given)",
+                DemandBasis::Assumed => " (not measured: an assumption)",
+            },
             percent(threshold_milli),
             energy_with_mj as f64 / 1e3,
             energy_without_mj as f64 / 1e3

@@ -352,6 +352,7 @@ pub(crate) fn snapshot() -> Snapshot {
         origin: Default::default(),
         control: Default::default(),
         arrived: Nanos::ZERO,
+        bus_use_milli: None,
         turn: 0,
         expected: None,
         waiting_since: if running.is_some() { Nanos::from_ms(400) } else { Nanos::from_ms(200) },

@@ -33,6 +33,8 @@ pub(crate) struct JobInput {
     pub(crate) cpus: Option<u32>,
     /// Its work in a simulation, in instructions; `None` is the default work.
     pub(crate) work_instructions: Option<u64>,
+    /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths.
+    pub(crate) bus_use_milli: Option<u16>,
     /// Where it was given, such as file and line; for messages.
     pub(crate) place: String,
     /// It is the only job of a command line, so that the run exits as it does.
@@ -54,6 +56,7 @@ impl JobInput {
             start_s: 0.0,
             cpus: None,
             work_instructions: None,
+            bus_use_milli: None,
             place,
             is_only: false,
         }

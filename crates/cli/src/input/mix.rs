@@ -43,6 +43,7 @@ struct Entry {
     start_s: Option<Spanned<Amount>>,
     cpus: Option<Spanned<Whole>>,
     work_instructions: Option<Spanned<Amount>>,
+    bus_use: Option<Spanned<Amount>>,
 }
 
 /// A whole number of any size, so that one that is too large is told as such.
@@ -265,6 +266,19 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
             Some(exact)
         }
     };
+    let bus_use_milli = match entry.bus_use {
+        None => None,
+        Some(share) if (0.0..=1.0).contains(&share.as_ref().as_f64()) => {
+            Some((share.as_ref().as_f64() * 1e3).round() as u16)
+        }
+        Some(share) => {
+            return Err(usage(format!(
+                "{}: bus_use is {}; expected a share of the memory bus from 0 to 1, as in bus_use = 0.4",
+                at(share.span()),
+                short(share.as_ref().as_f64())
+            )));
+        }
+    };
     if let Some(name) = entry.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
         return Err(usage(format!(
             "{place}: env: `{}` can't be the name of a variable; as in env = {{ SEED = \"1\" }}",
@@ -286,6 +300,7 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
         start_s,
         cpus: whole(entry.cpus, "cpus", 65_536)?,
         work_instructions,
+        bus_use_milli,
         place,
         is_only: false,
     })
@@ -299,13 +314,13 @@ mod tests {
     fn a_full_job_is_read() {
         let jobs = parse(
             "schema = \"cosched.mix/1\"\n\n[[job]]\nname = \"mcf\"\ncommand = [\"./mcf\", \"inp.in\"]\nprogram = \"mcf\"\ncopies = 4\n\
-             env = { A = \"1\" }\ncwd = \"w\"\nstdin = \"in\"\nstart_s = 1.5\ncpus = 2\nwork_instructions = 5\n\
+             env = { A = \"1\" }\ncwd = \"w\"\nstdin = \"in\"\nstart_s = 1.5\ncpus = 2\nwork_instructions = 5\nbus_use = 0.4\n\
              [[job]]\ncommand = \"sort < a\"\n",
             "mix.toml",
         )
         .unwrap()
         .jobs;
-        assert_eq!(jobs[0].copies, 4);
+        assert_eq!((jobs[0].copies, jobs[0].bus_use_milli, jobs[1].bus_use_milli), (4, Some(400), None));
         assert_eq!(jobs[0].start_s, 1.5);
         assert_eq!(jobs[0].place, "mix.toml:3");
         assert_eq!(jobs[1].command, Some(Command::shell("sort < a")));

@@ -265,6 +265,7 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
             origin: Origin::Spawned,
             control: job.control,
             arrived: Nanos::ZERO,
+            bus_use_milli: None,
             turn: 0,
             expected: job.expected_s.map(|s| Expected::of(Nanos::from_ms(1_000 * s), ExpectedFrom::Same)),
             last_cpus: if waits { [all[job.last as usize % all.len()]].into_iter().collect() } else { here },

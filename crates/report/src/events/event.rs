@@ -103,6 +103,9 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
         if !(-20..=19).contains(&task.nice) {
             return at("nice", format!("expected -20 to 19; found {}", task.nice));
         }
+        if let Some(milli) = task.bus_use_milli.filter(|milli| *milli > 1_000) {
+            return at("bus_use_milli", format!("expected at most 1000; found {milli}"));
+        }
         if task.allowed.as_ref().is_some_and(CpuSet::is_empty) {
             return at("allowed", "expected at least one CPU, or null for all".to_owned());
         }

@@ -189,7 +189,12 @@ impl<P: Platform> Plan<P> {
             let given = &job.input;
             let spec = args.policy.cpus_per_job.spec(ix, job, &machine.all_cpus(), view.measures_width)?;
             tasks.push(platform.job(job, &logs)?);
-            specs.push(TaskSpec { arrives: Nanos::from_s(given.start_s), solo: SoloProfile::default(), ..spec });
+            specs.push(TaskSpec {
+                arrives: Nanos::from_s(given.start_s),
+                bus_use_milli: given.bus_use_milli,
+                solo: SoloProfile::default(),
+                ..spec
+            });
         }
         let remembers = args.history().is_some();
         let key = |((_, job), task): (&(u64, Job), &P::Job)| if remembers { platform.key(job, task) } else { None };

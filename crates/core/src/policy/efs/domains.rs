@@ -4,7 +4,7 @@
 //! as so many tasks as it has CPUs.
 
 use super::settings::Settings;
-use crate::decision::WaitReason;
+use crate::decision::{DemandBasis, WaitReason};
 use crate::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
 use crate::model::power::energy_per_work;
 use crate::topology::{CpuSet, Machine};
@@ -124,8 +124,14 @@ impl<'a> Domains<'a> {
         wakes_one && together > 1 && fits(self.limit(domain, Joining { tasks: together, ..joining }))
     }
 
-    /// Why a task of this class may not; `assumed` if nobody has measured its demand.
-    pub(super) fn refusal(&mut self, domain: usize, joining: Joining, class: DemandClass, assumed: bool) -> WaitReason {
+    /// Why a task of this class may not.
+    pub(super) fn refusal(
+        &mut self,
+        domain: usize,
+        joining: Joining,
+        class: DemandClass,
+        basis: DemandBasis,
+    ) -> WaitReason {
         let milli = |class: DemandClass| (self.table.demand(class) * 1e3 + 0.5) as u32;
         let demand_milli = milli(class);
         let threshold_milli = self.limit(domain, joining).map_or(0, |limit| (self.table.demand(limit) * 1e3) as u32);
@@ -137,7 +143,7 @@ impl<'a> Domains<'a> {
         let with = total - own + self.domains[domain].load.throughput_with(self.table, class, joining.tasks);
         WaitReason::BusFull {
             demand_milli,
-            assumed,
+            basis,
             threshold_milli,
             energy_with_mj: energy(now + self.waking(domain, joining), with),
             energy_without_mj: energy(now, total),

@@ -2,6 +2,7 @@
 //! predicted to ask of the memory bus.
 
 use super::settings::Settings;
+use crate::decision::DemandBasis;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::bus::solo_utilisation;
 use crate::model::window::Evidence;
@@ -46,6 +47,8 @@ pub(super) struct Known {
     has_traffic: bool,
     /// It woke with this decision.
     pub(super) woke: bool,
+    /// Whence its demand is known.
+    basis: DemandBasis,
 }
 
 impl Known {
@@ -63,6 +66,7 @@ impl Known {
             asleep: false,
             has_traffic: false,
             woke: false,
+            basis: DemandBasis::Assumed,
         }
     }
 
@@ -92,9 +96,23 @@ impl Known {
         self.demand == UNKNOWN
     }
 
-    /// It has not run for as much as an interval.
+    /// Whence its demand is known.
+    pub(super) fn basis(&self) -> DemandBasis {
+        self.basis
+    }
+
+    /// Its demand is a first guess, and will be measured as soon as it has run.
     pub(super) fn is_unmeasured(&self) -> bool {
-        self.executed == 0
+        self.basis == DemandBasis::Assumed && self.executed == 0
+    }
+
+    /// Takes over what the user says of it. Where demands are given nobody measures.
+    fn take_given(&mut self, table: &AdmissionTable, task: &TaskView) {
+        self.executed = task.estimates.executed.max(1);
+        if let Some(milli) = task.bus_use_milli {
+            self.basis = DemandBasis::Given;
+            self.predict(table, Evidence { demand: (f64::from(milli) / 1e3).min(1.0), weight: 1.0 });
+        }
     }
 }
 
@@ -138,6 +156,9 @@ impl State {
                 None => Known::new(task.id),
             };
             known.asleep = task.asleep;
+            if settings.given {
+                known.take_given(table, task);
+            }
             measured |= known.executed != task.estimates.executed;
             self.tasks.push(known);
         }
@@ -198,6 +219,7 @@ impl State {
             let measured = Evidence::measured(demand, 1.0 - free, free);
             // A first guess is no evidence: what is measured first takes its place.
             let before = if first { measured } else { known.evidence() };
+            known.basis = DemandBasis::Measured;
             known.predict(table, settings.window.next_weighted(before, measured, interval.0).unwrap_or(measured));
         }
     }

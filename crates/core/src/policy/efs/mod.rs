@@ -5,6 +5,7 @@
 //!
 //! - **Demand.** From what each task used of the bus while others ran beside it follows what it would use alone
 //!   (Eq. 9); this predicts its next interval (Eq. 20). A new task starts at one over the number of cores. See `known`.
+//!   Where nothing can be counted, demands can be given with the tasks (ours); a task without one stays where it starts.
 //! - **Queues.** Every task has a home CPU. In a CPU's queue the least vruntime comes first: time on a CPU, divided by
 //!   the weight of the nice value. Time asleep is not charged, so that who wakes comes first, but for a period at most.
 //!   Queues are balanced by weight, and a CPU that finds nothing for itself takes what waits for others. See `queues`.
@@ -101,8 +102,11 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
 };
 
-fn needs(_: &Params) -> Vec<Need> {
+fn needs(params: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
+    if params.word("demand") == "given" {
+        return needs;
+    }
     needs.push(required(Capability::Counter(Counter::MmReads)));
     let without =
         "what other programs move, and writes that are not counted per job, do not count as use of the memory bus";

@@ -127,7 +127,7 @@ impl Turn<'_> {
     fn refuse(&mut self, ix: u32, domain: usize, joining: Joining) {
         if self.refusal_of[ix as usize] == 0 {
             let known = &self.known[ix as usize];
-            self.refusals.push(self.domains.refusal(domain, joining, known.class(), known.is_unmeasured()));
+            self.refusals.push(self.domains.refusal(domain, joining, known.class(), known.basis()));
             self.refusal_of[ix as usize] = self.refusals.len() as u32;
         }
     }

@@ -17,6 +17,13 @@ const OBJECTIVE: ParamSpec = ParamSpec {
             which leaves a CPU idle only where one more job would take more from the others than it does",
     at_most: None,
 };
+const DEMAND: ParamSpec = ParamSpec {
+    name: "demand",
+    kind: ParamKind::Choice(&["measured", "given"]),
+    about: "whence it is known what jobs use of the memory bus: counted, or as given with each job (bus_use in a mix file), \
+            for machines that can't count",
+    at_most: None,
+};
 const QUANTUM: ParamSpec = number(
     "quantum_s",
     0.2,
@@ -54,12 +61,15 @@ const C_GLOBAL: ParamSpec = number(
     "scheduling periods of the machine for which a job may not run before it counts as starved; 5 in EFS",
 );
 
-pub(super) const PARAMS: &[ParamSpec] = &[QUANTUM, OBJECTIVE, MU, P0, P1, P2, P_MORE, WINDOW, C_LOCAL, C_GLOBAL];
+pub(super) const PARAMS: &[ParamSpec] =
+    &[QUANTUM, OBJECTIVE, DEMAND, MU, P0, P1, P2, P_MORE, WINDOW, C_LOCAL, C_GLOBAL];
 
 /// The parameters as they are used.
 pub(super) struct Settings {
     pub(super) quantum: Nanos,
     pub(super) objective: Objective,
+    /// Demands are given, and not measured.
+    pub(super) given: bool,
     /// Service rate of the bus of one memory domain, in transactions per millisecond.
     pub(super) mu_per_ms: f64,
     pub(super) power: PowerModel,
@@ -86,6 +96,7 @@ impl Settings {
         Settings {
             quantum,
             objective,
+            given: params.word("demand") == "given",
             mu_per_ms: params.number("mu_trans_per_us") * 1e3,
             power: power_model(params),
             window: Window::new(NonZeroU64::new(window).unwrap_or(NonZeroU64::MIN)),
