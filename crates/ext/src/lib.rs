@@ -17,7 +17,8 @@ mod scheduler;
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod slots;
 mod support;
-#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+// Nothing in the kernel uses the tables yet.
+#[cfg(test)]
 mod tables;
 
 #[cfg(feature = "bpf")]
