@@ -311,9 +311,8 @@ fn without_a_series_the_record_is_the_same() {
     };
     let ((with, kept, _), (without, is_there, is_recorded)) = (record(&[]), record(&["--no-series"]));
     assert_eq!((kept, is_there, is_recorded), (true, false, true));
-    for key in ["jobs", "batch", "overhead", "turnaround_s"] {
-        assert_eq!(with[key], without[key], "{key}");
-    }
+    assert!(with["jobs"].as_array().is_some_and(|jobs| jobs.len() == 10), "{with}");
+    assert_eq!(with, without);
     // Without it nobody can tell what became of real jobs.
     let folder = tempdir().expect("a folder");
     let output = cosched(&folder, &["run", "--no-series", "touch", "m"]);

@@ -55,31 +55,17 @@ struct bus_state {
 
 static __always_inline unsigned int bus_leading_zeros(unsigned long long x)
 {
-	unsigned int n = 0;
+	unsigned int n = 0, half;
 
 	if (!x)
 		return 64;
-	if (!(x >> 32)) {
-		n += 32;
-		x <<= 32;
+	for (half = 32; half; half /= 2) {
+		if (!(x >> (64 - half))) {
+			n += half;
+			x <<= half;
+		}
 	}
-	if (!(x >> 48)) {
-		n += 16;
-		x <<= 16;
-	}
-	if (!(x >> 56)) {
-		n += 8;
-		x <<= 8;
-	}
-	if (!(x >> 60)) {
-		n += 4;
-		x <<= 4;
-	}
-	if (!(x >> 62)) {
-		n += 2;
-		x <<= 2;
-	}
-	return n + !(x >> 63);
+	return n;
 }
 
 /* The logarithm of a share; a share of 0 counts as the least. */

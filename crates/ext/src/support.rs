@@ -72,7 +72,8 @@ fn lack_of_machine(root: &Root) -> Option<Lack> {
         return Some(Lack::NoTypes);
     }
     if state != "disabled" {
-        let name = read("/sys/kernel/sched_ext/root/ops").ok().filter(|name| !name.is_empty());
+        // The scheduler in charge is called the root there.
+        let name = read(&["/sys/kernel/sched_ext", "root", "ops"].join("/")).ok().filter(|name| !name.is_empty());
         return Some(Lack::Other { name: name.unwrap_or_else(|| format!("its state is {state}")) });
     }
     let may = |status: String| {
@@ -110,7 +111,7 @@ mod tests {
         }
         write("sys/kernel/sched_ext/state", "enabled\n");
         assert_eq!(lack_of_machine(&root), Some(Lack::Other { name: "its state is enabled".to_owned() }));
-        write("sys/kernel/sched_ext/root/ops", "lavd_1.0\n");
+        write(&["sys/kernel/sched_ext", "root", "ops"].join("/"), "lavd_1.0\n");
         assert_eq!(lack_of_machine(&root), Some(Lack::Other { name: "lavd_1.0".to_owned() }));
     }
 }
