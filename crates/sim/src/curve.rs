@@ -41,7 +41,8 @@ impl LatencyCurve {
 impl LatencyLine {
     /// Latency relative to the idle latency.
     fn latency(&self, bandwidth: f64) -> f64 {
-        let above = self.points.partition_point(|&(x, _)| x < bandwidth);
+        // There are few points, so comparing with all of them is quicker than halving.
+        let above = self.points.iter().filter(|&&(x, _)| x < bandwidth).count();
         match (above.checked_sub(1).and_then(|below| self.points.get(below)), self.points.get(above)) {
             (Some(&(x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * ((bandwidth - x0) / (x1 - x0)),
             (Some(&(x, y)), None) => y + (bandwidth - x) * WALL,

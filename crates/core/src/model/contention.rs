@@ -22,6 +22,7 @@
 //!
 //! The equations are ours; docs/even.md says how well they fit.
 
+use super::inverse_power::inverse_power;
 use serde::{Deserialize, Serialize};
 
 /// What a machine charges jobs that share it.
@@ -159,8 +160,9 @@ impl Latency {
     pub(crate) fn growth(&self, reads: f64, yields: f64) -> f64 {
         let Some(most) = self.most else { return 0.0 };
         let u = (reads / most).clamp(0.0, 1.0);
-        let slope = self.rise * (2.0 * u * (POLE - u) + u * u) / ((POLE - u) * (POLE - u)) / most;
-        slope / (1.0 + slope * yields)
+        // slope / (1 + slope x yields), with the slope as a fraction: this is asked millions of times.
+        let above = self.rise * (2.0 * u * (POLE - u) + u * u);
+        above / ((POLE - u) * (POLE - u) * most + above * yields)
     }
 
     /// The rise at a share of the greatest load, in units of `rise`.
@@ -206,7 +208,7 @@ impl Asks {
         if self.reads <= 0.0 {
             return 0.0;
         }
-        let grown = libm::exp(-self.steepness * libm::log(share.clamp(LEAST_SHARE, 1.0)));
+        let grown = inverse_power(share.clamp(LEAST_SHARE, 1.0), self.steepness);
         (self.reads * grown).min(self.llc.max(self.reads))
     }
 
@@ -291,9 +293,9 @@ const ROUNDS: usize = 4;
 /// The least part of its time in which a thread is taken to be busy.
 const LEAST_ACTIVITY: f64 = 0.05;
 
-/// The part of its time for which a job does not wait for lines.
-pub fn activity(stall: f64, cpi: f64) -> f64 {
-    (1.0 - stall / cpi).clamp(LEAST_ACTIVITY, 1.0)
+/// The part of its time for which a job is busy that waits for lines for this part of it.
+pub fn activity(waits: f64) -> f64 {
+    (1.0 - waits).clamp(LEAST_ACTIVITY, 1.0)
 }
 
 impl Prediction {
@@ -329,7 +331,7 @@ impl Prediction {
                         let job = &self.jobs[here];
                         let stall =
                             there.asks.stall(shared, job.reads * job.cpi / there.asks.ghz, self.latency[there.domain]);
-                        busy += activity(stall, job.cpi);
+                        busy += activity(stall / job.cpi);
                         ports += there.asks.l1 / job.cpi;
                     }
                     other = self.next[here];

@@ -54,6 +54,7 @@ pub mod contention;
 pub mod cross_core;
 mod error;
 mod fixed;
+mod inverse_power;
 pub mod lottery;
 pub mod power;
 #[cfg(test)]

@@ -482,7 +482,7 @@ impl Learner {
                 let asks = Asks { llc: other.per_instruction(other.llc_accesses), ..phase.asks };
                 asks.stall(&self.shared, other.per_instruction(other.reads), latency)
             });
-            busy += threads * activity(stall, other.cpi());
+            busy += threads * activity(stall / other.cpi());
             ports += threads * other.l1 / other.cycles;
         }
         (busy, ports)

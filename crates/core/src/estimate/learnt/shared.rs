@@ -114,34 +114,35 @@ impl SharedFit {
             return;
         }
         let mut least = f64::INFINITY;
-        let mut shapes = Vec::with_capacity(self.intervals.len());
-        let mut expected = Vec::with_capacity(self.intervals.len());
+        let offs = RISES.map(|rise| libm::log(rise / RISE.0) / RISE.1);
+        // For all rises at once, because a division takes longer than all the rest and processors do several side by side.
+        let mut expected: Vec<[f64; RISES.len()]> = Vec::with_capacity(self.intervals.len());
         for headroom in HEADROOM {
+            // It only grows.
+            if offs.iter().all(|off| off * off + LEAST_BETTER >= least) {
+                continue;
+            }
             let most = seen * headroom;
-            // The same for all rises.
-            shapes.clear();
-            shapes.extend(self.intervals.iter().map(|&(reads, ..)| Latency::shape((reads / most).clamp(0.0, 1.0))));
-            for rise in RISES {
-                let off = libm::log(rise / RISE.0) / RISE.1;
-                let mut miss = off * off;
-                // It only grows.
-                if miss + LEAST_BETTER >= least {
-                    continue;
+            let mut sums = [ASSUMED_INTERVALS; RISES.len()];
+            let mut weights = ASSUMED_INTERVALS;
+            expected.clear();
+            for &(reads, latency, weight) in &self.intervals {
+                let shape = Latency::shape((reads / most).clamp(0.0, 1.0));
+                let at = RISES.map(|rise| 1.0 + rise * shape);
+                for (sum, at) in sums.iter_mut().zip(at) {
+                    *sum += weight * (latency / at).clamp(0.5, 2.0);
                 }
-                let (mut sum, mut weights) = (ASSUMED_INTERVALS, ASSUMED_INTERVALS);
-                expected.clear();
-                for (&(_, latency, weight), &shape) in self.intervals.iter().zip(&shapes) {
-                    let at = 1.0 + rise * shape;
-                    expected.push(at);
-                    sum += weight * (latency / at).clamp(0.5, 2.0);
-                    weights += weight;
-                }
-                let scale = sum / weights;
-                for (&(_, latency, weight), &at) in self.intervals.iter().zip(&expected) {
+                weights += weight;
+                expected.push(at);
+            }
+            for (nth, rise) in RISES.into_iter().enumerate() {
+                let mut miss = offs[nth] * offs[nth];
+                let scale = sums[nth] / weights;
+                for (&(_, latency, weight), at) in self.intervals.iter().zip(&expected) {
                     if miss + LEAST_BETTER >= least {
                         break;
                     }
-                    let expected = scale * at;
+                    let expected = scale * at[nth];
                     let off = (latency - expected) / (latency.max(expected) * LATENCY_NOISE);
                     miss += weight * (off * off).min(1.0);
                 }

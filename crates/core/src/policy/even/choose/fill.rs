@@ -165,7 +165,7 @@ impl Search<'_> {
     /// How busy a job keeps its core.
     fn busy(&self, at: usize) -> f64 {
         let learnt = self.candidates[at].learnt;
-        activity(learnt.asks.stall(self.shared, learnt.asks.reads, TYPICAL_LATENCY), learnt.solo_cpi)
+        activity(learnt.asks.stall(self.shared, learnt.asks.reads, TYPICAL_LATENCY) / learnt.solo_cpi)
     }
 
     /// Gives these jobs places: those that gain most by a fast core get one of the fastest type, and so on.

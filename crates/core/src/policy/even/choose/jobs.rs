@@ -31,26 +31,28 @@ pub(super) struct Done {
 
 /// What a job does with a core of its own.
 pub(super) fn alone(job: &Load, latency: f64) -> Done {
-    let cpi = job.own + job.hits + job.waits * latency;
-    Done { sum: job.worth / cpi, reads: job.lines / cpi, instructions: job.ghz / cpi, is_busy: true }
+    let ipc = 1.0 / (job.own + job.hits + job.waits * latency);
+    Done { sum: job.worth * ipc, reads: job.lines * ipc, instructions: job.ghz * ipc, is_busy: true }
 }
 
 /// What two jobs of one core do.
 pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Done {
     let stalls = [a.hits + a.waits * latency, b.hits + b.waits * latency];
     let guess = 1.0 + 0.5 * shared.alpha;
-    let mut cpis = [a.own * guess + stalls[0], b.own * guess + stalls[1]];
+    // Instructions per cycle, because divisions are what takes the time here.
+    let mut ipcs = [1.0 / (a.own * guess + stalls[0]), 1.0 / (b.own * guess + stalls[1])];
     let ports = shared.beta * a.l1 * b.l1;
     for _ in 0..2 {
-        cpis = [
-            a.own * (1.0 + shared.alpha * activity(stalls[1], cpis[1])) + ports / cpis[1] + stalls[0],
-            b.own * (1.0 + shared.alpha * activity(stalls[0], cpis[0])) + ports / cpis[0] + stalls[1],
+        let busy = [activity(stalls[0] * ipcs[0]), activity(stalls[1] * ipcs[1])];
+        ipcs = [
+            1.0 / (a.own * (1.0 + shared.alpha * busy[1]) + ports * ipcs[1] + stalls[0]),
+            1.0 / (b.own * (1.0 + shared.alpha * busy[0]) + ports * ipcs[0] + stalls[1]),
         ];
     }
     Done {
-        sum: a.worth / cpis[0] + b.worth / cpis[1],
-        reads: a.lines / cpis[0] + b.lines / cpis[1],
-        instructions: a.ghz / cpis[0] + b.ghz / cpis[1],
+        sum: a.worth * ipcs[0] + b.worth * ipcs[1],
+        reads: a.lines * ipcs[0] + b.lines * ipcs[1],
+        instructions: a.ghz * ipcs[0] + b.ghz * ipcs[1],
         is_busy: true,
     }
 }
@@ -64,7 +66,7 @@ pub(super) fn several(shared: &Contention, jobs: &[&Load], latency: f64) -> Done
             .map(|at| {
                 let (mut busy, mut ports) = (0.0, 0.0);
                 for other in (0..jobs.len()).filter(|&other| other != at) {
-                    busy += activity(stall(jobs[other]), cpis[other]);
+                    busy += activity(stall(jobs[other]) / cpis[other]);
                     ports += jobs[other].l1 / cpis[other];
                 }
                 let job = jobs[at];

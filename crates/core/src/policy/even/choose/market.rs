@@ -30,8 +30,7 @@ impl Market {
 
     /// What the sum loses by that.
     pub(super) fn loss(&self, rise: f64) -> f64 {
-        let most = if self.bends > 0.0 { self.slowed / self.bends } else { f64::INFINITY };
-        let bent = rise.min(most);
+        let bent = if rise * self.bends > self.slowed { self.slowed / self.bends } else { rise };
         self.slowed * bent - 0.5 * self.bends * bent * bent
     }
 
