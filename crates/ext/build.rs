@@ -15,7 +15,11 @@ fn main() {
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names a folder"));
     let include = std::env::var_os("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
-    compile(&clang(), Path::new("bpf/plan.bpf.c"), &include, &out.join("plan.bpf.o"));
+    let clang = clang();
+    for name in ["plan", "efs"] {
+        let source = format!("bpf/{name}.bpf.c");
+        compile(&clang, Path::new(&source), &include, &out.join(format!("{name}.bpf.o")));
+    }
 }
 
 fn compile(clang: &str, source: &Path, include: &OsStr, object: &Path) {

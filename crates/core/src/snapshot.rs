@@ -250,6 +250,10 @@ fn is_zero(turn: &u32) -> bool {
     *turn == 0
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 impl TaskView {
     /// A task at the instant of its arrival, with what is known of it then.
     pub fn arriving(spec: &TaskSpec, now: Nanos, estimates: Estimates) -> TaskView {
@@ -301,6 +305,9 @@ pub struct Snapshot {
     /// What the machine charges tasks that share it, as learnt so far.
     #[serde(default)]
     pub contention: Contention,
+    /// The backend [admits](crate::Backend::admits) tasks to the memory bus by itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub admits: bool,
     /// Every task that has arrived and not ended, in ascending order of their numbers.
     pub tasks: Vec<TaskView>,
 }

@@ -63,6 +63,7 @@ fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
         now,
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
+        admits: false,
         contention: Default::default(),
         tasks,
     };
@@ -84,6 +85,7 @@ fn the_objective_decides_between_energy_and_speed() {
             now,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
+            admits: false,
             contention: Default::default(),
             tasks,
         };
@@ -106,6 +108,7 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
             now,
             triggers: vec![trigger],
             queued: 0,
+            admits: false,
             contention: Default::default(),
             tasks,
         };
@@ -179,6 +182,7 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
             now,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
+            admits: false,
             contention: Default::default(),
             tasks,
         };
@@ -211,6 +215,7 @@ fn time_asleep_on_a_cpu_is_not_charged() {
             now,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
+            admits: false,
             contention: Default::default(),
             tasks,
         };
@@ -249,6 +254,7 @@ fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
         now,
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
+        admits: false,
         contention: Default::default(),
         tasks,
     };
@@ -295,6 +301,7 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
         now,
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
+        admits: false,
         contention: Default::default(),
         tasks,
     };
@@ -339,6 +346,7 @@ fn writes_count_as_reads_do() {
             now,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
+            admits: false,
             contention: Default::default(),
             tasks,
         };

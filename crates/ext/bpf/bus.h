@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Admission to the memory bus (EFS, Eq. 16), as crates/core/src/model/admission_table has it: integers, bounded loops and
- * no division. tests/bus.rs compiles this for the machine itself and compares it with that, number by number.
+ * no division. src/tables.rs compiles this for the machine itself and compares it with that, number by number.
  *
  * A share is a number from 0 to 1 in units of 2^-40, a logarithm one of base 2 in units of 2^-12.
  */
@@ -11,7 +11,8 @@
 #define BUS_POINTS 65
 #define BUS_STEPS 64
 #define BUS_PHASES 32
-#define BUS_COLUMNS 169
+/* 105 + 64 are used; the others let every column of 7 digits be one. */
+#define BUS_COLUMNS 192
 #define BUS_MANTISSAS 1024
 #define BUS_LOWEST (-42)
 /* The highest class; class 0 does not use the bus. */
@@ -53,17 +54,38 @@ struct bus_state {
 	unsigned long long others;
 };
 
+/*
+ * The verifier of the kernel follows both ways of each branch, so what is decided often is computed without one; and it follows
+ * each known number of its own, so searches begin with one that it does not know: the kernel defines BUS_START.
+ */
+#ifndef BUS_START
+#define BUS_START 0
+#endif
+
+/* The compiler must not know what a number can be: it would make a branch of what is computed with 0 or 1. */
+#define BUS_HIDE(x) asm volatile("" : "+r"(x))
+
+/* The first bit of a number: 0 or 1. */
+static __always_inline unsigned long long bus_sign(unsigned long long x)
+{
+	BUS_HIDE(x);
+	x >>= 63;
+	BUS_HIDE(x);
+	return x;
+}
+
 static __always_inline unsigned int bus_leading_zeros(unsigned long long x)
 {
-	unsigned int n = 0, half;
+	unsigned int half;
+	unsigned long long n = 0;
 
 	if (!x)
 		return 64;
 	for (half = 32; half; half /= 2) {
-		if (!(x >> (64 - half))) {
-			n += half;
-			x <<= half;
-		}
+		unsigned long long step = half * (1 - bus_sign((x >> (64 - half)) | -(x >> (64 - half))));
+
+		n += step;
+		x <<= step & 63;
 	}
 	return n;
 }
@@ -92,7 +114,8 @@ static __always_inline unsigned long long bus_fraction(unsigned long long part, 
 		unsigned long long digit;
 
 		part <<= 1;
-		digit = part >= whole;
+		/* Both are below 2^63. */
+		digit = 1 - bus_sign(part - whole);
 		part -= digit * whole;
 		quotient = quotient << 1 | digit;
 	}
@@ -152,7 +175,7 @@ static __always_inline unsigned int bus_predict(unsigned int before, unsigned in
 /* Adds a task of a class to a load, or with a sign of -1 removes one that was added with this class. */
 static __always_inline void bus_change(const struct cosched_tables *tables, struct cosched_bus *bus, unsigned int class, int sign)
 {
-	unsigned int steps = class - 1, row = steps % BUS_PHASES, column = steps / BUS_PHASES;
+	unsigned int steps = class - 1, row = steps % BUS_PHASES, column = steps / BUS_PHASES & 127;
 	unsigned long long mantissa = tables->octave[steps % BUS_STEPS];
 	/* 2 x 31 digits of the table less 40 of a share, and the octave of the class. */
 	int shift = 62 - 40 - BUS_LOWEST - (int)(steps / BUS_STEPS), i;
@@ -167,7 +190,7 @@ static __always_inline void bus_change(const struct cosched_tables *tables, stru
 		unsigned long long u, h;
 
 		if (class) {
-			h = tables->computing[row][(column + i) % BUS_COLUMNS];
+			h = tables->computing[row][column + i];
 			u = h * mantissa >> (shift & 63);
 			h <<= 9;
 		} else {
@@ -266,7 +289,7 @@ static __always_inline struct bus_state bus_halved(const struct bus_state *from,
  */
 static __always_inline int bus_ceiling(const struct cosched_tables *tables, const struct cosched_bus *bus, unsigned int gain)
 {
-	unsigned int low_at = 0, size = BUS_POINTS, settled_at, point, tries, halvings;
+	unsigned int low_at = BUS_START, size = BUS_POINTS, settled_at, point, tries, halvings;
 	struct bus_state settled, low, high, root;
 	unsigned long long needed, below, above;
 	long long short_low, short_high;
@@ -330,7 +353,7 @@ static __always_inline int bus_ceiling(const struct cosched_tables *tables, cons
 	halvings = bus_leading_zeros(low.rest | 1);
 	tries = (tries > halvings ? tries - halvings : 0) + 4;
 	/* The first number of halvings of the way from the upper state that has passed the root. */
-	low_at = 1;
+	low_at = BUS_START + 1;
 	size = tries - 1;
 	for (i = 0; i < 7 && size > 1; i++) {
 		unsigned int half = size / 2;

@@ -20,6 +20,9 @@
 /* No slot has the CPU, and loose slots may use it. */
 #define COSCHED_SEAT_SPARE 2
 
+/* Memory domains, at most. */
+#define COSCHED_DOMAINS 64
+
 /* CPUs of one core, at most. */
 #define COSCHED_SIBLINGS 8
 
@@ -83,6 +86,12 @@ struct cosched_task {
 	/* When it last got a CPU. */
 	unsigned long long ran_at;
 	unsigned int slot;
+	/* 100 / its weight, in units of 2^-16; 0 if it is not known. */
+	unsigned int inverse;
+	/* The CPU in whose queue it stands, and one; 0: in none yet. */
+	unsigned short home;
+	/* It has just had a CPU. */
+	unsigned short requeued;
 	unsigned int unused;
 };
 
@@ -107,6 +116,18 @@ struct cosched_residency {
 	unsigned long long beside[COSCHED_SLOTS];
 };
 
+/* Numbers of slots with a CPU at once that are told apart, 0 among them. */
+#define COSCHED_AT_ONCE 17
+
+/* For how long so many slots had a CPU at once, up to `since`; the last of so many or more. */
+struct cosched_occupation {
+	unsigned long long since;
+	/* Slots that have one, and whether one ever had. */
+	unsigned int now;
+	unsigned int begun;
+	unsigned long long times[COSCHED_AT_ONCE];
+};
+
 /* Why the scheduler was removed. */
 struct cosched_exit {
 	int kind;
@@ -129,6 +150,35 @@ struct cosched_call {
 	unsigned int answer;
 	/* A time span. */
 	unsigned long long span;
+};
+
+/* What EFS in the kernel knows before it is loaded. */
+struct cosched_efs {
+	/* Factors of Eqs. 22 and 23. */
+	unsigned long long c_local;
+	unsigned long long c_global;
+	/* The memory domain of each CPU, and whether the run may use it. */
+	unsigned short domain[COSCHED_CPUS];
+	unsigned char is_ours[COSCHED_CPUS];
+};
+
+/* What it is told while it runs. */
+struct cosched_demands {
+	/* The factor by which the throughput of a memory domain must grow for a process that wakes its core number 2, 3, ...,
+	 * in units of 2^-20. */
+	unsigned int nr_gains;
+	unsigned int gains[COSCHED_CPUS];
+	/* The class of the demand of each slot. */
+	unsigned short class[COSCHED_SLOTS];
+	unsigned int unused;
+};
+
+/* What happened. */
+struct cosched_efs_counts {
+	/* Slices of starved processes. */
+	unsigned long long starved;
+	/* Processes that had the CPU, wanted it on, and did not fit any more. */
+	unsigned long long refused;
 };
 
 #endif

@@ -48,6 +48,8 @@ enum {
 #define SCX_OPS_SWITCH_PARTIAL (1ULL << 3)
 #define SCX_KICK_IDLE (1ULL << 0)
 #define SCX_KICK_PREEMPT (1ULL << 1)
+#define SCX_TASK_QUEUED 1
+#define CLOCK_MONOTONIC 1
 
 struct cpumask {
 	unsigned long bits[1];
@@ -55,6 +57,9 @@ struct cpumask {
 struct bpf_spin_lock {
 	u32 val;
 };
+struct bpf_timer {
+	u64 __opaque[2];
+} __attribute__((aligned(8)));
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -62,6 +67,7 @@ struct sched_ext_entity {
 	u64 slice;
 	u64 dsq_vtime;
 	u32 weight;
+	u32 flags;
 };
 
 struct task_struct {
@@ -100,6 +106,7 @@ struct sched_ext_ops {
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
 	void (*quiescent)(struct task_struct *p, u64 deq_flags);
+	void (*set_weight)(struct task_struct *p, u32 weight);
 	void (*update_idle)(s32 cpu, bool idle);
 	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);

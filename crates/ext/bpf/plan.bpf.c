@@ -8,12 +8,9 @@
  *
  * Two plans stand side by side. User space writes the one that is not in force and then calls cosched_install.
  */
-#include "presence.h"
+#include "shared.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-/* The queue of processes that no plan is about: free slots, and those that are not of the batch. */
-#define OTHERS COSCHED_SLOTS
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -24,9 +21,6 @@ struct {
 
 /* Which plan is in force; 2 for none: then all run as they come. */
 u32 in_force = 2;
-
-/* Nobody has used more than this more than others of its queue. */
-#define MOST_DEBT (1000 * 1000 * 1000ULL)
 
 struct turn {
 	/* Virtual time of the queue: that of the process that began last. */
@@ -66,18 +60,6 @@ static __always_inline bool is_open(const struct cosched_seat *seat, u64 now)
 		return false;
 	return seat->slot >= COSCHED_SLOTS || (seat->until && now >= seat->until) ||
 	       scx_bpf_dsq_nr_queued(seat->slot) == 0;
-}
-
-static __always_inline bool may_use(struct task_struct *p, u32 cpu)
-{
-	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
-}
-
-static __always_inline bool is_free(u32 slot)
-{
-	struct cosched_wish *wish = wish_of(slot);
-
-	return !wish || wish->free;
 }
 
 /* Wakes an idle CPU, or has another slot leave it. */
@@ -217,12 +199,6 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
-/* Lets the process that has the CPU go on. */
-static __always_inline void go_on(struct task_struct *prev)
-{
-	prev->scx.slice = SLICE;
-}
-
 SEC("struct_ops/cosched_dispatch")
 void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 {
@@ -300,18 +276,6 @@ others:
 		go_on(prev);
 }
 
-SEC("struct_ops/cosched_runnable")
-void BPF_PROG(cosched_runnable, struct task_struct *p, u64 enq_flags)
-{
-	woke(slot_in(task_of(p)), bpf_ktime_get_ns());
-}
-
-SEC("struct_ops/cosched_quiescent")
-void BPF_PROG(cosched_quiescent, struct task_struct *p, u64 deq_flags)
-{
-	slept(slot_in(task_of(p)), bpf_ktime_get_ns());
-}
-
 SEC("struct_ops/cosched_running")
 void BPF_PROG(cosched_running, struct task_struct *p)
 {
@@ -343,13 +307,6 @@ void BPF_PROG(cosched_stopping, struct task_struct *p, bool runnable)
 	cpus[cpu].stopped_at = now;
 }
 
-/* The CPU has no process of ours any more. */
-static __always_inline void leave(u32 cpu)
-{
-	if (cpus[cpu].slot < COSCHED_SLOTS)
-		change(cpu, COSCHED_NONE, cpus[cpu].stopped_at);
-}
-
 SEC("struct_ops/cosched_update_idle")
 void BPF_PROG(cosched_update_idle, s32 number, bool idle)
 {
@@ -369,18 +326,6 @@ void BPF_PROG(cosched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 		scx_bpf_reenqueue_local();
 }
 
-SEC("struct_ops.s/cosched_init_task")
-s32 BPF_PROG(cosched_init_task, struct task_struct *p, struct scx_init_task_args *args)
-{
-	return inherit(p, args->fork);
-}
-
-SEC("struct_ops/cosched_disable")
-void BPF_PROG(cosched_disable, struct task_struct *p)
-{
-	note_escape(p);
-}
-
 SEC("struct_ops.s/cosched_init")
 s32 BPF_PROG(cosched_init)
 {
@@ -397,12 +342,6 @@ s32 BPF_PROG(cosched_init)
 			return failed;
 	}
 	return scx_bpf_create_dsq(OTHERS, -1);
-}
-
-SEC("struct_ops/cosched_exit")
-void BPF_PROG(cosched_exit, struct scx_exit_info *ei)
-{
-	tell_exit(ei);
 }
 
 /* Puts a plan into force, and calls the CPUs for which it changes something. */
@@ -510,31 +449,6 @@ int cosched_rescue(struct cosched_call *call_)
 	call_->answer = count;
 	call_->span = longest;
 	return 0;
-}
-
-static __always_inline int residency(struct cosched_call *call_, bool forget)
-{
-	u32 zero = 0;
-	struct cosched_residency *out = bpf_map_lookup_elem(&answers, &zero);
-
-	if (!out)
-		return 0;
-	tell_residency(call_->slot, forget, out);
-	return 0;
-}
-
-/* Tells where the time of a slot went. */
-SEC("syscall")
-int cosched_read(struct cosched_call *call_)
-{
-	return residency(call_, false);
-}
-
-/* Tells it for the last time: the slot is given to another job. */
-SEC("syscall")
-int cosched_forget(struct cosched_call *call_)
-{
-	return residency(call_, true);
 }
 
 #define OPS(...)                                                                                                       \

@@ -133,12 +133,20 @@ static __always_inline void note_core(u32 cpu, s32 step, u64 at)
 	}
 }
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cosched_occupation);
+} occupation SEC(".maps");
+
 /* A CPU goes from the slot that has it to another one, or to none. */
 static __always_inline void change(u32 cpu, u32 to, u64 at)
 {
-	u32 from, last;
+	u32 from, last, zero = 0;
+	struct cosched_occupation *all = bpf_map_lookup_elem(&occupation, &zero);
 
-	if (cpu >= COSCHED_CPUS)
+	if (cpu >= COSCHED_CPUS || !all)
 		return;
 	bpf_spin_lock(&book);
 	note_core(cpu, -1, at);
@@ -169,6 +177,15 @@ static __always_inline void change(u32 cpu, u32 to, u64 at)
 		}
 	}
 	note_core(cpu, 1, at);
+	if (all->begun && at > all->since) {
+		u32 count = all->now < COSCHED_AT_ONCE ? all->now : COSCHED_AT_ONCE - 1;
+
+		all->times[count] += at - all->since;
+	}
+	if (at > all->since)
+		all->since = at;
+	all->begun |= to < COSCHED_SLOTS;
+	all->now = nr_present;
 	bpf_spin_unlock(&book);
 }
 

@@ -6,6 +6,8 @@ pub(crate) const CPUS: usize = 512;
 pub(crate) const SLOTS: usize = 1024;
 /// Different sets of CPUs in one plan.
 pub(crate) const MASKS: usize = 128;
+/// Memory domains, at most.
+pub(crate) const DOMAINS: usize = 64;
 /// CPUs of one core, at most.
 pub(crate) const SIBLINGS: usize = 8;
 /// No slot, no CPU, or no mask.
@@ -97,7 +99,26 @@ pub(crate) mod plan {
 /// `struct cosched_task`.
 pub(crate) mod task {
     pub(crate) const SLOT: usize = 16;
-    pub(crate) const SIZE: usize = 24;
+    pub(crate) const SIZE: usize = 32;
+}
+
+/// `struct cosched_efs`.
+pub(crate) mod efs {
+    use super::CPUS;
+    pub(crate) const C_LOCAL: usize = 0;
+    pub(crate) const C_GLOBAL: usize = 8;
+    pub(crate) const DOMAIN: usize = 16;
+    pub(crate) const IS_OURS: usize = DOMAIN + 2 * CPUS;
+    pub(crate) const SIZE: usize = IS_OURS + CPUS;
+}
+
+/// `struct cosched_demands`.
+pub(crate) mod demands {
+    use super::{CPUS, SLOTS};
+    pub(crate) const NR_GAINS: usize = 0;
+    pub(crate) const GAINS: usize = 4;
+    pub(crate) const CLASS: usize = GAINS + 4 * CPUS;
+    pub(crate) const SIZE: usize = CLASS + 2 * SLOTS + 4;
 }
 
 /// `struct cosched_wish`.
@@ -113,6 +134,13 @@ pub(crate) mod residency {
     pub(crate) const AWAKE: usize = 24;
     pub(crate) const LAST_ON_CPU: usize = 32;
     pub(crate) const BESIDE: usize = 40;
+}
+
+/// `struct cosched_occupation`.
+pub(crate) mod occupation {
+    pub(crate) const TIMES: usize = 16;
+    #[cfg(all(test, feature = "bpf"))]
+    pub(crate) const SIZE: usize = TIMES + 8 * cosched_core::AT_ONCE;
 }
 
 /// `struct cosched_exit`.
@@ -193,7 +221,28 @@ mod tests {
         check(&btf, "cosched_residency", Some(residency::BESIDE + 8 * SLOTS), &of_residency);
         let of_exit = [("kind", exit::KIND), ("reason", exit::REASON), ("message", exit::MESSAGE)];
         check(&btf, "cosched_exit", Some(exit::MESSAGE + exit::MESSAGE_SIZE), &of_exit);
+        check(&btf, "cosched_occupation", Some(occupation::SIZE), &[("times", occupation::TIMES)]);
         check(&btf, "cosched_install", Some(install::SIZE), &[("which", install::WHICH)]);
         check(&btf, "cosched_call", Some(call::SIZE), &[("slot", call::SLOT), ("span", call::SPAN)]);
+    }
+
+    #[test]
+    fn so_has_efs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("efs.bpf.o");
+        std::fs::write(&path, crate::scheduler::EFS).unwrap();
+        let btf = Btf::from_path(&path).unwrap();
+        let of_efs = [
+            ("c_local", efs::C_LOCAL),
+            ("c_global", efs::C_GLOBAL),
+            ("domain", efs::DOMAIN),
+            ("is_ours", efs::IS_OURS),
+        ];
+        check(&btf, "cosched_efs", Some(efs::SIZE), &of_efs);
+        let of_demands = [("nr_gains", demands::NR_GAINS), ("gains", demands::GAINS), ("class", demands::CLASS)];
+        check(&btf, "cosched_demands", Some(demands::SIZE), &of_demands);
+        check(&btf, "cosched_task", Some(task::SIZE), &[("slot", task::SLOT)]);
+        let tables = crate::tables::image(&cosched_core::model::admission_table::AdmissionTable::new());
+        check(&btf, "cosched_tables", Some(tables.0.len()), &[]);
     }
 }

@@ -1,5 +1,5 @@
-//! The policies of cosched inside the kernel: a `sched_ext` scheduler that carries out plans for a
-//! [`Host`](cosched_linux::Host).
+//! The policies of cosched inside the kernel: `sched_ext` schedulers for a [`Host`](cosched_linux::Host). One carries out plans;
+//! the other is EFS, which decides by itself at each event.
 //!
 //! A job that a plan does not name is runnable and is not dispatched, so nothing is ever stopped. When the scheduler is
 //! removed, because cosched has died, by the kernel's watchdog or by SysRq-S, all jobs belong to the ordinary scheduler again.
@@ -9,6 +9,8 @@
 
 // Without the program nothing calls them, and their tests do.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+mod demands;
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod image;
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod intf;
@@ -17,12 +19,11 @@ mod scheduler;
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod slots;
 mod support;
-// Nothing in the kernel uses the tables yet.
-#[cfg(test)]
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod tables;
 
 #[cfg(feature = "bpf")]
-pub use scheduler::{ExtError, PlanScheduler};
+pub use scheduler::{ExtError, Scheduler, Work};
 
 pub use support::{Lack, lack};
 

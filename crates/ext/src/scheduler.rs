@@ -1,9 +1,12 @@
-//! The program in the kernel, loaded.
+//! A program in the kernel, loaded.
 
-use crate::image::image;
-use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, residency, task, wish};
+use crate::demands;
+use crate::image::{Misfit, image};
+use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, occupation, residency, task, wish};
 use crate::slots::Slots;
-use cosched_core::{Absence, Machine, Nanos, Reading, Residency, Schedule, TaskId};
+use crate::tables;
+use cosched_core::model::admission_table::AdmissionTable;
+use cosched_core::{AT_ONCE, Absence, Machine, Nanos, Reading, Residency, Schedule, TaskId};
 use cosched_linux::{Clock, KernelScheduler};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, ProgramInput};
 use std::collections::BTreeMap;
@@ -12,8 +15,9 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::sync::Mutex;
 use thiserror::Error;
 
-/// The compiled program.
+/// The compiled programs.
 pub(crate) const PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan.bpf.o"));
+pub(crate) const EFS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/efs.bpf.o"));
 
 /// Whoever has waited for so long runs for a moment: the kernel removes a scheduler that lets a process wait for half a
 /// minute.
@@ -63,8 +67,50 @@ fn refused(what: &'static str) -> impl Fn(libbpf_rs::Error) -> ExtError {
     }
 }
 
-/// A scheduler that carries out plans.
-pub struct PlanScheduler {
+/// What a scheduler does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// It carries out plans.
+    Plans,
+    /// EFS: it decides at each event by the demands of the plan in force.
+    Efs {
+        /// The factor `c_l` of Eq. 22.
+        local: u64,
+        /// The factor `c_g` of Eq. 23.
+        global: u64,
+    },
+}
+
+impl Work {
+    fn program(self) -> &'static [u8] {
+        match self {
+            Work::Plans => PLAN,
+            Work::Efs { .. } => EFS,
+        }
+    }
+
+    /// The name of its operations in the program.
+    fn name(self, takes_all: bool) -> &'static str {
+        match (self, takes_all) {
+            (Work::Plans, false) => "cosched_plan",
+            (Work::Plans, true) => "cosched_plan_all",
+            (Work::Efs { .. }, false) => "cosched_efs",
+            (Work::Efs { .. }, true) => "cosched_efs_all",
+        }
+    }
+
+    /// The map by which it is told what to do.
+    fn map(self) -> &'static str {
+        match self {
+            Work::Plans => "plans",
+            Work::Efs { .. } => "demands",
+        }
+    }
+}
+
+/// A scheduler in the kernel.
+pub struct Scheduler {
+    work: Work,
     object: Object,
     /// The kernel removes the scheduler when this is closed, however that happens.
     link: Option<Link>,
@@ -79,35 +125,41 @@ pub struct PlanScheduler {
 }
 
 struct Maps {
-    plans: MapHandle,
+    /// By which it is told what to do.
+    told: MapHandle,
     tasks: MapHandle,
     wishes: MapHandle,
     escapes: MapHandle,
     answers: MapHandle,
+    occupation: MapHandle,
     exits: MapHandle,
     bell: MapHandle,
 }
 
-impl PlanScheduler {
+impl Scheduler {
     /// Loads the program and makes it the scheduler: of the processes that are given to it, or of all ordinary ones.
     ///
     /// # Errors
     /// The kernel refuses it: no permission, another scheduler, or a kernel that it does not fit.
-    pub fn load(machine: &Machine, tasks: usize, takes_all: bool) -> Result<PlanScheduler, ExtError> {
+    pub fn load(machine: &Machine, tasks: usize, takes_all: bool, work: Work) -> Result<Scheduler, ExtError> {
         SAID.lock().unwrap_or_else(|broken| broken.into_inner()).clear();
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         let slots = Slots::new(tasks);
         let settings = settings(machine, slots.count(), takes_all)?;
-        let mut open = ObjectBuilder::default().open_memory(PLAN).map_err(refused("reading the program"))?;
-        let ops = if takes_all { "cosched_plan_all" } else { "cosched_plan" };
+        let mut open = ObjectBuilder::default().open_memory(work.program()).map_err(refused("reading the program"))?;
+        let ops = work.name(takes_all);
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
-            if name == ".rodata.config" {
-                map.set_initial_value(&settings.0).map_err(refused("setting up the program"))?;
-            }
-            if name.starts_with("cosched_plan") && name != ops {
-                map.set_autocreate(false).map_err(refused("setting up the program"))?;
-            }
+            let set_up = match (name.as_str(), work) {
+                (".rodata.config", _) => map.set_initial_value(&settings.0),
+                (".rodata.tables", Work::Efs { .. }) => map.set_initial_value(&tables::image(&AdmissionTable::new()).0),
+                (".rodata.efs", Work::Efs { local, global }) => {
+                    map.set_initial_value(&demands::settings(machine, local, global).0)
+                }
+                (other, _) if other.starts_with("cosched_") && other != ops => map.set_autocreate(false),
+                _ => Ok(()),
+            };
+            set_up.map_err(refused("setting up the program"))?;
         }
         let mut object = open.load().map_err(refused("loading the program into the kernel"))?;
         let maps = {
@@ -117,11 +169,12 @@ impl PlanScheduler {
                 found.and_then(|map| MapHandle::try_from(&map)).map_err(refused("finding the program's data"))
             };
             Maps {
-                plans: handle("plans")?,
+                told: handle(work.map())?,
                 tasks: handle("tasks")?,
                 wishes: handle("wishes")?,
                 escapes: handle("escapes")?,
                 answers: handle("answers")?,
+                occupation: handle("occupation")?,
                 exits: handle("exits")?,
                 bell: handle("bell")?,
             }
@@ -131,7 +184,8 @@ impl PlanScheduler {
             why: "the compiled program has none".to_owned(),
         })?;
         let link = ops.attach_struct_ops().map_err(refused("making it the scheduler"))?;
-        Ok(PlanScheduler {
+        Ok(Scheduler {
+            work,
             object,
             link: Some(link),
             maps,
@@ -226,9 +280,13 @@ fn settings(machine: &Machine, slots: usize, takes_all: bool) -> Result<Image, E
     Ok(image)
 }
 
-impl KernelScheduler for PlanScheduler {
+impl KernelScheduler for Scheduler {
     fn takes_all(&self) -> bool {
         self.takes_all
+    }
+
+    fn admits(&self) -> bool {
+        self.work != Work::Plans
     }
 
     fn take(&mut self, task: TaskId, handle: BorrowedFd<'_>) -> io::Result<()> {
@@ -255,11 +313,25 @@ impl KernelScheduler for PlanScheduler {
     }
 
     fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String> {
-        let bytes = image(generation, schedule, |task| self.slot(task), |at| clock.kernel(at));
-        let bytes = bytes.map_err(|misfit| misfit.to_string())?;
-        let which = if self.which == 0 { 1 } else { 0 };
-        let written = self.maps.plans.update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY);
+        let (which, bytes) = match (self.work, &schedule.admission) {
+            (Work::Plans, _) => {
+                let bytes = image(generation, schedule, |task| self.slot(task), |at| clock.kernel(at));
+                (if self.which == 0 { 1 } else { 0 }, bytes.map_err(|misfit| misfit.to_string())?)
+            }
+            (Work::Efs { .. }, Some(admission)) => {
+                let seated: Vec<TaskId> = schedule.seats.iter().map(|seat| seat.task).collect();
+                if seated.into_iter().any(|task| self.slot(task).is_none()) {
+                    return Err(Misfit::Slots.to_string());
+                }
+                (0, demands::image(admission, |task| self.slots.of(task)))
+            }
+            (Work::Efs { .. }, None) => return Err("it has no demands".to_owned()),
+        };
+        let written = self.maps.told.update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY);
         written.map_err(|error| error.to_string())?;
+        if self.work != Work::Plans && self.which == which {
+            return Ok(());
+        }
         let mut told = Image::new(install::SIZE);
         told.put_u32(install::WHICH, which);
         self.run("cosched_install", &mut told).map_err(|error| error.to_string())?;
@@ -299,6 +371,11 @@ impl KernelScheduler for PlanScheduler {
             last_on_cpu: (last > 0).then(|| clock.run(last)),
             beside: beside.into_iter().map(|(task, time)| (task, Nanos(time))).collect(),
         })
+    }
+
+    fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]> {
+        let told = self.maps.occupation.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Image)?;
+        Some(std::array::from_fn(|count| Nanos(told.u64(occupation::TIMES + 8 * count))))
     }
 
     fn tend(&mut self) {

@@ -3,11 +3,17 @@
 use crate::intf::Image;
 use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
 
+/// The length of a row in the kernel, with padding.
+const COLUMNS: usize = 192;
+
 /// What the kernel computes with, in the order of the structure.
 pub(crate) fn image(table: &AdmissionTable) -> Image {
     let numbers = table.numbers();
     let mut bytes = Vec::new();
-    numbers.computing.iter().flatten().for_each(|h| bytes.extend(h.to_ne_bytes()));
+    for row in numbers.computing {
+        let padding = std::iter::repeat_n(0, COLUMNS - row.len());
+        row.iter().copied().chain(padding).for_each(|h: u32| bytes.extend(h.to_ne_bytes()));
+    }
     numbers.octave.iter().for_each(|power| bytes.extend(power.to_ne_bytes()));
     numbers.free.iter().for_each(|free| bytes.extend(free.to_ne_bytes()));
     numbers.log.iter().for_each(|log| bytes.extend(log.to_ne_bytes()));

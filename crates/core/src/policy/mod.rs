@@ -159,6 +159,12 @@ impl PolicyEntry {
 }
 
 impl PolicyEntry {
+    /// Whether a kernel can decide by itself, at each event, by what the policy tells it: it needs to know all demands without
+    /// counting.
+    pub fn can_hand_over(&self, params: &Params) -> bool {
+        self.name == efs::ENTRY.name && params.word("demand") == "given"
+    }
+
     /// Whether the policy needs what each memory domain moves: the value for
     /// [`RunConfig::traffic`](crate::RunConfig::traffic).
     pub fn needs_traffic(&self, params: &Params) -> bool {

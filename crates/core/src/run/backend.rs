@@ -4,6 +4,7 @@ use crate::capability::Capabilities;
 use crate::decision::Change;
 use crate::plan::Plan;
 use crate::resources::Resources;
+use crate::run::AT_ONCE;
 use crate::sample::Usage;
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::Machine;
@@ -143,6 +144,17 @@ pub trait Backend {
     /// # Errors
     /// Tasks can't be acted upon any longer, or the backend carries out no plans.
     fn install(&mut self, plan: &Plan) -> Result<(), Self::Error>;
+
+    /// For how long 0, 1, 2, ... tasks had a CPU at once while it carried out plans; the last figure is of so many or more.
+    fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]> {
+        None
+    }
+
+    /// Whether it carries out the shared seats of a plan with an [`Admission`](crate::Admission) by admitting their tasks to
+    /// the memory bus at each event by itself, as EFS does in a kernel.
+    fn admits(&self) -> bool {
+        false
+    }
 
     /// Ends a task; `wait` reports its end. For a task that has not started or has ended already, this does nothing and
     /// `wait` reports nothing. A plan does not delay the end.

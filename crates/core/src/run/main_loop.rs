@@ -59,6 +59,7 @@ pub fn run<B: Backend>(
         triggers: Vec::new(),
         queued: 0,
         contention: Contention::default(),
+        admits: by_plans && backend.admits(),
         tasks: Vec::new(),
     };
     let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
@@ -137,13 +138,15 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.left(&self.samples);
         }
         let tasks: Vec<TaskResult> = self.records.iter().map(TaskRecord::result).collect();
+        let at_once = self.plans.and_then(|_| self.backend.at_once());
+        let plans = self.plans.map(|plans| PlanCounts { at_once, ..plans });
         Ok(RunResult {
             turnaround: tasks.iter().filter_map(|task| task.finished).max().unwrap_or_default(),
             tasks,
             ended_by: self.drain.map_or(EndedBy::Completion, |drain| drain.by),
             overhead: self.overhead,
             policy_faults: self.policy_faults,
-            plans: self.plans,
+            plans,
             energy_j: self.energy_j.unwrap_or_else(|| self.backend.energy_j()),
         })
     }

@@ -225,7 +225,12 @@ pub struct PlanCounts {
     pub adopted: u64,
     /// When plans were given up; `None` if they never were.
     pub given_up: Option<Nanos>,
+    /// For how long 0, 1, 2, ... tasks had a CPU at once, the last of so many or more; `None` if the backend does not tell.
+    pub at_once: Option<[Nanos; AT_ONCE]>,
 }
+
+/// Numbers of tasks with a CPU at once that are told apart, 0 among them.
+pub const AT_ONCE: usize = 17;
 
 /// The result of a run.
 #[derive(Clone, Debug)]

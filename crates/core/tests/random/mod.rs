@@ -281,6 +281,7 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
         now,
         triggers: triggers.to_vec(),
         queued: 0,
+        admits: false,
         contention: Default::default(),
         tasks,
     }

@@ -1,6 +1,6 @@
 //! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
 
-use cosched_core::{Nanos, Reading, Residency, Schedule, TaskId};
+use cosched_core::{AT_ONCE, Nanos, Reading, Residency, Schedule, TaskId};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -11,6 +11,10 @@ use std::os::fd::BorrowedFd;
 pub trait KernelScheduler {
     /// All ordinary processes of the machine are scheduled by it, not only those that were given to it.
     fn takes_all(&self) -> bool;
+
+    /// It carries out shared seats too, by admitting tasks to the memory bus at each event; otherwise they are the ordinary
+    /// scheduler's.
+    fn admits(&self) -> bool;
 
     /// Takes charge of a process, which is about to become the program of a task, and of all that it will start. `handle`
     /// is a descriptor of that process. It is free until [`set_free`](KernelScheduler::set_free) says otherwise.
@@ -25,7 +29,7 @@ pub trait KernelScheduler {
     /// A task has no process left.
     fn ended(&mut self, task: TaskId);
 
-    /// Puts a plan into force. Its shared seats are the caller's to carry out.
+    /// Puts a plan into force. Unless it [admits](KernelScheduler::admits), shared seats are the caller's to carry out.
     ///
     /// # Errors
     /// Why it can't be carried out; the plan before it stays in force.
@@ -36,6 +40,9 @@ pub trait KernelScheduler {
 
     /// Where the time of a task went since it was taken charge of.
     fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency>;
+
+    /// For how long 0, 1, 2, ... tasks had a CPU at once, from the first process of a task on; the last of so many or more.
+    fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]>;
 
     /// Does what has to be done now and then. Called at least once a second.
     fn tend(&mut self);

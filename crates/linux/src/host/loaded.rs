@@ -5,7 +5,7 @@ use super::kernel::{Clock, KernelScheduler};
 use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
 use crate::tree::Tree;
-use cosched_core::{Absence, CpuSet, Nanos, Placement, Reading, Residency, Schedule, Seat, TaskId};
+use cosched_core::{AT_ONCE, Absence, CpuSet, Nanos, Placement, Reading, Residency, Schedule, Seat, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -19,7 +19,7 @@ pub(crate) struct Loaded {
     generation: u64,
     /// All CPUs of the run.
     cpus: CpuSet,
-    /// Jobs that have shared seats: the ordinary scheduler has them, on these CPUs.
+    /// Jobs that have shared seats and that the ordinary scheduler has, on these CPUs.
     shared: BTreeMap<TaskId, CpuSet>,
     /// The jobs that it has taken charge of and that have not ended.
     taken: BTreeSet<TaskId>,
@@ -41,6 +41,14 @@ impl Loaded {
             next_tending: Nanos::ZERO,
             notices,
         }
+    }
+
+    pub(crate) fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]> {
+        self.kernel.at_once()
+    }
+
+    pub(crate) fn admits(&self) -> bool {
+        self.kernel.admits()
     }
 
     pub(crate) fn line(&self) -> BorrowedFd<'_> {
@@ -111,16 +119,17 @@ impl Loaded {
             Placement::Shared { mask } => Some((seat.task, mask.clone())),
             Placement::Exclusive { .. } => None,
         };
-        let now: BTreeMap<TaskId, CpuSet> = schedule.seats.iter().filter_map(shared).collect();
+        let masks: BTreeMap<TaskId, CpuSet> = schedule.seats.iter().filter_map(shared).collect();
+        let now = if self.kernel.admits() { BTreeMap::new() } else { masks.clone() };
         let live: Vec<TaskId> = life.tasks().collect();
         for task in live.into_iter().filter(|task| self.taken.contains(task)) {
             let was_shared = self.shared.contains_key(&task);
-            let mask = now.get(&task);
-            if mask.is_some() != was_shared {
-                actuator.give(life, task, mask.is_none());
-                self.kernel.set_free(task, mask.is_some());
+            let is_shared = now.contains_key(&task);
+            if is_shared != was_shared {
+                actuator.give(life, task, !is_shared);
+                self.kernel.set_free(task, is_shared);
             }
-            actuator.bind(life, task, mask.unwrap_or(&self.cpus));
+            actuator.bind(life, task, masks.get(&task).unwrap_or(&self.cpus));
             actuator.set_frozen(life, task, false);
         }
         self.shared = now;

@@ -35,8 +35,8 @@ use crate::tree::Tree;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Payload,
-    Placement, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    AT_ONCE, Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos,
+    Payload, Placement, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -342,6 +342,14 @@ impl Backend for Host {
             self.start(task, cpus);
         }
         Ok(())
+    }
+
+    fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]> {
+        self.loaded.as_mut().and_then(Loaded::at_once)
+    }
+
+    fn admits(&self) -> bool {
+        self.loaded.as_ref().is_some_and(Loaded::admits)
     }
 
     fn began(&self, task: TaskId) -> Option<Nanos> {

@@ -256,10 +256,15 @@ fn energy(result: &RunResult, info: &RunInfo) -> Energy {
 fn plans(counts: PlanCounts) -> PlansRecord {
     let mut absent = Absences::default();
     let given_up = counts.given_up.map(Nanos::as_s);
+    let at_once = counts.at_once.map(|times| {
+        let most = times.iter().rposition(|time| *time > Nanos::ZERO).unwrap_or(0);
+        times[..=most].iter().map(|time| time.as_s()).collect()
+    });
     PlansRecord {
         installed: counts.installed,
         adopted: counts.adopted,
         given_up_s: absent.note_option("given_up_s", given_up, "plans were carried out to the end"),
+        at_once_s: absent.note_option("at_once_s", at_once, "what carried out the plans does not tell, or was ejected"),
         absent,
     }
 }

@@ -320,6 +320,10 @@ pub struct PlansRecord {
     /// Time from which decisions were carried out one by one, because a plan was refused or the scheduler was ejected;
     /// in seconds from the start of the run.
     pub given_up_s: Option<f64>,
+    /// For how long 0, 1, 2, ... jobs had a CPU at once, in seconds, up to the most that did; the last of 16 or more. It
+    /// begins with the first process of a job.
+    #[serde(default)]
+    pub at_once_s: Option<Vec<f64>>,
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,

@@ -4,12 +4,13 @@ use super::args::{Format, RunArgs};
 use super::console::Showing;
 use super::files::{Files, Watched};
 use super::memory::{Known, Memory};
-use super::platform::Platform;
+use super::platform::{KernelPart, Platform};
 use super::screen::Screen;
 use super::watched;
 use super::window::Window;
 use cosched_core::{
-    Absence, Backend as _, Capabilities, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult, TaskSpec,
+    Absence, Actuation, Backend as _, Capabilities, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
+    TaskSpec, find_policy,
 };
 use cosched_linux::root::Root;
 use cosched_linux::{accounts, own_run, throttling};
@@ -56,6 +57,19 @@ pub(crate) struct Batch<'a, P: Platform> {
     pub(crate) shows_output: bool,
 }
 
+/// What a scheduler in the kernel does for a policy.
+fn kernel_part(policy: &str, params: &Params, actuation: Actuation) -> KernelPart {
+    let hands_over = || find_policy(policy).is_some_and(|entry| entry.can_hand_over(params));
+    match actuation {
+        Actuation::Decisions => KernelPart::None,
+        Actuation::Plans if hands_over() => {
+            let factor = |name: &str| params.number(name) as u64;
+            KernelPart::Efs { local: factor("c_local"), global: factor("c_global") }
+        }
+        Actuation::Plans => KernelPart::Plans,
+    }
+}
+
 /// The result of a batch.
 pub(crate) struct Outcome {
     pub(crate) result: RunResult,
@@ -90,8 +104,13 @@ impl<P: Platform> Batch<'_, P> {
         let unknown = if view.is_simulated() { Absence::Simulated } else { Absence::NotTold };
         let throttled = || if view.is_simulated() { Reading::Absent(unknown) } else { throttling::read(&root, &cpus) };
         let throttled_before = throttled();
-        let mut backend =
-            platform.backend(args, self.config.actuation, self.jobs, screen, window.map(Window::inbox))?;
+        let mut backend = platform.backend(
+            args,
+            kernel_part(self.policy, self.params, self.config.actuation),
+            self.jobs,
+            screen,
+            window.map(Window::inbox),
+        )?;
         // Times in the record count from the start of the backend's clock.
         let started_at = (!view.is_simulated()).then(|| SystemTime::now() - Duration::from_nanos(backend.now().0));
         let mut info = RunInfo {

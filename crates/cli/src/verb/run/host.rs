@@ -3,12 +3,12 @@
 use super::args::{ActuatorArg, FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::cpus::CpuChoice;
 use super::keys::Keys;
-use super::platform::{Platform, Problem, SoloWork, View};
+use super::platform::{KernelPart, Platform, Problem, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{Exit, Failure, incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
-use cosched_core::{Absence, Actuation, Capability, Counter, CpuSet, Machine, Nanos};
+use cosched_core::{Absence, Capability, Counter, CpuSet, Machine, Nanos};
 use cosched_linux::accounts::CpuUse;
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
@@ -259,15 +259,15 @@ impl Platform for HostPlatform {
     fn backend(
         &self,
         args: &RunArgs,
-        actuation: Actuation,
+        part: KernelPart,
         jobs: Vec<HostJob>,
         screen: &Screen,
         inbox: Option<Box<dyn Inbox>>,
     ) -> anyhow::Result<Host> {
         let tell = screen.clone();
-        let kernel = match actuation {
-            Actuation::Plans => Some(scheduler(&self.view.machine, jobs.len(), args.policy.all)?),
-            Actuation::Decisions => None,
+        let kernel = match part {
+            KernelPart::None => None,
+            part => Some(scheduler(&self.view.machine, jobs.len(), args.policy.all, part)?),
         };
         Ok(Host::new(HostConfig {
             root: Root::default(),
@@ -300,8 +300,12 @@ impl Platform for HostPlatform {
 
 /// Loads the scheduler into the kernel.
 #[cfg(feature = "sched-ext")]
-fn scheduler(machine: &Machine, jobs: usize, all: bool) -> anyhow::Result<Box<dyn KernelScheduler>> {
-    let loaded = cosched_ext::PlanScheduler::load(machine, jobs, all);
+fn scheduler(machine: &Machine, jobs: usize, all: bool, part: KernelPart) -> anyhow::Result<Box<dyn KernelScheduler>> {
+    let work = match part {
+        KernelPart::Efs { local, global } => cosched_ext::Work::Efs { local, global },
+        _ => cosched_ext::Work::Plans,
+    };
+    let loaded = cosched_ext::Scheduler::load(machine, jobs, all, work);
     let loaded = loaded.map_err(|error| {
         incapable(format!(
             "--actuator sched-ext: {error}; nothing was started; this kernel and the scheduler may not fit each other, and \
@@ -312,7 +316,12 @@ fn scheduler(machine: &Machine, jobs: usize, all: bool) -> anyhow::Result<Box<dy
 }
 
 #[cfg(not(feature = "sched-ext"))]
-fn scheduler(_machine: &Machine, _jobs: usize, _all: bool) -> anyhow::Result<Box<dyn KernelScheduler>> {
+fn scheduler(
+    _machine: &Machine,
+    _jobs: usize,
+    _all: bool,
+    _part: KernelPart,
+) -> anyhow::Result<Box<dyn KernelScheduler>> {
     let lack = cosched_ext::Lack::NotBuilt;
     Err(incapable(format!("--actuator sched-ext: {lack}; nothing was started; {}", lack.remedy())))
 }

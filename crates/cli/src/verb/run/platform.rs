@@ -4,7 +4,7 @@
 use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
 use crate::input::Job;
-use cosched_core::{Actuation, Backend, Capabilities, Machine, Nanos, SoloProfile};
+use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
 use cosched_linux::Inbox;
 use cosched_linux::accounts::CpuUse;
 use cosched_memory::Key;
@@ -65,6 +65,22 @@ pub(crate) enum SoloWork {
     RunEach,
 }
 
+/// The part that a scheduler in the kernel has in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum KernelPart {
+    /// None: decisions are carried out one by one.
+    None,
+    /// It carries out plans.
+    Plans,
+    /// It decides at each event, as EFS, by these factors of Eqs. 22 and 23.
+    Efs {
+        /// `c_l`.
+        local: u64,
+        /// `c_g`.
+        global: u64,
+    },
+}
+
 /// A machine on which jobs can run.
 pub(crate) trait Platform {
     /// A job in the platform's own form.
@@ -117,14 +133,14 @@ pub(crate) trait Platform {
     /// Where the time of the CPUs went while a run was suspended.
     fn left_out(backend: &Self::Backend) -> CpuUse;
 
-    /// Makes the backend for these jobs, which carries out decisions in this way; nothing is started yet. It watches `inbox`, if it runs real jobs.
+    /// Makes the backend for these jobs; nothing is started yet. It watches `inbox`, if it runs real jobs.
     ///
     /// # Errors
     /// The machine can't be used.
     fn backend(
         &self,
         args: &RunArgs,
-        actuation: Actuation,
+        part: KernelPart,
         jobs: Vec<Self::Job>,
         screen: &Screen,
         inbox: Option<Box<dyn Inbox>>,

@@ -3,13 +3,13 @@
 use super::args::{ActuatorArg, FreezeArg, Requirement, RunArgs};
 use super::cpus::CpuChoice;
 use super::interruptible::Interruptible;
-use super::platform::{Platform, Problem, SoloWork, View};
+use super::platform::{KernelPart, Platform, Problem, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
-use cosched_core::{Actuation, Capability, Counter, Nanos, SoloProfile};
+use cosched_core::{Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::accounts::CpuUse;
 use cosched_linux::{Inbox, Interrupt, Interrupts};
 use cosched_memory::Key;
@@ -321,7 +321,7 @@ impl Platform for SimPlatform {
     fn backend(
         &self,
         _args: &RunArgs,
-        _actuation: Actuation,
+        _part: KernelPart,
         _jobs: Vec<()>,
         _screen: &Screen,
         _inbox: Option<Box<dyn Inbox>>,

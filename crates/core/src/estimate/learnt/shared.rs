@@ -34,8 +34,41 @@ const ASSUMED_INTERVALS: f64 = 5.0;
 /// A memory that is nearer to its limit must explain the intervals better by this.
 const LEAST_BETTER: f64 = 0.5;
 
-/// An interval: lines read per ns, latency in units of the idle one, length in quanta.
-type Interval = (f64, f64, f64);
+/// A figure for each greatest load and rise that is tried.
+type Tried = [[f64; RISES.len()]; HEADROOM.len()];
+
+/// An interval whose latency is remembered.
+#[derive(Clone, Debug)]
+struct Interval {
+    /// Lines read per ns.
+    reads: f64,
+    /// In units of the idle one.
+    latency: f64,
+    /// In quanta, at most 1: what it counts.
+    weight: f64,
+    /// The greatest reads of the intervals that `expected` and `scaled` were computed with: they rarely change, and divisions
+    /// are what takes the time here.
+    of: f64,
+    /// The latency that each curve expects.
+    expected: Tried,
+    /// `weight` x the scale at which it would be right.
+    scaled: Tried,
+}
+
+impl Interval {
+    /// Computes what curves say of it if the greatest reads of all intervals are these.
+    fn hold_against(&mut self, seen: f64) {
+        if self.of == seen {
+            return;
+        }
+        self.of = seen;
+        for ((headroom, expected), scaled) in HEADROOM.into_iter().zip(&mut self.expected).zip(&mut self.scaled) {
+            let shape = Latency::shape((self.reads / (seen * headroom)).clamp(0.0, 1.0));
+            *expected = RISES.map(|rise| 1.0 + rise * shape);
+            *scaled = expected.map(|expected| self.weight * (self.latency / expected).clamp(0.5, 2.0));
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct SharedFit {
@@ -67,7 +100,9 @@ impl SharedFit {
 
     /// Notes the latency that was found for an interval; returns the latency without the factor that all have in common.
     pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) -> f64 {
-        self.intervals.push_back((reads, latency, quanta.min(1.0)));
+        let weight = quanta.min(1.0);
+        let (expected, scaled) = Default::default();
+        self.intervals.push_back(Interval { reads, latency, weight, of: 0.0, expected, scaled });
         if self.intervals.len() > INTERVALS {
             self.intervals.pop_front();
         }
@@ -109,46 +144,37 @@ impl SharedFit {
 
     /// The curve of the latency that explains the last intervals best.
     fn fit_memory(&mut self, shared: &mut Contention) {
-        let seen = self.intervals.iter().map(|interval| interval.0).fold(0.0, f64::max);
+        let seen = self.intervals.iter().map(|interval| interval.reads).fold(0.0, f64::max);
         if seen <= 0.0 {
             return;
         }
-        let mut least = f64::INFINITY;
+        let mut sums: Tried = [[ASSUMED_INTERVALS; RISES.len()]; HEADROOM.len()];
+        let mut weights = ASSUMED_INTERVALS;
+        for interval in &mut self.intervals {
+            interval.hold_against(seen);
+            let scaled = interval.scaled.as_flattened();
+            sums.as_flattened_mut().iter_mut().zip(scaled).for_each(|(sum, scaled)| *sum += scaled);
+            weights += interval.weight;
+        }
         let offs = RISES.map(|rise| libm::log(rise / RISE.0) / RISE.1);
-        // For all rises at once, because a division takes longer than all the rest and processors do several side by side.
-        let mut expected: Vec<[f64; RISES.len()]> = Vec::with_capacity(self.intervals.len());
-        for headroom in HEADROOM {
-            // It only grows.
-            if offs.iter().all(|off| off * off + LEAST_BETTER >= least) {
-                continue;
-            }
-            let most = seen * headroom;
-            let mut sums = [ASSUMED_INTERVALS; RISES.len()];
-            let mut weights = ASSUMED_INTERVALS;
-            expected.clear();
-            for &(reads, latency, weight) in &self.intervals {
-                let shape = Latency::shape((reads / most).clamp(0.0, 1.0));
-                let at = RISES.map(|rise| 1.0 + rise * shape);
-                for (sum, at) in sums.iter_mut().zip(at) {
-                    *sum += weight * (latency / at).clamp(0.5, 2.0);
-                }
-                weights += weight;
-                expected.push(at);
-            }
+        let mut least = f64::INFINITY;
+        for (at, headroom) in HEADROOM.into_iter().enumerate() {
             for (nth, rise) in RISES.into_iter().enumerate() {
+                let scale = sums[at][nth] / weights;
                 let mut miss = offs[nth] * offs[nth];
-                let scale = sums[nth] / weights;
-                for (&(_, latency, weight), at) in self.intervals.iter().zip(&expected) {
+                for interval in &self.intervals {
+                    // It only grows.
                     if miss + LEAST_BETTER >= least {
                         break;
                     }
-                    let expected = scale * at[nth];
+                    let latency = interval.latency;
+                    let expected = scale * interval.expected[at][nth];
                     let off = (latency - expected) / (latency.max(expected) * LATENCY_NOISE);
-                    miss += weight * (off * off).min(1.0);
+                    miss += interval.weight * (off * off).min(1.0);
                 }
                 if miss + LEAST_BETTER < least {
                     least = miss;
-                    shared.memory = Latency { most: Some(most), rise };
+                    shared.memory = Latency { most: Some(seen * headroom), rise };
                     self.scale = scale;
                 }
             }

@@ -7,7 +7,11 @@ use super::settings::Settings;
 use crate::decision::{DemandBasis, WaitReason};
 use crate::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
 use crate::model::power::energy_per_work;
+use crate::model::threshold::Objective;
 use crate::topology::{CpuSet, Machine};
+
+/// What one more task must bring where it costs no power (ours).
+const LEAST_GAIN: f64 = 1.01;
 
 /// What runs on one memory domain, as far as it is settled.
 struct Domain {
@@ -195,6 +199,8 @@ impl<'a> Domains<'a> {
         let now = self.power();
         // Power with an active core is above 0, so there is a gain.
         let gain = self.settings.objective.gain(now, now + self.waking(domain, joining)).ok()?;
+        // On a core that is awake one that fills the bus would share it with another, and nothing would be gained.
+        let gain = if self.settings.objective == Objective::Throughput { gain } else { gain.max(LEAST_GAIN) };
         let is_alone = self.domains.iter().enumerate().all(|(other, of)| other == domain || of.load.tasks() == 0);
         if is_alone && joining.tasks == 1 {
             return Gain::of(gain).ok().and_then(|gain| self.table.ceiling(&self.domains[domain].load, gain));

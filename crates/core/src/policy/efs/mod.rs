@@ -83,8 +83,9 @@ use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::{Basis, Change, Decision, WaitReason};
 use crate::model::admission_table::AdmissionTable;
+use crate::placement::{Placement, Purpose};
 use crate::rng::Rng;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 use known::State;
 use settings::Settings;
@@ -120,9 +121,28 @@ struct Efs {
     state: State,
 }
 
+impl Efs {
+    /// Where the backend decides at each event, all tasks are its to let run, and it is told their demands.
+    fn hand_over(&mut self, snap: &Snapshot) -> Decision {
+        let end = self.state.quantum.after(snap.now, snap.is_quantum_end(), self.settings.quantum);
+        let all = snap.machine.all_cpus();
+        let place = |task: &TaskView| {
+            let mask = task.allowed.as_ref().map_or_else(|| all.clone(), |mask| mask.intersection(&all));
+            let placement = Placement::Shared { mask };
+            Change::Place { task: task.id, placement, lease_end: None, purpose: Purpose::Run }
+        };
+        let new = snap.tasks.iter().filter(|task| task.running.is_none() && task.control.place);
+        let admission = publish::changed(&self.settings, &self.table, snap, &mut self.state);
+        Decision { changes: new.map(place).collect(), next_wake: Some(end), admission, ..Decision::default() }
+    }
+}
+
 impl Policy for Efs {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         self.state.take_in(&self.settings, &self.table, snap);
+        if snap.admits {
+            return self.hand_over(snap);
+        }
         // Nobody keeps a CPU from the overdue.
         let protect = !snap.tasks.iter().any(|task| task.overdue);
         let round = Round::keeping(snap, |task| protect && is_in_starved_slice(task, snap.now));
