@@ -284,10 +284,11 @@ static __always_inline struct bus_state bus_halved(const struct bus_state *from,
 }
 
 /*
- * The highest class that is admitted beside the tasks of a load if the throughput must grow by `gain`, in units of 2^-20;
- * BUS_NOTHING if nothing is.
+ * The highest class that is admitted beside the tasks of a load if the throughput must grow by the factor `gain`, in units of
+ * 2^-20, and by `least`, in units of 2^-40 of a task that runs alone; BUS_NOTHING if nothing is.
  */
-static __always_inline int bus_ceiling(const struct cosched_tables *tables, const struct cosched_bus *bus, unsigned int gain)
+static __always_inline int bus_ceiling(const struct cosched_tables *tables, const struct cosched_bus *bus, unsigned int gain,
+				       unsigned long long least)
 {
 	unsigned int low_at = BUS_START, size = BUS_POINTS, settled_at, point, tries, halvings;
 	struct bus_state settled, low, high, root;
@@ -324,6 +325,8 @@ static __always_inline int bus_ceiling(const struct cosched_tables *tables, cons
 	settled.rest = 0;
 
 	needed = (settled.others >> 20) * gain;
+	if (least && needed < settled.others + least)
+		needed = settled.others + least;
 	if (needed > settled.others + BUS_ONE)
 		return BUS_NOTHING;
 	if (needed <= ((unsigned long long)bus->undisturbed + 1) * BUS_ONE)

@@ -29,15 +29,17 @@ char LICENSE[] SEC("license") = "GPL";
 #define WAKEUP_GRANULARITY (4 * 1000 * 1000ULL)
 /* A starved process that was called runs by then, or something has become of it. */
 #define PATIENCE (100 * 1000 * 1000ULL)
+/* For so long those beside whom it does not fit are given time to leave. */
+#define GRACE (2 * 1000 * 1000ULL)
 /* So many of a queue are looked at. */
 #define LOOKS 64
 /* A CPU's place in an array. */
 #define AT(cpu) BELOW(cpu, COSCHED_CPUS)
 /* A choice is made again if the load has changed meanwhile. */
 #define TRIES 3
-/* As it is: a gain of one. And what one more must bring on a core that is awake, where energy counts: 1 %. */
+/* As it is: a gain of one. And what one more must bring at the least: a hundredth of what it does alone. */
 #define NO_GAIN (1U << 20)
-#define LEAST_GAIN (NO_GAIN + NO_GAIN / 100)
+#define LEAST_WORK (BUS_ONE / 100)
 
 const volatile struct cosched_tables tables SEC(".rodata.tables") = {};
 const volatile struct cosched_efs efs SEC(".rodata.efs") = {};
@@ -124,7 +126,7 @@ struct starved {
 	u32 state;
 	s32 pid;
 	u32 cpu;
-	u32 unused;
+	u32 class;
 };
 struct starved starved;
 
@@ -178,6 +180,7 @@ __noinline int threshold(u32 cpu)
 	struct cosched_tables *all = known();
 	u32 d = domain_of(cpu), at = BELOW(cpu, COSCHED_CPUS), i, active, gain, count;
 	bool mine = false, elder = false, any = false;
+	u64 least;
 	struct cosched_demands *wanted = told();
 	struct domain *domain;
 	struct view *view;
@@ -215,13 +218,20 @@ __noinline int threshold(u32 cpu)
 			elder = true;
 	}
 	active = view->active - (any && !elder);
+	/* Who was called comes in any case. */
+	if (starved.state == CALLED && starved.cpu != cpu && domain_of(starved.cpu) == d) {
+		bus_add(all, &view->bus, starved.class);
+		active += !words[AT(starved.cpu)];
+	}
 	count = wanted->nr_gains;
 	gain = NO_GAIN;
 	if (active && count)
 		gain = wanted->gains[BELOW(active <= count ? active - 1 : count - 1, COSCHED_CPUS)];
-	if (elder && gain > LEAST_GAIN)
-		gain = LEAST_GAIN;
-	return bus_ceiling(all, &view->bus, gain);
+	/* Where energy does not count, a task need not bring anything. */
+	least = gain > NO_GAIN ? LEAST_WORK : 0;
+	if (elder && gain > NO_GAIN)
+		gain = NO_GAIN;
+	return bus_ceiling(all, &view->bus, gain, least);
 }
 
 /* Notes who runs on a CPU: its class and one, or 0. With `only_if`, only if the load has still this version; says whether it
@@ -426,7 +436,20 @@ __noinline int pick(u32 from, u32 cpu, int ceiling, u32 seen, u64 before)
 	return found;
 }
 
-/* Lets the starved process run on this CPU, which it was called to; says whether it does. */
+/* The others are judged again, beside who has starved. */
+__noinline int call_busy(u32 but)
+{
+	u32 cpu;
+
+	EACH(cpu, config.cpus) {
+		if (cpu < COSCHED_CPUS && cpu != but && words[AT(cpu)])
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	return 0;
+}
+
+/* Lets the starved process run on this CPU, which it was called to, or keeps the CPU for it until those have left beside whom it
+ * does not fit; false if it is not there any more. */
 static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 now)
 {
 	u64 slice = starved.lag, most = period(scx_bpf_dsq_nr_queued(cpu) + 1);
@@ -440,6 +463,10 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 		}
 		starved.state = NOBODY;
 		return false;
+	}
+	if (now + PATIENCE < starved.until + GRACE && (int)starved.class > threshold(cpu)) {
+		nobody(cpu);
+		return true;
 	}
 	if (slice > most)
 		slice = most;
@@ -461,17 +488,6 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 	starved.state = RUNS;
 	__sync_fetch_and_add(&counts.starved, 1);
 	return true;
-}
-
-/* The others are judged again, beside who runs now whatever the load. */
-static __always_inline void call_busy(u32 but)
-{
-	u32 cpu;
-
-	EACH(cpu, config.cpus) {
-		if (cpu < COSCHED_CPUS && cpu != but && words[cpu])
-			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	}
 }
 
 SEC("struct_ops/cosched_dispatch")
@@ -512,10 +528,8 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 	}
 	if (!efs.is_ours[AT(cpu)])
 		goto others;
-	if (starved.state != NOBODY && starved.cpu == cpu && run_starved(cpu, prev, now)) {
-		call_busy(cpu);
+	if (starved.state != NOBODY && starved.cpu == cpu && run_starved(cpu, prev, now))
 		return;
-	}
 	view = bpf_map_lookup_elem(&views, &cpu);
 	if (!view)
 		return;
@@ -673,6 +687,7 @@ __noinline int look_for_starved(u64 now)
 {
 	u64 longest = READ_ONCE(nothing), lag = 0, global, running = READ_ONCE(nothing), waiting = READ_ONCE(nothing);
 	u32 cpu, best = COSCHED_NONE;
+	u32 class = 0;
 	s32 pid = 0;
 
 	if (starved.state != NOBODY && now < starved.until + (starved.state == RUNS ? PATIENCE : 0))
@@ -708,6 +723,7 @@ __noinline int look_for_starved(u64 now)
 
 				longest = waits;
 				pid = p->pid;
+				class = class_of(slot_in(task_of(p)));
 				best = cpu;
 				lag = vtime > p->scx.dsq_vtime ? vtime - p->scx.dsq_vtime : 0;
 			}
@@ -719,8 +735,10 @@ __noinline int look_for_starved(u64 now)
 	starved.pid = pid;
 	starved.cpu = best;
 	starved.lag = lag;
+	starved.class = class;
 	starved.until = now + PATIENCE;
 	starved.state = CALLED;
+	call_busy(best);
 	scx_bpf_kick_cpu(best, cpus[BELOW(best, COSCHED_CPUS)].is_idle ? SCX_KICK_IDLE : SCX_KICK_PREEMPT);
 	return 0;
 }
@@ -729,6 +747,7 @@ static int tick(void *map, u32 *key, struct bpf_timer *timer)
 {
 	if (in_force) {
 		look_for_starved(bpf_ktime_get_ns());
+		/* This calls also a CPU that is kept for one that has starved. */
 		call_idle();
 	}
 	bpf_timer_start(timer, TICK, 0);

@@ -125,6 +125,8 @@ struct cosched_occupation {
 	/* Slots that have one, and whether one ever had. */
 	unsigned int now;
 	unsigned int begun;
+	/* The longest time for which a slot wanted a CPU and had none. */
+	unsigned long long longest;
 	unsigned long long times[COSCHED_AT_ONCE];
 };
 

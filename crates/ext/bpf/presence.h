@@ -171,6 +171,10 @@ static __always_inline void change(u32 cpu, u32 to, u64 at)
 		struct presence *own = &presences[to];
 
 		if (own->cpus++ == 0 && nr_present < COSCHED_CPUS) {
+			u64 since = own->last_on > awake[to].woke_at ? own->last_on : awake[to].woke_at;
+
+			if (since && at > since && at - since > all->longest)
+				all->longest = at - since;
 			own->since = at;
 			own->place = nr_present;
 			present[nr_present++] = to;

@@ -42,7 +42,7 @@ check() {
     shift
     if "$@" >/tmp/$name.log 2>&1; then
         echo "ok      $name"
-        [ $name != killed ] && [ $name != beside ] || tail -n 1 /tmp/$name.log
+        [ $name != killed ] && [ $name != beside ] && [ $name != efs ] || tail -n 1 /tmp/$name.log
     else
         echo "FAILED  $name"
         tail -n 20 /tmp/$name.log
@@ -196,12 +196,47 @@ beside() {
     is_off
 }
 
+# What a batch of four had of the CPUs under EFS in the kernel, each of which uses so much of the memory bus.
+of_four() {
+    cat >four.toml <<MIX
+[[job]]
+name = "hog"
+command = '$spin; $spin'
+bus_use = $1
+copies = 4
+MIX
+    cosched run -q four.toml --actuator sched-ext --policy efs --param demand=given --param quantum_s=1 --record four.json --logs four || return 1
+    tr -d ' \n' <four.json | grep -o '"plans":{[^}]*}'
+    tr -d ' \n' <four.json | sed 's/.*"at_once_s":\[\([^]]*\)\].*"longest_wait_s":\([0-9.]*\).*/\1 \2/' |
+        awk -v name="$1" -F'[, ]' '{
+            for (i = 2; i < NF; i++) all += $i
+            for (i = 4; i < NF; i++) several += $i
+            printf "%s of the bus each: one at a time for %.1f %%, three or four for %.1f %%, longest wait %.0f ms\n",
+                name, 100 * $2 / all, 100 * several / all, 1000 * $NF
+        }'
+    is_off
+}
+
+# EFS in the kernel: who fills the bus runs alone and takes turns; who uses little of it runs beside others.
+efs() {
+    of_four 1 >full || { cat full; return 1; }
+    of_four 0.2 >light || { cat full light; return 1; }
+    cat full light
+    # Emulated CPUs wait for each other: in so long an overlap nothing is executed twice.
+    sed -n 's/.*one at a time for \([0-9]*\).*longest wait \([0-9]*\).*/\1 \2/p' full | awk '{ exit !($1 >= 90 && $2 <= 1000) }' || return 1
+    sed -n 's/.*three or four for \([0-9]*\).*/\1/p' light | awk '{ exit !($1 >= 50) }' || return 1
+    echo "$(tail -n 1 full); $(tail -n 1 light)"
+}
+
 # Killed at a random moment: the scheduler is gone, every job ends, nothing is stopped or bound.
 killed() {
     n=0 on=0
     while [ $n -lt $kills ]; do
         n=$((n + 1))
-        cosched run -q --actuator sched-ext --policy round-robin --param quantum_s=0.05 --jobs 6 --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 >/dev/null 2>&1 &
+        # In turns the one that carries out plans and EFS.
+        policy="--policy round-robin --param quantum_s=0.05"
+        [ $((n % 2)) = 1 ] || policy="--policy efs --param demand=given"
+        cosched run -q --actuator sched-ext $policy --jobs 6 --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 >/dev/null 2>&1 &
         run=$!
         within 10 is_on && on=$((on + 1))
         usleep $((($(od -An -N2 -tu2 /dev/urandom) % 3000) * 1000))
@@ -219,7 +254,7 @@ killed() {
 }
 
 cd /tmp
-for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all crowded beside killed}; do
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all efs crowded beside killed}; do
     check $name $name
 done
 # SysRq-S says its own, and is meant.

@@ -138,9 +138,10 @@ pub(crate) mod residency {
 
 /// `struct cosched_occupation`.
 pub(crate) mod occupation {
-    pub(crate) const TIMES: usize = 16;
+    pub(crate) const LONGEST: usize = 16;
+    pub(crate) const TIMES: usize = 24;
     #[cfg(all(test, feature = "bpf"))]
-    pub(crate) const SIZE: usize = TIMES + 8 * cosched_core::AT_ONCE;
+    pub(crate) const SIZE: usize = TIMES + 8 * 17;
 }
 
 /// `struct cosched_exit`.
@@ -221,7 +222,12 @@ mod tests {
         check(&btf, "cosched_residency", Some(residency::BESIDE + 8 * SLOTS), &of_residency);
         let of_exit = [("kind", exit::KIND), ("reason", exit::REASON), ("message", exit::MESSAGE)];
         check(&btf, "cosched_exit", Some(exit::MESSAGE + exit::MESSAGE_SIZE), &of_exit);
-        check(&btf, "cosched_occupation", Some(occupation::SIZE), &[("times", occupation::TIMES)]);
+        check(
+            &btf,
+            "cosched_occupation",
+            Some(occupation::SIZE),
+            &[("longest", occupation::LONGEST), ("times", occupation::TIMES)],
+        );
         check(&btf, "cosched_install", Some(install::SIZE), &[("which", install::WHICH)]);
         check(&btf, "cosched_call", Some(call::SIZE), &[("slot", call::SLOT), ("span", call::SPAN)]);
     }

@@ -6,7 +6,7 @@ use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, occupation
 use crate::slots::Slots;
 use crate::tables;
 use cosched_core::model::admission_table::AdmissionTable;
-use cosched_core::{AT_ONCE, Absence, Machine, Nanos, Reading, Residency, Schedule, TaskId};
+use cosched_core::{Absence, Machine, Nanos, Occupation, Reading, Residency, Schedule, TaskId};
 use cosched_linux::{Clock, KernelScheduler};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, ProgramInput};
 use std::collections::BTreeMap;
@@ -373,9 +373,12 @@ impl KernelScheduler for Scheduler {
         })
     }
 
-    fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]> {
+    fn occupation(&mut self) -> Option<Occupation> {
         let told = self.maps.occupation.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Image)?;
-        Some(std::array::from_fn(|count| Nanos(told.u64(occupation::TIMES + 8 * count))))
+        Some(Occupation {
+            at_once: std::array::from_fn(|count| Nanos(told.u64(occupation::TIMES + 8 * count))),
+            longest_wait: Nanos(told.u64(occupation::LONGEST)),
+        })
     }
 
     fn tend(&mut self) {

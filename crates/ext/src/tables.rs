@@ -56,7 +56,7 @@ mod tests {
                 switch (asked[0]) {
                 case 'a': answer = bus_add(&tables, &bus, asked[1]); break;
                 case 'r': bus_remove(&tables, &bus, asked[1]); break;
-                case 'c': answer = bus_ceiling(&tables, &bus, asked[1]); break;
+                case 'c': answer = bus_ceiling(&tables, &bus, asked[1], 0); break;
                 case 'm': answer = bus_class_of_measured(&tables, asked[1], asked[2]); break;
                 case 's': answer = bus_class_of_share(&tables, asked[1]); break;
                 case 'd': answer = tables.demand[asked[1]]; break;

@@ -58,7 +58,7 @@ fn every_metric_is_documented() {
 
 #[test]
 fn every_key_of_the_record_is_documented() {
-    let plans = Some(PlanCounts { installed: 2, adopted: 1, given_up: None, at_once: None });
+    let plans = Some(PlanCounts { installed: 2, adopted: 1, given_up: None, occupation: None });
     let result = RunResult { plans, ..result() };
     let record = crate::record(&result, &info(&result));
     check_keys(&serde_json::from_str(&record.to_json()).unwrap(), &[]);

@@ -94,6 +94,18 @@ fn four_copies_that_fill_the_bus_run_one_at_a_time_under_efs() {
     }
 }
 
+/// Where cores have several threads the second one costs no power; nevertheless nothing is gained by it.
+#[test]
+fn so_they_do_where_cores_have_two_threads() {
+    let mut machine = built_in("i5-2500");
+    for kind in &mut machine.core_types {
+        (kind.cores_per_llc, kind.threads_per_core) = (2, 2);
+    }
+    let config = config(&machine, vec![job(&named("bus-100"), 10_000); 4]);
+    let (efs, _) = run_on(&config, "efs");
+    assert!(at_once(&efs) < 1.2, "{}", at_once(&efs));
+}
+
 /// With the figures of EFS's own machine, which has a desktop's memory, hardly any task would be admitted here.
 #[test]
 fn efs_uses_a_large_server() {

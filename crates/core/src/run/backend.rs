@@ -4,7 +4,7 @@ use crate::capability::Capabilities;
 use crate::decision::Change;
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::run::AT_ONCE;
+use crate::run::Occupation;
 use crate::sample::Usage;
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::Machine;
@@ -145,8 +145,8 @@ pub trait Backend {
     /// Tasks can't be acted upon any longer, or the backend carries out no plans.
     fn install(&mut self, plan: &Plan) -> Result<(), Self::Error>;
 
-    /// For how long 0, 1, 2, ... tasks had a CPU at once while it carried out plans; the last figure is of so many or more.
-    fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]> {
+    /// What the tasks had of the CPUs while it carried out plans, if it can tell.
+    fn occupation(&mut self) -> Option<Occupation> {
         None
     }
 

@@ -138,8 +138,8 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.left(&self.samples);
         }
         let tasks: Vec<TaskResult> = self.records.iter().map(TaskRecord::result).collect();
-        let at_once = self.plans.and_then(|_| self.backend.at_once());
-        let plans = self.plans.map(|plans| PlanCounts { at_once, ..plans });
+        let occupation = self.plans.and_then(|_| self.backend.occupation());
+        let plans = self.plans.map(|plans| PlanCounts { occupation, ..plans });
         Ok(RunResult {
             turnaround: tasks.iter().filter_map(|task| task.finished).max().unwrap_or_default(),
             tasks,

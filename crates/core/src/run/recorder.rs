@@ -225,12 +225,21 @@ pub struct PlanCounts {
     pub adopted: u64,
     /// When plans were given up; `None` if they never were.
     pub given_up: Option<Nanos>,
-    /// For how long 0, 1, 2, ... tasks had a CPU at once, the last of so many or more; `None` if the backend does not tell.
-    pub at_once: Option<[Nanos; AT_ONCE]>,
+    /// What the tasks had of the CPUs; `None` if the backend does not tell.
+    pub occupation: Option<Occupation>,
 }
 
 /// Numbers of tasks with a CPU at once that are told apart, 0 among them.
-pub const AT_ONCE: usize = 17;
+const AT_ONCE: usize = 17;
+
+/// What the tasks of a run had of the CPUs while plans were carried out, as a scheduler in the kernel sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupation {
+    /// For how long 0, 1, 2, ... tasks had a CPU at once, from the first process of a task on; the last of so many or more.
+    pub at_once: [Nanos; AT_ONCE],
+    /// The longest time for which a task wanted a CPU and had none.
+    pub longest_wait: Nanos,
+}
 
 /// The result of a run.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
 
-use cosched_core::{AT_ONCE, Nanos, Reading, Residency, Schedule, TaskId};
+use cosched_core::{Nanos, Occupation, Reading, Residency, Schedule, TaskId};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -41,8 +41,8 @@ pub trait KernelScheduler {
     /// Where the time of a task went since it was taken charge of.
     fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency>;
 
-    /// For how long 0, 1, 2, ... tasks had a CPU at once, from the first process of a task on; the last of so many or more.
-    fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]>;
+    /// What the tasks had of the CPUs so far.
+    fn occupation(&mut self) -> Option<Occupation>;
 
     /// Does what has to be done now and then. Called at least once a second.
     fn tend(&mut self);

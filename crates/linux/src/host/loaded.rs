@@ -5,7 +5,7 @@ use super::kernel::{Clock, KernelScheduler};
 use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
 use crate::tree::Tree;
-use cosched_core::{AT_ONCE, Absence, CpuSet, Nanos, Placement, Reading, Residency, Schedule, Seat, TaskId};
+use cosched_core::{Absence, CpuSet, Nanos, Occupation, Placement, Reading, Residency, Schedule, Seat, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -43,8 +43,8 @@ impl Loaded {
         }
     }
 
-    pub(crate) fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]> {
-        self.kernel.at_once()
+    pub(crate) fn occupation(&mut self) -> Option<Occupation> {
+        self.kernel.occupation()
     }
 
     pub(crate) fn admits(&self) -> bool {

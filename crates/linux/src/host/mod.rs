@@ -35,8 +35,8 @@ use crate::tree::Tree;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    AT_ONCE, Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos,
-    Payload, Placement, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos,
+    Occupation, Payload, Placement, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -344,8 +344,8 @@ impl Backend for Host {
         Ok(())
     }
 
-    fn at_once(&mut self) -> Option<[Nanos; AT_ONCE]> {
-        self.loaded.as_mut().and_then(Loaded::at_once)
+    fn occupation(&mut self) -> Option<Occupation> {
+        self.loaded.as_mut().and_then(Loaded::occupation)
     }
 
     fn admits(&self) -> bool {

@@ -11,7 +11,8 @@ use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::RunWarning;
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
 use cosched_core::{
-    Absence, Counter, EndedBy, Exit, Histogram, Nanos, PlanCounts, ProgressBasis, Reading, RunResult, TaskResult,
+    Absence, Counter, EndedBy, Exit, Histogram, Nanos, Occupation, PlanCounts, ProgressBasis, Reading, RunResult,
+    TaskResult,
 };
 
 const NOT_GIVEN: &str = "not given";
@@ -254,9 +255,11 @@ fn energy(result: &RunResult, info: &RunInfo) -> Energy {
 }
 
 fn plans(counts: PlanCounts) -> PlansRecord {
+    const UNTOLD: &str = "what carried out the plans does not tell, or was ejected";
+    let longest_wait = counts.occupation.map(|occupation| occupation.longest_wait.as_s());
     let mut absent = Absences::default();
     let given_up = counts.given_up.map(Nanos::as_s);
-    let at_once = counts.at_once.map(|times| {
+    let at_once = counts.occupation.map(|Occupation { at_once: times, .. }| {
         let most = times.iter().rposition(|time| *time > Nanos::ZERO).unwrap_or(0);
         times[..=most].iter().map(|time| time.as_s()).collect()
     });
@@ -264,7 +267,8 @@ fn plans(counts: PlanCounts) -> PlansRecord {
         installed: counts.installed,
         adopted: counts.adopted,
         given_up_s: absent.note_option("given_up_s", given_up, "plans were carried out to the end"),
-        at_once_s: absent.note_option("at_once_s", at_once, "what carried out the plans does not tell, or was ejected"),
+        at_once_s: absent.note_option("at_once_s", at_once, UNTOLD),
+        longest_wait_s: absent.note_option("longest_wait_s", longest_wait, UNTOLD),
         absent,
     }
 }

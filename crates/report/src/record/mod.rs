@@ -324,6 +324,9 @@ pub struct PlansRecord {
     /// begins with the first process of a job.
     #[serde(default)]
     pub at_once_s: Option<Vec<f64>>,
+    /// The longest time for which a job wanted a CPU and had none, in seconds, as the scheduler in the kernel saw it.
+    #[serde(default)]
+    pub longest_wait_s: Option<f64>,
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,

@@ -430,10 +430,10 @@ mod tests {
         let (mut result, info) = simulated();
         let text = |result: &RunResult| plain_summary(&record(result, &info), 120);
         assert!(!text(&result).contains("plan"));
-        result.plans = Some(PlanCounts { installed: 1_234, adopted: 1_234, given_up: None, at_once: None });
+        result.plans = Some(PlanCounts { installed: 1_234, adopted: 1_234, given_up: None, occupation: None });
         assert!(text(&result).contains("\ncarried out as plans: 1,234 plans installed, 1,234 adopted\n"));
         result.plans =
-            Some(PlanCounts { installed: 2, adopted: 1, given_up: Some(Nanos::from_ms(2_500)), at_once: None });
+            Some(PlanCounts { installed: 2, adopted: 1, given_up: Some(Nanos::from_ms(2_500)), occupation: None });
         let line =
             "carried out as plans: 2 plans installed, 1 adopted; given up after 2.50 s, from then on decisions were";
         assert!(text(&result).contains(line), "{}", text(&result));

@@ -10,8 +10,8 @@ use crate::model::power::energy_per_work;
 use crate::model::threshold::Objective;
 use crate::topology::{CpuSet, Machine};
 
-/// What one more task must bring where it costs no power (ours).
-const LEAST_GAIN: f64 = 1.01;
+/// What one more task must add to the throughput where it costs no power, in units of a task that runs alone (ours).
+const LEAST_WORK: f64 = 0.01;
 
 /// What runs on one memory domain, as far as it is settled.
 struct Domain {
@@ -200,7 +200,10 @@ impl<'a> Domains<'a> {
         // Power with an active core is above 0, so there is a gain.
         let gain = self.settings.objective.gain(now, now + self.waking(domain, joining)).ok()?;
         // On a core that is awake one that fills the bus would share it with another, and nothing would be gained.
-        let gain = if self.settings.objective == Objective::Throughput { gain } else { gain.max(LEAST_GAIN) };
+        let gain = match self.settings.objective {
+            Objective::Throughput => gain,
+            Objective::Energy | Objective::EnergyDelay => gain.max(1.0 + LEAST_WORK / self.total_throughput()),
+        };
         let is_alone = self.domains.iter().enumerate().all(|(other, of)| other == domain || of.load.tasks() == 0);
         if is_alone && joining.tasks == 1 {
             return Gain::of(gain).ok().and_then(|gain| self.table.ceiling(&self.domains[domain].load, gain));

@@ -29,8 +29,8 @@
 //! a least slice. Demands that were measured beside others weigh less than those that were measured alone, by the square
 //! of what was free of the bus over what was used: the error of Eq. 9 grows as that falls. Each memory domain has its own
 //! bus; its active cores add to the machine's power, and P_0 counts once. Cores count, not their threads, so that a second
-//! task on a core costs no power: an idle core is woken for as many tasks as it has CPUs and as wait, if not for one, and
-//! no task shares a core while another core is worth waking. A gang counts as so many tasks as it has CPUs, and needs
+//! task on a core costs no power, but must add a hundredth of what it does alone: an idle core is woken for as many tasks as it
+//! has CPUs and as wait, if not for one, and no task shares a core while another core is worth waking. A gang counts as so many tasks as it has CPUs, and needs
 //! all of them at once.
 //!
 //! Between two such instants free CPUs are filled, and what runs stays, as under all policies here. The overdue come
