@@ -358,3 +358,52 @@ fn writes_count_as_reads_do() {
     assert_eq!(runs(half, Reading::Value(Rate(half - 1_000))), 1);
     assert_eq!(runs(half / 5, Reading::Value(Rate(half * 4 / 5))), 2);
 }
+
+#[test]
+fn where_the_backend_admits_it_has_all_tasks_and_their_demands() {
+    let mut policy = policy(&[("demand", "given")]);
+    let machine = Arc::new(four());
+    let mut decide = |now: u64, admits: bool, tasks: Vec<TaskView>| {
+        let snap = Snapshot {
+            machine: machine.clone(),
+            now: Nanos::from_ms(now),
+            triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
+            admits,
+            contention: Default::default(),
+            tasks,
+        };
+        let decision = policy.decide(&snap, &mut Rng::new(1));
+        assert_eq!(check(&snap, &decision), Ok(()));
+        decision
+    };
+    let of = |id: u32, milli: u16, mask: Option<&str>| {
+        let allowed = mask.map(|mask| mask.parse().unwrap());
+        TaskView { bus_use_milli: Some(milli), allowed, ..view(id, None, Nanos::ZERO) }
+    };
+    let mut tasks = vec![of(0, 1_000, None), of(1, 1_000, None), of(2, 200, Some("1-2"))];
+    let first = decide(0, true, tasks.clone());
+    let placed: Vec<(TaskId, Placement)> = first
+        .changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Place { task, placement, .. } => Some((*task, placement.clone())),
+            _ => None,
+        })
+        .collect();
+    let shared = |task: u32, mask: &str| (TaskId(task), Placement::Shared { mask: mask.parse().unwrap() });
+    assert_eq!(placed, [shared(0, "0-3"), shared(1, "0-3"), shared(2, "1-2")]);
+    let admission = first.admission.unwrap();
+    let classes: Vec<u16> = admission.demands.iter().map(|demand| demand.class).collect();
+    assert!(classes[0] == classes[1] && classes[0] > classes[2] && classes[2] > 0, "{classes:?}");
+    assert_eq!(admission.gains.len(), 3, "for the second, third and fourth core");
+    // Nothing new: nothing to be told.
+    for (task, (_, placement)) in tasks.iter_mut().zip(placed) {
+        task.running = Some(Running { placement, purpose: Purpose::Run, since: Nanos::ZERO, lease_end: None });
+    }
+    let second = decide(200, true, tasks.clone());
+    assert!(second.changes.is_empty() && second.admission.is_none() && second.next_wake.is_some());
+    // When the kernel does it no longer, it decides by itself again: one of the two that fill the bus waits.
+    let third = decide(400, false, tasks);
+    assert!(third.changes.iter().any(|change| matches!(change, Change::Stop { .. })), "{:?}", third.changes);
+}
