@@ -6,8 +6,7 @@
  * - Each CPU has a queue in the order of the virtual time, which goes slower for those of greater weight.
  * - Each memory domain has a load: the demands of those that run there, as user space tells or knows them. It changes, under a
  *   lock, when what runs on a CPU changes to another demand.
- * - A CPU is judged beside the others: without what it runs itself and, where cores have several threads, without the CPUs
- *   behind it on its core, for which the core would be awake anyway.
+ * - A CPU is judged beside what the others run, without what it runs itself.
  * - The first that fits may not be the first in line. Who has waited too long runs at once whatever the load, one at a time.
  * - When the load falls, idle CPUs look again; a timer has them look again for whatever was missed.
  */
@@ -81,7 +80,9 @@ struct {
 struct view {
 	u32 version;
 	u32 active;
-	u32 words[COSCHED_SIBLINGS];
+	/* What runs on the CPU itself, and whether anything runs on the others of its core. */
+	u32 own;
+	u32 is_awake;
 	struct cosched_bus bus;
 };
 struct {
@@ -179,7 +180,6 @@ __noinline int threshold(u32 cpu)
 {
 	struct cosched_tables *all = known();
 	u32 d = domain_of(cpu), at = BELOW(cpu, COSCHED_CPUS), i, active, gain, count;
-	bool mine = false, elder = false, any = false;
 	u64 least;
 	struct cosched_demands *wanted = told();
 	struct domain *domain;
@@ -198,26 +198,19 @@ __noinline int threshold(u32 cpu)
 		view->bus.busy[i] = domain->bus.busy[i];
 		view->bus.computing[i] = domain->bus.computing[i];
 	}
+	view->own = words[AT(at)];
+	view->is_awake = 0;
 	for (i = READ_ONCE(nothing); i < COSCHED_SIBLINGS && MAY_GO_ON; i++) {
 		u32 here = config.siblings[AT(at)][BELOW(i, COSCHED_SIBLINGS)];
 
-		view->words[BELOW(i, COSCHED_SIBLINGS)] = here < COSCHED_CPUS ? words[here] : 0;
+		if (here < COSCHED_CPUS && here != at)
+			view->is_awake |= words[here] != 0;
 	}
 	bpf_spin_unlock(&domain->lock);
 
-	for (i = READ_ONCE(nothing); i < COSCHED_SIBLINGS && MAY_GO_ON; i++) {
-		u32 word = view->words[BELOW(i, COSCHED_SIBLINGS)];
-
-		mine |= config.siblings[AT(at)][BELOW(i, COSCHED_SIBLINGS)] == at;
-		if (!word)
-			continue;
-		any = true;
-		if (mine)
-			bus_remove(all, &view->bus, word - 1);
-		else
-			elder = true;
-	}
-	active = view->active - (any && !elder);
+	if (view->own)
+		bus_remove(all, &view->bus, view->own - 1);
+	active = view->active - (view->own && !view->is_awake);
 	/* Who was called comes in any case. */
 	if (starved.state == CALLED && starved.cpu != cpu && domain_of(starved.cpu) == d) {
 		bus_add(all, &view->bus, starved.class);
@@ -229,7 +222,7 @@ __noinline int threshold(u32 cpu)
 		gain = wanted->gains[BELOW(active <= count ? active - 1 : count - 1, COSCHED_CPUS)];
 	/* Where energy does not count, a task need not bring anything. */
 	least = gain > NO_GAIN ? LEAST_WORK : 0;
-	if (elder && gain > NO_GAIN)
+	if (view->is_awake && gain > NO_GAIN)
 		gain = NO_GAIN;
 	return bus_ceiling(all, &view->bus, gain, least);
 }

@@ -161,15 +161,6 @@ impl Turn<'_> {
         self.refused_gang = None;
     }
 
-    /// Vacates all CPUs of a core, given by the position of one of them.
-    pub(super) fn vacate_core(&mut self, cpu: usize) {
-        let machine = &*self.round.snap.machine;
-        let core = &machine.cores[machine.cpus[cpu].core];
-        for sibling in core.iter().filter_map(|cpu| machine.index_of(cpu)) {
-            self.vacate(sibling);
-        }
-    }
-
     /// Takes whoever sits on a CPU off all of its CPUs, so that they can be given out.
     pub(super) fn vacate(&mut self, cpu: usize) {
         let Some(ix) = self.incumbents[cpu] else { return };

@@ -178,9 +178,6 @@ impl<'a> Turn<'a> {
     /// In a full round a CPU that has not had its turn still counts with the task that runs there (EFS, section 4.2: each
     /// CPU decides for itself, beside what the others run). So a task keeps running until one before it in its own queue
     /// fits, or until it no longer fits itself, and tasks that exclude each other take turns by starving.
-    ///
-    /// The tasks of a core come off together before the first of them is judged (ours): beside a sibling the core would be
-    /// awake already and cost nothing, for each of them, and who filled the bus together would do so for ever.
     fn run_queues(&mut self) {
         let first = |turn: &Turn<'_>, cpu: usize| {
             turn.queues.members(cpu).map(|position| turn.queues.member(position)).find(|&ix| turn.round.is_open(ix))
@@ -209,7 +206,7 @@ impl<'a> Turn<'a> {
             }
         }
         for cpu in busy_cores {
-            self.vacate_core(cpu);
+            self.vacate(cpu);
             self.run_queue(cpu);
         }
     }
