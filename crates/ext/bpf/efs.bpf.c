@@ -131,9 +131,6 @@ struct starved {
 };
 struct starved starved;
 
-/* Counts of what happened, for tests. */
-struct cosched_efs_counts counts;
-
 static __always_inline struct cosched_demands *told(void)
 {
 	u32 zero = 0;
@@ -479,7 +476,6 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 	}
 	starved.until = now + slice;
 	starved.state = RUNS;
-	__sync_fetch_and_add(&counts.starved, 1);
 	return true;
 }
 
@@ -519,8 +515,13 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		}
 		goto others;
 	}
-	if (!efs.is_ours[AT(cpu)])
+	/* Nobody is here but who has chosen this CPU for itself. */
+	if (!efs.is_ours[AT(cpu)]) {
+		if (move_to_local(cpu))
+			return;
+		is_ours = false;
 		goto others;
+	}
 	if (starved.state != NOBODY && starved.cpu == cpu && run_starved(cpu, prev, now))
 		return;
 	view = bpf_map_lookup_elem(&views, &cpu);
@@ -569,8 +570,6 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		if (found == NONE_FITS)
 			break;
 	}
-	if (is_ours)
-		__sync_fetch_and_add(&counts.refused, 1);
 	nobody(cpu);
 others:
 	if (has_others && move_to_local(OTHERS)) {

@@ -175,12 +175,4 @@ struct cosched_demands {
 	unsigned int unused;
 };
 
-/* What happened. */
-struct cosched_efs_counts {
-	/* Slices of starved processes. */
-	unsigned long long starved;
-	/* Processes that had the CPU, wanted it on, and did not fit any more. */
-	unsigned long long refused;
-};
-
 #endif

@@ -208,6 +208,9 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 	struct cosched_seat *seat;
 	u64 now;
 
+	/* One that sleeps does not go on. */
+	if (prev && !(prev->scx.flags & SCX_TASK_QUEUED))
+		prev = 0;
 	if (prev)
 		had = slot_in(task_of(prev));
 	/* They and the batch take turns. */
