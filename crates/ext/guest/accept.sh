@@ -238,7 +238,7 @@ killed() {
         [ $((n % 2)) = 1 ] || policy="--policy efs --param demand=given"
         cosched run -q --actuator sched-ext $policy --jobs 6 --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 >/dev/null 2>&1 &
         run=$!
-        within 10 is_on && on=$((on + 1))
+        within 30 is_on && on=$((on + 1))
         usleep $((($(od -An -N2 -tu2 /dev/urandom) % 3000) * 1000))
         kill -9 $run 2>/dev/null
         wait $run 2>/dev/null
