@@ -302,6 +302,14 @@ impl Backend for Instant {
         black_box(changes);
         Ok(())
     }
+    fn occupation(&mut self) -> Option<Occupation> {
+        None
+    }
+
+    fn admits(&self) -> bool {
+        false
+    }
+
     fn began(&self, _: TaskId) -> Option<Nanos> {
         None
     }

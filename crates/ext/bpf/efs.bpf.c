@@ -115,9 +115,6 @@ struct queue {
 struct queue queues[COSCHED_CPUS];
 u64 others_vtime;
 
-u8 others_turn[COSCHED_CPUS];
-u32 has_others;
-
 /* The starved process of the machine: at most one has a slice of its own. */
 enum { NOBODY, CALLED, RUNS };
 struct starved {
@@ -348,7 +345,7 @@ SEC("struct_ops/cosched_enqueue")
 void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct cosched_task *task = task_of(p);
-	u32 slot = slot_in(task), cpu, home, at = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
+	u32 slot = slot_in(task), cpu, home;
 	u64 now = bpf_ktime_get_ns(), vtime;
 	bool ran;
 
@@ -359,14 +356,7 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 		}
 		has_others = 1;
 		insert_by_vtime(p, OTHERS, SLICE, joins_at(p->scx.dsq_vtime, others_vtime), enq_flags);
-		EACH(cpu, config.cpus) {
-			if (cpu < COSCHED_CPUS && cpus[cpu].is_idle && may_use(p, cpu)) {
-				scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-				return;
-			}
-		}
-		if (cpus[at].slot < COSCHED_SLOTS && !others_turn[at])
-			scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);
+		call_for_other(p);
 		return;
 	}
 	ran = task->requeued;
@@ -374,7 +364,7 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 	task->queued_at = now;
 	home = task->home - 1;
 	if (home >= COSCHED_CPUS || !may_use(p, home)) {
-		home = BELOW(least_queue(p, at), COSCHED_CPUS);
+		home = BELOW(least_queue(p, scx_bpf_task_cpu(p)), COSCHED_CPUS);
 		p->scx.dsq_vtime = queues[home].vtime;
 		task->home = home + 1;
 	}
@@ -750,19 +740,10 @@ SEC("struct_ops.s/cosched_init")
 s32 BPF_PROG(cosched_init)
 {
 	struct ticks *ticking;
-	u32 i, zero = 0;
+	u32 zero = 0;
 	s32 failed;
 
-	EACH(i, COSCHED_CPUS) {
-		if (i < COSCHED_CPUS)
-			cpus[i].slot = COSCHED_NONE;
-	}
-	EACH(i, config.cpus) {
-		failed = scx_bpf_create_dsq(i, -1);
-		if (failed)
-			return failed;
-	}
-	failed = scx_bpf_create_dsq(OTHERS, -1);
+	failed = make_queues(config.cpus);
 	if (failed)
 		return failed;
 	ticking = bpf_map_lookup_elem(&ticks, &zero);
@@ -850,21 +831,12 @@ int cosched_rescue(struct cosched_call *call_)
 	return 0;
 }
 
-#define OPS(...)                                                                                                       \
-	{                                                                                                              \
-		.select_cpu = (void *)cosched_select_cpu, .enqueue = (void *)cosched_enqueue,                          \
-		.dispatch = (void *)cosched_dispatch, .runnable = (void *)cosched_runnable,                            \
-		.running = (void *)cosched_running, .stopping = (void *)cosched_stopping,                              \
-		.quiescent = (void *)cosched_quiescent, .set_weight = (void *)cosched_set_weight,                      \
-		.update_idle = (void *)cosched_update_idle, .cpu_release = (void *)cosched_cpu_release,                \
-		.init_task = (void *)cosched_init_task, .disable = (void *)cosched_disable,                            \
-		.init = (void *)cosched_init, .exit = (void *)cosched_exit, .timeout_ms = 30000, __VA_ARGS__           \
-	}
-
 SEC(".struct_ops.link")
 struct sched_ext_ops cosched_efs =
-	OPS(.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_SWITCH_PARTIAL, .name = "cosched_efs");
+	OPS(.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_SWITCH_PARTIAL, .name = "cosched_efs",
+	    .set_weight = (void *)cosched_set_weight);
 
 SEC(".struct_ops.link")
 struct sched_ext_ops cosched_efs_all =
-	OPS(.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST, .name = "cosched_efs_all");
+	OPS(.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST, .name = "cosched_efs_all",
+	    .set_weight = (void *)cosched_set_weight);

@@ -28,10 +28,6 @@ struct turn {
 };
 struct turn turns[COSCHED_SLOTS + 1];
 
-/* On each CPU, whether another process than one of the batch had the last turn. */
-u8 others_turn[COSCHED_CPUS];
-/* There was one at some time; where there is none, nobody looks. */
-u32 has_others;
 u32 spare_turn;
 
 static __always_inline struct cosched_plan *plan_in_force(void)
@@ -143,23 +139,13 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 now = bpf_ktime_get_ns();
 
 	if (slot == COSCHED_NONE || !plan || is_free(slot)) {
-		u32 at = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
-
 		if (p->nr_cpus_allowed == 1) {
 			insert(p, SCX_DSQ_LOCAL, SLICE, enq_flags);
 			return;
 		}
 		has_others = 1;
 		queue_up(p, OTHERS, enq_flags);
-		/* An idle CPU that it may use, else the one that it had, if the batch has that. */
-		EACH(cpu, config.cpus) {
-			if (cpu < COSCHED_CPUS && cpus[cpu].is_idle && may_use(p, cpu)) {
-				scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-				return;
-			}
-		}
-		if (cpus[at].slot < COSCHED_SLOTS && !others_turn[at])
-			scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);
+		call_for_other(p);
 		return;
 	}
 	if (task)
@@ -332,19 +318,7 @@ void BPF_PROG(cosched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 SEC("struct_ops.s/cosched_init")
 s32 BPF_PROG(cosched_init)
 {
-	s32 failed;
-	u32 i;
-
-	EACH(i, COSCHED_CPUS) {
-		if (i < COSCHED_CPUS)
-			cpus[i].slot = COSCHED_NONE;
-	}
-	EACH(i, config.slots) {
-		failed = scx_bpf_create_dsq(i, -1);
-		if (failed)
-			return failed;
-	}
-	return scx_bpf_create_dsq(OTHERS, -1);
+	return make_queues(config.slots);
 }
 
 /* Puts a plan into force, and calls the CPUs for which it changes something. */
@@ -453,17 +427,6 @@ int cosched_rescue(struct cosched_call *call_)
 	call_->span = longest;
 	return 0;
 }
-
-#define OPS(...)                                                                                                       \
-	{                                                                                                              \
-		.select_cpu = (void *)cosched_select_cpu, .enqueue = (void *)cosched_enqueue,                          \
-		.dispatch = (void *)cosched_dispatch, .runnable = (void *)cosched_runnable,                            \
-		.running = (void *)cosched_running, .stopping = (void *)cosched_stopping,                              \
-		.quiescent = (void *)cosched_quiescent, .update_idle = (void *)cosched_update_idle,                    \
-		.cpu_release = (void *)cosched_cpu_release, .init_task = (void *)cosched_init_task,                    \
-		.disable = (void *)cosched_disable, .init = (void *)cosched_init, .exit = (void *)cosched_exit,        \
-		.timeout_ms = 30000, __VA_ARGS__                                                                       \
-	}
 
 SEC(".struct_ops.link")
 struct sched_ext_ops cosched_plan =

@@ -11,6 +11,11 @@
 /* Nobody has used more than this more than others of its queue. */
 #define MOST_DEBT (1000 * 1000 * 1000ULL)
 
+/* On each CPU, whether another process than one of the batch had the last turn. */
+u8 others_turn[COSCHED_CPUS];
+/* There was one at some time; where there is none, nobody looks. */
+u32 has_others;
+
 static __always_inline bool may_use(struct task_struct *p, u32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
@@ -21,6 +26,39 @@ static __always_inline bool is_free(u32 slot)
 	struct cosched_wish *wish = wish_of(slot);
 
 	return !wish || wish->free;
+}
+
+/* Makes the queues with the numbers below `count`, and that of the others. */
+static __always_inline s32 make_queues(u32 count)
+{
+	s32 failed;
+	u32 i;
+
+	EACH(i, COSCHED_CPUS) {
+		if (i < COSCHED_CPUS)
+			cpus[i].slot = COSCHED_NONE;
+	}
+	EACH(i, count) {
+		failed = scx_bpf_create_dsq(i, -1);
+		if (failed)
+			return failed;
+	}
+	return scx_bpf_create_dsq(OTHERS, -1);
+}
+
+/* Calls a CPU for one of the others: an idle one that it may use, else the one that it had, if the batch has that. */
+static __always_inline void call_for_other(struct task_struct *p)
+{
+	u32 cpu, at = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
+
+	EACH(cpu, config.cpus) {
+		if (cpu < COSCHED_CPUS && cpus[cpu].is_idle && may_use(p, cpu)) {
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+			return;
+		}
+	}
+	if (cpus[at].slot < COSCHED_SLOTS && !others_turn[at])
+		scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);
 }
 
 /* Lets the process that has the CPU go on. */
@@ -90,5 +128,17 @@ int cosched_forget(struct cosched_call *call_)
 {
 	return residency(call_, true);
 }
+
+/* What both schedulers give the kernel, under the same names; flags, a name and what only one has come with it. */
+#define OPS(...)                                                                                                       \
+	{                                                                                                              \
+		.select_cpu = (void *)cosched_select_cpu, .enqueue = (void *)cosched_enqueue,                          \
+		.dispatch = (void *)cosched_dispatch, .runnable = (void *)cosched_runnable,                            \
+		.running = (void *)cosched_running, .stopping = (void *)cosched_stopping,                              \
+		.quiescent = (void *)cosched_quiescent, .update_idle = (void *)cosched_update_idle,                    \
+		.cpu_release = (void *)cosched_cpu_release, .init_task = (void *)cosched_init_task,                    \
+		.disable = (void *)cosched_disable, .init = (void *)cosched_init, .exit = (void *)cosched_exit,        \
+		.timeout_ms = 30000, __VA_ARGS__                                                                       \
+	}
 
 #endif

@@ -6,8 +6,8 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Payload, Plan,
-    Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Occupation,
+    Payload, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -129,6 +129,14 @@ impl Backend for Sim {
         }
         self.world.settle();
         Ok(())
+    }
+
+    fn occupation(&mut self) -> Option<Occupation> {
+        None
+    }
+
+    fn admits(&self) -> bool {
+        false
     }
 
     fn began(&self, _task: TaskId) -> Option<Nanos> {

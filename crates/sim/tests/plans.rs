@@ -165,6 +165,14 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
         fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
             self.0.apply(changes)
         }
+        fn occupation(&mut self) -> Option<Occupation> {
+            self.0.occupation()
+        }
+
+        fn admits(&self) -> bool {
+            self.0.admits()
+        }
+
         fn began(&self, task: TaskId) -> Option<Nanos> {
             self.0.began(task)
         }

@@ -2,8 +2,8 @@
 
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
-    Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Payload, Placement,
-    Plan, Purpose, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Occupation,
+    Payload, Placement, Plan, Purpose, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -273,6 +273,14 @@ impl<F: Fixture> Backend for Checked<F> {
         }
         self.check_places();
         Ok(())
+    }
+
+    fn occupation(&mut self) -> Option<Occupation> {
+        self.inner.occupation()
+    }
+
+    fn admits(&self) -> bool {
+        self.inner.admits()
     }
 
     fn began(&self, task: TaskId) -> Option<Nanos> {

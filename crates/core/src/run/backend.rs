@@ -146,15 +146,11 @@ pub trait Backend {
     fn install(&mut self, plan: &Plan) -> Result<(), Self::Error>;
 
     /// What the tasks had of the CPUs while it carried out plans, if it can tell.
-    fn occupation(&mut self) -> Option<Occupation> {
-        None
-    }
+    fn occupation(&mut self) -> Option<Occupation>;
 
     /// Whether it carries out the shared seats of a plan with an [`Admission`](crate::Admission) by admitting their tasks to
     /// the memory bus at each event by itself, as EFS does in a kernel.
-    fn admits(&self) -> bool {
-        false
-    }
+    fn admits(&self) -> bool;
 
     /// Ends a task; `wait` reports its end. For a task that has not started or has ended already, this does nothing and
     /// `wait` reports nothing. A plan does not delay the end.

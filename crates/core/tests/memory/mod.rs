@@ -416,6 +416,14 @@ impl Backend for Memory {
         Ok(())
     }
 
+    fn occupation(&mut self) -> Option<Occupation> {
+        None
+    }
+
+    fn admits(&self) -> bool {
+        false
+    }
+
     fn began(&self, task: TaskId) -> Option<Nanos> {
         self.began.get(&task).copied()
     }

@@ -337,6 +337,14 @@ impl Backend for Watched {
         self.sim.apply(changes)
     }
 
+    fn occupation(&mut self) -> Option<Occupation> {
+        self.sim.occupation()
+    }
+
+    fn admits(&self) -> bool {
+        self.sim.admits()
+    }
+
     fn began(&self, task: TaskId) -> Option<Nanos> {
         self.sim.began(task)
     }

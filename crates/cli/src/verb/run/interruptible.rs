@@ -1,8 +1,8 @@
 //! Signal handling for a backend without processes of its own, such as the simulation.
 
 use cosched_core::{
-    Backend, Capabilities, Change, Event, Kill, Machine, MayStart, Nanos, Plan, Reading, Resources, TaskId, TaskSpec,
-    Traffic, Usage,
+    Backend, Capabilities, Change, Event, Kill, Machine, MayStart, Nanos, Occupation, Plan, Reading, Resources, TaskId,
+    TaskSpec, Traffic, Usage,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
@@ -63,6 +63,14 @@ impl<B: Backend> Backend for Interruptible<B> {
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), B::Error> {
         self.backend.apply(changes)
+    }
+
+    fn occupation(&mut self) -> Option<Occupation> {
+        self.backend.occupation()
+    }
+
+    fn admits(&self) -> bool {
+        self.backend.admits()
     }
 
     fn began(&self, task: TaskId) -> Option<Nanos> {

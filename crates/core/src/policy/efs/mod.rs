@@ -36,6 +36,9 @@
 //! Between two such instants free CPUs are filled, and what runs stays, as under all policies here. The overdue come
 //! first, as under all policies, whether they fit or not.
 //!
+//! Where a backend admits tasks by itself, at every event as in the paper, it gets all of them with shared seats, and their
+//! demands; what follows is then its own to see to.
+//!
 //! # What it depends on
 //!
 //! Near saturation Eq. 9 tells little: with D near 0 every task looks as if it did nothing but use the bus. Where as
