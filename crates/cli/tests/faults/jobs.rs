@@ -157,7 +157,6 @@ fn a_warning_that_comes_again_and_again_is_told_ever_more_rarely() {
         let mut run = Run::start(Mix::default().shell("flapping", flapping), freeze, &[]);
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         let told = run.stderr().lines().filter(|line| line.contains("stopped itself")).count();
-        assert!((1..=8).contains(&told), "{}", run.stderr());
         let record = std::fs::read_to_string(run.dir.path().join("logs/run.json")).unwrap();
         let record: serde_json::Value = serde_json::from_str(&record).unwrap();
         let warnings = record["warnings"].as_array().unwrap();
@@ -165,6 +164,8 @@ fn a_warning_that_comes_again_and_again_is_told_ever_more_rarely() {
         let stops = warnings.iter().filter(|warning| warning["code"] == "stopped-itself");
         let stops: Vec<u64> = stops.filter_map(|warning| times(warning["text"].as_str()?)).collect();
         assert!(stops.len() == 1 && stops[0] > 8, "{warnings:?}");
+        // The first, the second, the fourth and so on; how often it happens depends on how busy the machine is.
+        assert_eq!(told as u32, stops[0].ilog2() + 1, "{}", run.stderr());
         run.nothing_left();
     }
 }
