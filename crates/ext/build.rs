@@ -16,7 +16,7 @@ fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names a folder"));
     let include = std::env::var_os("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
     let clang = clang();
-    for name in ["plan", "efs"] {
+    for name in ["plan", "efs", "count"] {
         let source = format!("bpf/{name}.bpf.c");
         compile(&clang, Path::new(&source), &include, &out.join(format!("{name}.bpf.o")));
     }
@@ -39,14 +39,22 @@ fn compile(clang: &str, source: &Path, include: &OsStr, object: &Path) {
     }
 }
 
+/// What a compiler prints if it is asked for something; nothing where it can't be asked.
+fn told(clang: &str, asked: &[&str]) -> String {
+    let told = Command::new(clang).args(asked).output();
+    told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned()).unwrap_or_default()
+}
+
 /// The compiler, with BPF among its targets.
 fn clang() -> String {
     if let Ok(named) = std::env::var("CLANG") {
         return named;
     }
     let works = |name: &&&str| {
-        let told = Command::new(name).arg("--print-targets").output();
-        told.is_ok_and(|told| String::from_utf8_lossy(&told.stdout).contains("bpf"))
+        let macros = told(name, &["-dM", "-E", "-xc", "/dev/null"]);
+        let version = macros.lines().find_map(|line| line.strip_prefix("#define __clang_major__ "));
+        let is_new = version.and_then(|version| version.trim().parse().ok()).is_some_and(|version: u32| version >= 16);
+        is_new && told(name, &["--print-targets"]).contains("bpf")
     };
     match CLANGS.iter().find(works) {
         Some(name) => (*name).to_owned(),

@@ -87,6 +87,7 @@ static __always_inline s32 inherit(struct task_struct *p, bool fork)
 	if (!to)
 		return -12; /* ENOMEM */
 	to->slot = from->slot;
+	to->counts = from->counts;
 	return 0;
 }
 

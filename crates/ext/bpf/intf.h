@@ -92,7 +92,23 @@ struct cosched_task {
 	unsigned short home;
 	/* It has just had a CPU. */
 	unsigned short requeued;
-	unsigned int unused;
+	/* It has become its program, or what made it has. */
+	unsigned int counts;
+};
+
+/* Counters, in the order in which they are numbered. */
+#define COSCHED_COUNTERS 6
+
+/* Events: for how long they were wanted (ns), for how long they were counted, and how many there were in that time. */
+struct cosched_count {
+	unsigned long long enabled;
+	unsigned long long running;
+	unsigned long long value;
+};
+
+/* All that was counted for a slot. */
+struct cosched_total {
+	struct cosched_count of[COSCHED_COUNTERS];
 };
 
 /* How a slot is treated whatever the plan says. */

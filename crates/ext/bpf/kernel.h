@@ -57,6 +57,11 @@ struct cpumask {
 struct bpf_spin_lock {
 	u32 val;
 };
+struct bpf_perf_event_value {
+	u64 counter;
+	u64 enabled;
+	u64 running;
+};
 struct bpf_timer {
 	u64 __opaque[2];
 } __attribute__((aligned(8)));

@@ -3,6 +3,7 @@
 #ifndef COSCHED_SHARED_H
 #define COSCHED_SHARED_H
 
+#include "counts.h"
 #include "presence.h"
 
 /* The queue of processes that are nobody's to choose: free slots, and those that are not of the batch. */

@@ -102,6 +102,17 @@ pub(crate) mod task {
     pub(crate) const SIZE: usize = 32;
 }
 
+/// `struct cosched_total`.
+pub(crate) mod total {
+    use cosched_core::Counter;
+    /// Of a counter.
+    pub(crate) const ENABLED: usize = 0;
+    pub(crate) const RUNNING: usize = 8;
+    pub(crate) const VALUE: usize = 16;
+    pub(crate) const COUNT: usize = 24;
+    pub(crate) const SIZE: usize = COUNT * Counter::COUNT;
+}
+
 /// `struct cosched_efs`.
 pub(crate) mod efs {
     use super::CPUS;
@@ -162,6 +173,7 @@ pub(crate) mod install {
 /// `struct cosched_call`.
 pub(crate) mod call {
     pub(crate) const SLOT: usize = 0;
+    pub(crate) const ANSWER: usize = 4;
     pub(crate) const SPAN: usize = 8;
     pub(crate) const SIZE: usize = 16;
 }
@@ -228,8 +240,11 @@ mod tests {
             Some(occupation::SIZE),
             &[("longest", occupation::LONGEST), ("times", occupation::TIMES)],
         );
+        let of_count = [("enabled", total::ENABLED), ("running", total::RUNNING), ("value", total::VALUE)];
+        check(&btf, "cosched_count", Some(total::COUNT), &of_count);
+        check(&btf, "cosched_total", Some(total::SIZE), &[("of", 0)]);
         check(&btf, "cosched_install", Some(install::SIZE), &[("which", install::WHICH)]);
-        check(&btf, "cosched_call", Some(call::SIZE), &[("slot", call::SLOT), ("span", call::SPAN)]);
+        check(&btf, "cosched_call", Some(call::SIZE), &[("slot", call::SLOT), ("answer", call::ANSWER), ("span", call::SPAN)]);
     }
 
     #[test]

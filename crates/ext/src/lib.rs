@@ -7,6 +7,8 @@
 //! `bpf/` has the program in C, `bpf/intf.h` what it exchanges with this crate, which `intf` mirrors. Without the feature `bpf` nothing of it is
 //! compiled, and [`SUPPORTED`] is false.
 
+#[cfg(feature = "bpf")]
+mod counting;
 // Without the program nothing calls them, and their tests do.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod demands;

@@ -1,14 +1,16 @@
 //! A program in the kernel, loaded.
 
+use crate::counting::{Counting, run};
 use crate::demands;
 use crate::image::{Misfit, image};
 use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, occupation, residency, task, wish};
 use crate::slots::Slots;
 use crate::tables;
 use cosched_core::model::admission_table::AdmissionTable;
-use cosched_core::{Absence, Machine, Nanos, Occupation, Reading, Residency, Schedule, TaskId};
+use cosched_core::{Absence, Machine, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId};
+use cosched_linux::counters::{Counted, CpuEvents};
 use cosched_linux::{Clock, KernelScheduler};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel, ProgramInput};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
@@ -115,6 +117,7 @@ pub struct Scheduler {
     /// The kernel removes the scheduler when this is closed, however that happens.
     link: Option<Link>,
     maps: Maps,
+    counting: Option<Counting>,
     slots: Slots,
     takes_all: bool,
     which: u32,
@@ -137,11 +140,18 @@ struct Maps {
 }
 
 impl Scheduler {
-    /// Loads the program and makes it the scheduler: of the processes that are given to it, or of all ordinary ones.
+    /// Loads the program and makes it the scheduler: of the processes that are given to it, or of all ordinary ones. It counts
+    /// `events`, if there are any.
     ///
     /// # Errors
     /// The kernel refuses it: no permission, another scheduler, or a kernel that it does not fit.
-    pub fn load(machine: &Machine, tasks: usize, takes_all: bool, work: Work) -> Result<Scheduler, ExtError> {
+    pub fn load(
+        machine: &Machine,
+        tasks: usize,
+        takes_all: bool,
+        work: Work,
+        events: Option<CpuEvents>,
+    ) -> Result<Scheduler, ExtError> {
         SAID.lock().unwrap_or_else(|broken| broken.into_inner()).clear();
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         let slots = Slots::new(tasks);
@@ -161,7 +171,12 @@ impl Scheduler {
             };
             set_up.map_err(refused("setting up the program"))?;
         }
+        if events.is_none() {
+            Counting::leave_out(&mut open);
+        }
         let mut object = open.load().map_err(refused("loading the program into the kernel"))?;
+        let counting = events.map(|events| Counting::begin(&object, events)).transpose();
+        let counting = counting.map_err(refused("counting in the kernel"))?;
         let maps = {
             let handle = |name: &str| {
                 let found = object.maps().find(|map| map.name() == name);
@@ -189,6 +204,7 @@ impl Scheduler {
             object,
             link: Some(link),
             maps,
+            counting,
             slots,
             takes_all,
             which: NO_PLAN,
@@ -200,12 +216,7 @@ impl Scheduler {
 
     /// Calls one of the programs; what it was told comes back as it left it.
     fn run(&self, name: &str, told: &mut Image) -> io::Result<()> {
-        let program = self.object.progs_mut().find(|program| program.name() == name);
-        let program = program.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no program {name}")))?;
-        // The kernel writes the answer over what it was told.
-        let input = ProgramInput { context_in: Some(&mut told.0), ..ProgramInput::default() };
-        program.test_run(input).map_err(io::Error::other)?;
-        Ok(())
+        run(&self.object, name, told)
     }
 
     fn mark_free(&self, slot: u16, free: bool) -> io::Result<()> {
@@ -226,6 +237,9 @@ impl Scheduler {
             let mut told = Image::new(call::SIZE);
             told.put_u32(call::SLOT, u32::from(given.slot));
             let _ = self.run("cosched_forget", &mut told);
+            if let Some(counting) = &self.counting {
+                counting.forget(given.slot);
+            }
         }
         Some(given.slot)
     }
@@ -371,6 +385,16 @@ impl KernelScheduler for Scheduler {
             last_on_cpu: (last > 0).then(|| clock.run(last)),
             beside: beside.into_iter().map(|(task, time)| (task, Nanos(time))).collect(),
         })
+    }
+
+    fn counts(&self) -> bool {
+        self.counting.is_some()
+    }
+
+    fn counted(&mut self, task: TaskId) -> PerCounter<Option<Counted>> {
+        let counted = self.counting.as_ref().zip(self.slots.of(task));
+        let counted = counted.and_then(|(counting, slot)| counting.read(&self.object, slot).ok());
+        counted.unwrap_or_else(|| PerCounter::from_fn(|_| None))
     }
 
     fn occupation(&mut self) -> Option<Occupation> {

@@ -247,7 +247,7 @@ fn power_events(root: &Root) -> Result<Option<(f64, Vec<OwnedFd>)>, PowerError> 
         config: event.config,
         config1: 0,
         config2: 0,
-        of_job: false,
+        scope: sys::Scope::Chip,
         start: Some(sys::Start::Now),
         read: sys::ReadFormat::Count,
     };

@@ -4,13 +4,13 @@ use cosched_core::{Absence, Reading};
 
 /// One event's reading: how long it was requested, how long the hardware counted it, and the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub struct Counted {
     /// Nanoseconds enabled.
-    pub(crate) enabled: u64,
+    pub enabled: u64,
     /// Nanoseconds on a hardware counter; less than `enabled` when the kernel shares counters out in time.
-    pub(crate) running: u64,
+    pub running: u64,
     /// Events counted while running.
-    pub(crate) value: u64,
+    pub value: u64,
 }
 
 /// Decodes a group read, `{ u64 nr, time_enabled, time_running, value[nr] }`, of `members` events in the order in which

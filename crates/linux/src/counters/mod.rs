@@ -7,22 +7,25 @@
 
 pub(crate) mod group;
 mod open;
+mod per_cpu;
 mod probe;
 pub(crate) mod sys;
 
+pub use group::Counted;
 pub(crate) use open::absence_of;
 pub use open::{CounterProblem, ProblemCause};
+pub use per_cpu::CpuEvents;
 pub use probe::{CounterSupport, probe};
 pub use sys::Start;
 
 use crate::events::MachineEvents;
 use cosched_core::{Absence, Counter, Counts, Nanos, PerCounter, Reading};
-use group::{Counted, Total};
+use group::Total;
 use open::{Group, Opener, Place};
 use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use sys::{Attributes, ReadFormat, Target};
+use sys::{Attributes, ReadFormat, Scope, Target};
 
 /// The counters of one job. Dropping them closes them; the job goes on uncounted.
 #[derive(Debug)]
@@ -130,7 +133,7 @@ fn open_task_clock(target: Target, start: Start) -> Result<OwnedFd, Absence> {
         config: TASK_CLOCK,
         config1: 0,
         config2: 0,
-        of_job: true,
+        scope: Scope::Job,
         start: Some(start),
         read: ReadFormat::Count,
     };

@@ -1,6 +1,6 @@
 //! Which events are opened, in which order, and which are given up when the hardware or the kernel can't count all.
 
-use super::sys::{Attributes, ReadFormat, Start};
+use super::sys::{Attributes, ReadFormat, Scope, Start};
 use crate::events::{CorePmu, Encoding, Event, MachineEvents, PmuEvents};
 use cosched_core::{Absence, Counter, PerCounter};
 use std::fmt;
@@ -86,7 +86,7 @@ pub(crate) fn attributes(
         }
         Encoding::Raw { config, config1, config2, .. } => (pmu.type_id, config, config1, config2),
     };
-    Attributes { type_id, config, config1, config2, of_job: true, start, read }
+    Attributes { type_id, config, config1, config2, scope: Scope::Job, start, read }
 }
 
 /// Opens events; the kernel, or a test's stand-in.
@@ -112,7 +112,7 @@ pub(crate) struct Opened<H> {
     pub(crate) groups: Vec<Group<H>>,
     pub(crate) problems: Vec<CounterProblem>,
     /// Number of core PMUs of the machine.
-    pmus: usize,
+    pub(super) pmus: usize,
 }
 
 /// An event's place: the index of its group, and its index in the group.
@@ -158,7 +158,8 @@ pub(crate) fn open_all<O: Opener>(opener: &mut O, events: &MachineEvents, start:
     opened
 }
 
-fn open_pmu<O: Opener>(
+/// Opens the events of one PMU.
+pub(super) fn open_pmu<O: Opener>(
     opener: &mut O,
     PmuEvents { pmu, table }: &PmuEvents,
     hybrid: bool,

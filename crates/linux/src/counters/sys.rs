@@ -15,6 +15,8 @@ pub enum Start {
     OnExec,
     /// At once.
     Now,
+    /// When it is enabled. A group is complete by then: members that join one that counts may wait for long until they count too.
+    WhenEnabled,
 }
 
 /// An event to request; registers that are not named here stay zero.
@@ -28,12 +30,23 @@ pub(crate) struct Attributes {
     pub(crate) config1: u64,
     /// A second further register.
     pub(crate) config2: u64,
-    /// Count children too, and only user mode: what an ordinary user may request at `perf_event_paranoid` 2.
-    pub(crate) of_job: bool,
+    /// What is counted.
+    pub(crate) scope: Scope,
     /// When to begin. The members of a group follow their leader, so only a leader needs it.
     pub(crate) start: Option<Start>,
     /// What a read returns.
     pub(crate) read: ReadFormat,
+}
+
+/// What an event counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// A process and its children, in user mode: what an ordinary user may request at `perf_event_paranoid` 2.
+    Job,
+    /// Whatever runs on a CPU, in user mode.
+    Cpu,
+    /// All of a chip.
+    Chip,
 }
 
 /// What a read returns.
@@ -65,12 +78,10 @@ impl Attributes {
         };
         attr.config1 = self.config1;
         attr.config2 = self.config2;
-        if self.start == Some(Start::OnExec) {
-            attr.set_disabled(1);
-            attr.set_enable_on_exec(1);
-        }
-        if self.of_job {
-            attr.set_inherit(1);
+        attr.set_disabled(matches!(self.start, Some(Start::OnExec | Start::WhenEnabled)).into());
+        attr.set_enable_on_exec((self.start == Some(Start::OnExec)).into());
+        attr.set_inherit((self.scope == Scope::Job).into());
+        if self.scope != Scope::Chip {
             attr.set_exclude_kernel(1);
             attr.set_exclude_hv(1);
         }
@@ -117,12 +128,22 @@ pub(crate) fn open(attributes: &Attributes, target: Target, leader: Option<Borro
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Lets an event count that waits for it, with its group.
+///
+/// # Errors
+/// An error of the kernel, see perf_event_open(2).
+pub(crate) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the descriptor is open while it is borrowed; the request takes no pointer.
+    let done = unsafe { perf_event_open_sys::ioctls::ENABLE(event.as_raw_fd(), 0) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn job(start: Option<Start>, read: ReadFormat) -> Attributes {
-        Attributes { type_id: 4, config: 0x1b7, config1: 0x7033, config2: 5, of_job: true, start, read }
+        Attributes { type_id: 4, config: 0x1b7, config1: 0x7033, config2: 5, scope: Scope::Job, start, read }
     }
 
     #[test]
@@ -145,8 +166,14 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_on_a_cpu_is_counted_in_user_mode_and_inherits_nothing() {
+        let attr = Attributes { scope: Scope::Cpu, ..job(Some(Start::Now), ReadFormat::Group) }.to_kernel();
+        assert_eq!((attr.inherit(), attr.exclude_kernel(), attr.exclude_hv(), attr.disabled()), (0, 1, 1, 0));
+    }
+
+    #[test]
     fn a_chip_wide_event_excludes_nothing() {
-        let attr = Attributes { of_job: false, ..job(None, ReadFormat::Count) }.to_kernel();
+        let attr = Attributes { scope: Scope::Chip, ..job(None, ReadFormat::Count) }.to_kernel();
         assert_eq!((attr.inherit(), attr.exclude_kernel(), attr.exclude_hv(), attr.read_format), (0, 0, 0, 0));
     }
 }

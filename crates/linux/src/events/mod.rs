@@ -17,6 +17,9 @@ use cosched_core::{Absence, Counter, CpuSet};
 
 const PMU_DIR: &str = "/sys/bus/event_source/devices";
 
+/// The kernel's own events, such as page faults (`event=2`).
+const SOFTWARE: &str = "software";
+
 /// A performance monitoring unit of the machine's cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorePmu {
@@ -58,7 +61,8 @@ pub enum MachineEventsError {
 impl MachineEvents {
     /// Finds the core PMUs and their tables, and replaces the tables' events by the user's own.
     ///
-    /// A later override of the same event wins.
+    /// A later override of the same event wins. On a machine without a core PMU events of the kernel itself can take their place, as
+    /// in `mm=software/event=2/`.
     ///
     /// # Errors
     /// [`MachineEventsError`]: an unusable file, or an override for a PMU that the machine lacks.
@@ -71,6 +75,11 @@ impl MachineEvents {
                 PmuEvents { pmu, table }
             })
             .collect();
+        let is_of_kernel = |own: &EventOverride| matches!(&own.encoding, Encoding::Raw { pmu: Some(pmu), .. } if pmu == SOFTWARE);
+        if pmus.is_empty() && overrides.iter().any(is_of_kernel) {
+            let table = EventTable::empty(SOFTWARE, "events of the kernel");
+            pmus.extend(core_pmu(root, SOFTWARE)?.map(|pmu| PmuEvents { pmu, table }));
+        }
         for own in overrides {
             let wanted = match &own.encoding {
                 Encoding::Raw { pmu, .. } => pmu.as_deref(),
@@ -117,15 +126,21 @@ fn core_pmus(root: &Root) -> Result<Vec<CorePmu>, ReadError> {
         if !is_core {
             continue;
         }
-        let file = |file: &str| format!("{PMU_DIR}/{name}/{file}");
-        let expected = "the PMU's number";
-        let type_id = root
-            .parse(&file("type"), "performance counters", expected)?
-            .ok_or_else(|| root.missing(&file("type"), "performance counters", expected))?;
-        let cpus = root.cpus(&file("cpus"), "CPUs of a PMU")?;
-        found.push(CorePmu { name, type_id, cpus });
+        let missing = || root.missing(&format!("{PMU_DIR}/{name}/type"), "performance counters", TYPE);
+        found.push(core_pmu(root, &name)?.ok_or_else(missing)?);
     }
     Ok(found)
+}
+
+/// What the file `type` of a PMU has.
+const TYPE: &str = "the PMU's number";
+
+/// A PMU with this name, if there is one.
+fn core_pmu(root: &Root, name: &str) -> Result<Option<CorePmu>, ReadError> {
+    let file = |file: &str| format!("{PMU_DIR}/{name}/{file}");
+    let Some(type_id) = root.parse(&file("type"), "performance counters", TYPE)? else { return Ok(None) };
+    let cpus = root.cpus(&file("cpus"), "CPUs of a PMU")?;
+    Ok(Some(CorePmu { name: name.to_owned(), type_id, cpus }))
 }
 
 /// One line of the list of all events.
@@ -212,6 +227,22 @@ mod tests {
         let event = |counter| own.iter().find(|line| line.counter == counter).unwrap().event;
         assert_eq!(event(Counter::MmReads).unwrap().encoding, Encoding::raw(0x4844));
         assert!(event(Counter::MmWrites).unwrap_err().contains("writes back"));
+    }
+
+    #[test]
+    fn events_of_the_kernel_can_take_the_place_of_counters_that_are_not_there() {
+        let files = [("proc/cpuinfo", ZEN5), ("sys/bus/event_source/devices/software/type", "1")];
+        let own = overrides(&["mm=software/event=2/"]);
+        let (_dir, root) = tree(&files);
+        let found = MachineEvents::detect(&root, &own).unwrap();
+        let [PmuEvents { pmu, table }] = &found.pmus[..] else { panic!("{found:?}") };
+        assert_eq!((pmu.name.as_str(), pmu.type_id, table.events.len()), ("software", 1, 1));
+        assert_eq!(table.event(Counter::MmReads).unwrap().name, "software/config=0x0002/");
+        assert_eq!(table.absent.len(), Counter::COUNT - 1);
+        // Not where the hardware counts.
+        let (_dir, root) = tree(&[files[0], files[1], ("sys/bus/event_source/devices/cpu/type", "4")]);
+        let error = MachineEvents::detect(&root, &own).unwrap_err().to_string();
+        assert_eq!(error, "`software` is not a core PMU of this machine; it has cpu");
     }
 
     #[test]

@@ -124,6 +124,23 @@ impl EventTable {
         self.events.iter().find(|event| event.counter == counter)
     }
 
+    /// A table without any event.
+    pub(crate) fn empty(name: &str, title: &str) -> EventTable {
+        let absent = |counter| AbsentEvent {
+            counter,
+            reason: Absence::NoCounters,
+            why: "this machine has no core PMU, and no other event was given".to_owned(),
+        };
+        EventTable {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            source: "given by the user".to_owned(),
+            events: Vec::new(),
+            absent: Counter::BY_NEED.map(absent).to_vec(),
+            matches: Vec::new(),
+        }
+    }
+
     /// Replaces or adds an event with a user's own encoding.
     pub(crate) fn replace(&mut self, counter: Counter, encoding: Encoding) {
         self.absent.retain(|absent| absent.counter != counter);

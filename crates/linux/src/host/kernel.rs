@@ -1,6 +1,7 @@
 //! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
 
-use cosched_core::{Nanos, Occupation, Reading, Residency, Schedule, TaskId};
+use crate::counters::Counted;
+use cosched_core::{Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -40,6 +41,13 @@ pub trait KernelScheduler {
 
     /// Where the time of a task went since it was taken charge of.
     fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency>;
+
+    /// Whether it counts what tasks do, each from the moment in which it becomes its program. It goes on with that for those that
+    /// it has after it was removed.
+    fn counts(&self) -> bool;
+
+    /// What a task has done up to now; nothing for what is not counted.
+    fn counted(&mut self, task: TaskId) -> PerCounter<Option<Counted>>;
 
     /// What the tasks had of the CPUs so far.
     fn occupation(&mut self) -> Option<Occupation>;

@@ -4,8 +4,9 @@ use super::actuator::Actuator;
 use super::kernel::{Clock, KernelScheduler};
 use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
+use crate::counters::Counted;
 use crate::tree::Tree;
-use cosched_core::{Absence, CpuSet, Nanos, Occupation, Placement, Reading, Residency, Schedule, Seat, TaskId};
+use cosched_core::{Absence, CpuSet, Nanos, Occupation, PerCounter, Placement, Reading, Residency, Schedule, Seat, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -49,6 +50,16 @@ impl Loaded {
 
     pub(crate) fn admits(&self) -> bool {
         self.kernel.admits()
+    }
+
+    /// Whether it counts what a job does.
+    pub(crate) fn counts(&self, task: TaskId) -> bool {
+        self.kernel.counts() && self.taken.contains(&task)
+    }
+
+    /// What it has counted for a job; `None` for one that it does not count.
+    pub(crate) fn counted(&mut self, task: TaskId) -> Option<PerCounter<Option<Counted>>> {
+        self.counts(task).then(|| self.kernel.counted(task))
     }
 
     pub(crate) fn line(&self) -> BorrowedFd<'_> {

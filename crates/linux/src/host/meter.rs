@@ -2,13 +2,15 @@
 
 use super::lifecycle::CpuAccount;
 use super::notice::{Notice, Notices};
-use crate::counters::{CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
+use crate::counters::group::Total;
+use crate::counters::{Counted, CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
+use crate::events::MachineEvents;
 use crate::emulate::SlowClock;
 use crate::energy::{EnergyMeter, NoEnergy};
 use crate::root::Root;
 use crate::sys::RawPid;
 use crate::traffic::{NoTraffic, TrafficMeter};
-use cosched_core::{Absence, Counter, Counts, Machine, Reading, TaskId, Traffic, Usage};
+use cosched_core::{Absence, Counter, Counts, Machine, PerCounter, Reading, TaskId, Traffic, Usage};
 
 /// Counts each job, and the energy and the traffic of all.
 pub(crate) struct Meter {
@@ -31,6 +33,8 @@ enum Metered {
     NotStarted,
     Live {
         counters: Option<Box<JobCounters>>,
+        /// What a scheduler in the kernel has counted so far, if it does.
+        in_kernel: Option<Box<PerCounter<Total>>>,
         slow_clock: SlowClock,
     },
     /// Its last figures.
@@ -47,17 +51,21 @@ impl Meter {
         &self.support
     }
 
-    /// Counts the job of this process from the moment in which it becomes its program, if `spare` descriptors are enough.
-    pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid, spare: usize) {
+    /// Counts the job of this process from the moment in which it becomes its program, if `spare` descriptors are enough; only
+    /// its CPU time, if a scheduler in the kernel counts the rest.
+    pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid, spare: usize, in_kernel: bool) {
         let counters = rustix::process::Pid::from_raw(pid).filter(|_| self.has_room(name, spare)).map(|pid| {
-            let (counters, problems) = JobCounters::open(pid, &self.support.usable, Start::OnExec);
+            let none = MachineEvents::default();
+            let events = if in_kernel { &none } else { &self.support.usable };
+            let (counters, problems) = JobCounters::open(pid, events, Start::OnExec);
             let refused = |problem: &&CounterProblem| matches!(problem.cause, ProblemCause::Refused(_));
             if let Some(problem) = problems.iter().find(refused) {
                 self.notices.tell(Notice::CountersFailed { job: name.to_owned(), why: problem.to_string() });
             }
             Box::new(counters)
         });
-        self.jobs[task.0 as usize] = Metered::Live { counters, slow_clock: SlowClock::default() };
+        let in_kernel = in_kernel.then(|| Box::new(PerCounter::from_fn(|_| Total::default())));
+        self.jobs[task.0 as usize] = Metered::Live { counters, in_kernel, slow_clock: SlowClock::default() };
     }
 
     /// Whether there are descriptors for the counters of one more job. What the run can't do without comes first.
@@ -72,13 +80,19 @@ impl Meter {
 
     /// What a job has used since its start. `account` is its CPU time by the kernel's own accounts. It comes first where it
     /// is that of all processes: perf's clock also runs while a hypervisor gives the CPU to others. `speed` is that of the
-    /// cores it was on since the last read, as a share of their real speed.
-    pub(crate) fn read(&mut self, task: TaskId, account: Option<CpuAccount>, speed: f64) -> Usage {
+    /// cores it was on since the last read, as a share of their real speed. `counted` is what the scheduler in the kernel has counted.
+    pub(crate) fn read(
+        &mut self,
+        task: TaskId,
+        account: Option<CpuAccount>,
+        speed: f64,
+        counted: Option<PerCounter<Option<Counted>>>,
+    ) -> Usage {
         let unread = |why| Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) };
-        let (counters, slow_clock) = match &mut self.jobs[task.0 as usize] {
+        let (counters, in_kernel, slow_clock) = match &mut self.jobs[task.0 as usize] {
             Metered::NotStarted => return unread(Absence::NotStarted),
             Metered::Ended(last) => return last.clone(),
-            Metered::Live { counters, slow_clock } => (counters, slow_clock),
+            Metered::Live { counters, in_kernel, slow_clock } => (counters, in_kernel, slow_clock),
         };
         let mut usage = match counters {
             Some(counters) => Usage {
@@ -93,6 +107,14 @@ impl Meter {
             },
             None => unread(Absence::TooManyFiles),
         };
+        if let Some(totals) = in_kernel {
+            let why_not = |counter| self.support.of(counter).absence().unwrap_or(Absence::CountersLost);
+            usage.counts = Counts::from_fn(|counter| match counted.as_ref().and_then(|counted| counted[counter]) {
+                Some(now) => totals[counter].update(&[now]),
+                None => Reading::Absent(why_not(counter)),
+            });
+            usage.multiplexed = totals.iter().any(|(_, total)| total.multiplexed);
+        }
         if !usage.cpu_time.is_value()
             && let Some(account) = account
         {
@@ -103,8 +125,14 @@ impl Meter {
     }
 
     /// Keeps the last figures of a job that has ended, and closes its counters.
-    pub(crate) fn close(&mut self, task: TaskId, account: Option<CpuAccount>, speed: f64) {
-        let mut last = self.read(task, account, speed);
+    pub(crate) fn close(
+        &mut self,
+        task: TaskId,
+        account: Option<CpuAccount>,
+        speed: f64,
+        counted: Option<PerCounter<Option<Counted>>>,
+    ) {
+        let mut last = self.read(task, account, speed, counted);
         // The kernel closes the clock of a process that becomes a set-user-ID program. What was waited for counts.
         if let (Reading::Value(clock), Some(account)) = (last.cpu_time, account) {
             last.cpu_time = Reading::Value(clock.max(account.time));

@@ -60,6 +60,8 @@ pub struct Host {
     meter: Meter,
     /// The scheduler in the kernel, until it is removed.
     loaded: Option<Loaded>,
+    /// The one that was removed: it goes on counting for the jobs that it had.
+    retired: Option<Loaded>,
     /// What jobs that have ended had used.
     resources: BTreeMap<TaskId, Resources>,
     /// When jobs that have not ended became their programs.
@@ -114,6 +116,7 @@ impl Host {
         let loaded = kernel.map(|kernel| Loaded::new(kernel, machine.all_cpus(), notices.clone()));
         Ok(Host {
             loaded,
+            retired: None,
             machine: Arc::new(machine),
             freezing,
             group_problem,
@@ -154,7 +157,8 @@ impl Host {
             if let Some(loaded) = loaded {
                 loaded.take(task, name, tree);
             }
-            meter.attach(task, name, tree.main.pid, spare);
+            let in_kernel = loaded.as_ref().is_some_and(|loaded| loaded.counts(task));
+            meter.attach(task, name, tree.main.pid, spare, in_kernel);
             // What comes before is our work, and on a busy machine it takes long.
             began.insert(task, clock.now());
         });
@@ -171,10 +175,11 @@ impl Host {
 
     /// Takes in what became of children.
     fn reap(&mut self, events: &mut Vec<Event>) {
-        let Host { lifecycle, actuator, meter, resources, room, clock, began, loaded, .. } = self;
+        let Host { lifecycle, actuator, meter, resources, room, clock, began, loaded, retired, .. } = self;
         for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
-            meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task));
-            if let Some(loaded) = loaded {
+            let counted = loaded.iter_mut().chain(&mut *retired).find_map(|kernel| kernel.counted(ended.task));
+            meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task), counted);
+            for loaded in loaded.iter_mut().chain(&mut *retired) {
                 loaded.ended(ended.task, &clock.relation());
             }
             actuator.forget(ended.task);
@@ -188,7 +193,7 @@ impl Host {
     /// Goes on without the scheduler in the kernel, if it was removed.
     fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
         if let Some(why) = self.loaded.as_mut().and_then(Loaded::removed) {
-            self.loaded = None;
+            self.retired = self.loaded.take();
             // Or another one that is loaded later would have them.
             let live: Vec<TaskId> = self.lifecycle.tasks().collect();
             live.into_iter().for_each(|task| self.actuator.give(&self.lifecycle, task, false));
@@ -291,7 +296,8 @@ impl Backend for Host {
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         for &task in tasks {
             let speed = self.actuator.speed(task);
-            let mut usage = self.meter.read(task, self.lifecycle.cpu_time(task), speed);
+            let counted = self.loaded.iter_mut().chain(&mut self.retired).find_map(|kernel| kernel.counted(task));
+            let mut usage = self.meter.read(task, self.lifecycle.cpu_time(task), speed, counted);
             if let Some(loaded) = &mut self.loaded {
                 usage.residency = loaded.residency(task, &self.clock.relation());
             }

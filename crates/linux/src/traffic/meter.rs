@@ -3,7 +3,7 @@
 use super::NoTraffic;
 use super::discovery::{Direction, Plan, Planned, PlannedEvent, TrafficSource, discover};
 use crate::counters::group::{Total, decode_group};
-use crate::counters::sys::{Attributes, ReadFormat, Start, Target};
+use crate::counters::sys::{Attributes, ReadFormat, Scope, Start, Target};
 use crate::counters::{absence_of, read_words, sys};
 use crate::root::Root;
 use cosched_core::{Absence, Counter, Machine, Reading, Traffic};
@@ -101,7 +101,7 @@ impl Controller {
                 config,
                 config1,
                 config2,
-                of_job: false,
+                scope: Scope::Chip,
                 start: leader.is_none().then_some(Start::Now),
                 read: ReadFormat::Group,
             };

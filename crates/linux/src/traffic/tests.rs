@@ -3,7 +3,7 @@
 use super::discovery::{Direction, Plan, Planned, TrafficSource, discover};
 use super::meter::TrafficMeter;
 use super::{NoTraffic, encoding::Registers};
-use crate::counters::sys::{Attributes, ReadFormat, Start, Target};
+use crate::counters::sys::{Attributes, ReadFormat, Scope, Start, Target};
 use crate::root::Root;
 use crate::topology;
 use Direction::{Reads, Writes};
@@ -418,7 +418,7 @@ fn controllers_are_added_scaled_and_lost_together() {
     };
     let mut meter = TrafficMeter::open_by(open, tree.plan("0-3").unwrap()).unwrap();
     let (leader, target, has_leader) = &asked[0];
-    assert_eq!((leader.type_id, leader.config, leader.of_job), (20, 0x304, false));
+    assert_eq!((leader.type_id, leader.config, leader.scope), (20, 0x304, Scope::Chip));
     assert_eq!(
         (leader.start, leader.read, *target, *has_leader),
         (Some(Start::Now), ReadFormat::Group, Target::Cpu(0), false)

@@ -10,7 +10,7 @@ use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capability, Counter, CpuSet, Machine, Nanos};
 use cosched_linux::accounts::CpuUse;
-use cosched_linux::counters::{CounterSupport, probe};
+use cosched_linux::counters::{CounterSupport, CpuEvents, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -267,7 +267,10 @@ impl Platform for HostPlatform {
         let tell = screen.clone();
         let kernel = match part {
             KernelPart::None => None,
-            part => Some(scheduler(&self.view.machine, jobs.len(), args.policy.all, part)?),
+            part => {
+                let events = CpuEvents::open(&self.view.machine, &self.counters.usable).ok();
+                Some(scheduler(&self.view.machine, jobs.len(), args.policy.all, part, events)?)
+            }
         };
         Ok(Host::new(HostConfig {
             root: Root::default(),
@@ -300,12 +303,18 @@ impl Platform for HostPlatform {
 
 /// Loads the scheduler into the kernel.
 #[cfg(feature = "sched-ext")]
-fn scheduler(machine: &Machine, jobs: usize, all: bool, part: KernelPart) -> anyhow::Result<Box<dyn KernelScheduler>> {
+fn scheduler(
+    machine: &Machine,
+    jobs: usize,
+    all: bool,
+    part: KernelPart,
+    events: Option<CpuEvents>,
+) -> anyhow::Result<Box<dyn KernelScheduler>> {
     let work = match part {
         KernelPart::Efs { local, global } => cosched_ext::Work::Efs { local, global },
         _ => cosched_ext::Work::Plans,
     };
-    let loaded = cosched_ext::Scheduler::load(machine, jobs, all, work);
+    let loaded = cosched_ext::Scheduler::load(machine, jobs, all, work, events);
     let loaded = loaded.map_err(|error| {
         incapable(format!(
             "--actuator sched-ext: {error}; nothing was started; this kernel and the scheduler may not fit each other, and \
@@ -321,6 +330,7 @@ fn scheduler(
     _jobs: usize,
     _all: bool,
     _part: KernelPart,
+    _events: Option<CpuEvents>,
 ) -> anyhow::Result<Box<dyn KernelScheduler>> {
     let lack = cosched_ext::Lack::NotBuilt;
     Err(incapable(format!("--actuator sched-ext: {lack}; nothing was started; {}", lack.remedy())))
