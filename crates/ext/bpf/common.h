@@ -91,6 +91,12 @@ static __always_inline s32 inherit(struct task_struct *p, bool fork)
 	return 0;
 }
 
+/* The time on its CPU since it began, or since it was last charged for it. */
+static __always_inline u64 used_by(const struct cosched_task *task, u64 now)
+{
+	return task->ran_at && now > task->ran_at ? now - task->ran_at : 0;
+}
+
 /* A process that leaves, and not because it or the scheduler ends, has chosen a policy of its own. */
 static __always_inline void note_escape(struct task_struct *p)
 {

@@ -26,8 +26,10 @@ char LICENSE[] SEC("license") = "GPL";
 #define TICK (4 * 1000 * 1000ULL)
 /* One that woke has the CPU of another one that is ahead by more than this. */
 #define WAKEUP_GRANULARITY (4 * 1000 * 1000ULL)
-/* A starved process that was called runs by then, or something has become of it. */
-#define PATIENCE (100 * 1000 * 1000ULL)
+/* A starved process that was called runs by then, or another CPU is called for it. */
+#define PATIENCE (12 * 1000 * 1000ULL)
+/* Where the virtual time of each queue begins: whoever goes from one to another may be behind. */
+#define ORIGIN (1ULL << 40)
 /* For so long those beside whom it does not fit are given time to leave. */
 #define GRACE (2 * 1000 * 1000ULL)
 /* So many of a queue are looked at. */
@@ -123,8 +125,11 @@ struct starved {
 	u64 lag;
 	u32 state;
 	s32 pid;
+	/* The CPU that is called for it, and the one in whose queue it stands. */
 	u32 cpu;
+	u32 queue;
 	u32 class;
+	u32 unused;
 };
 struct starved starved;
 
@@ -258,30 +263,33 @@ __noinline int seat(u32 cpu, u32 word, u32 only_if, u32 seen)
 	return true;
 }
 
-/* The load has fallen: idle CPUs look again, those that have somebody in their own queue, or else the first one. */
-__noinline int call_idle(void)
+/* Idle CPUs look again if somebody waits: all of them, or those that have somebody in their own queue and the first one of each
+ * memory domain. */
+__noinline int call_idle(u32 all)
 {
-	u32 cpu, first = COSCHED_NONE;
-	bool waits = false, called = false;
+	u64 seen = 0;
+	u32 cpu, waits = READ_ONCE(nothing);
 
 	EACH(cpu, config.cpus) {
-		bool has;
+		if (cpu < COSCHED_CPUS && scx_bpf_dsq_nr_queued(cpu) > 0) {
+			waits = 1;
+			break;
+		}
+	}
+	if (!waits)
+		return 0;
+	EACH(cpu, config.cpus) {
+		u64 domain;
 
 		if (cpu >= COSCHED_CPUS)
 			break;
-		has = scx_bpf_dsq_nr_queued(cpu) > 0;
-		waits |= has;
-		if (!cpus[cpu].is_idle)
+		if (!cpus[cpu].is_idle || !efs.is_ours[cpu])
 			continue;
-		if (has) {
+		domain = 1ULL << domain_of(cpu);
+		if (all || !(seen & domain) || scx_bpf_dsq_nr_queued(cpu) > 0)
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-			called = true;
-		} else if (first == COSCHED_NONE) {
-			first = cpu;
-		}
+		seen |= domain;
 	}
-	if (waits && !called && first != COSCHED_NONE)
-		scx_bpf_kick_cpu(first, SCX_KICK_IDLE);
 	return 0;
 }
 
@@ -289,7 +297,7 @@ static __always_inline void nobody(u32 cpu)
 {
 	if (words[BELOW(cpu, COSCHED_CPUS)]) {
 		seat(cpu, 0, false, 0);
-		call_idle();
+		call_idle(false);
 	}
 }
 
@@ -359,10 +367,14 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 		call_for_other(p);
 		return;
 	}
-	ran = task->requeued;
-	task->requeued = 0;
-	task->queued_at = now;
 	home = task->home - 1;
+	/* It has just had the CPU, which sees to what comes next. */
+	ran = task->requeued && home == scx_bpf_task_cpu(p) && !(enq_flags & SCX_ENQ_REENQ);
+	task->requeued = 0;
+	if (!task->queued_at)
+		task->queued_at = now;
+	if (!task->inverse)
+		task->inverse = (100 << 16) / (p->scx.weight ?: 100);
 	if (home >= COSCHED_CPUS || !may_use(p, home)) {
 		home = BELOW(least_queue(p, scx_bpf_task_cpu(p)), COSCHED_CPUS);
 		p->scx.dsq_vtime = queues[home].vtime;
@@ -370,13 +382,12 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	vtime = joins_at(p->scx.dsq_vtime, queues[home].vtime);
 	insert_by_vtime(p, home, slice_of(1), vtime, enq_flags);
-	/* It has just had the CPU, which sees to what comes next. */
 	if (ran)
 		return;
-	if (cpus[home].is_idle) {
-		scx_bpf_kick_cpu(home, SCX_KICK_IDLE);
+	/* Also one that is about to be idle. */
+	scx_bpf_kick_cpu(home, SCX_KICK_IDLE);
+	if (cpus[home].is_idle)
 		return;
-	}
 	EACH(cpu, config.cpus) {
 		if (cpu < COSCHED_CPUS && cpus[cpu].is_idle && efs.is_ours[cpu] && may_use(p, cpu)) {
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
@@ -428,11 +439,18 @@ __noinline int call_busy(u32 but)
 	return 0;
 }
 
-/* Lets the starved process run on this CPU, which it was called to, or keeps the CPU for it until those have left beside whom it
+/* Whether the starved process came from one state into the next: it is changed without a lock. */
+static __always_inline bool starved_becomes(u32 from, u32 to)
+{
+	return __sync_val_compare_and_swap(&starved.state, from, to) == from;
+}
+
+/* Lets the starved process run on this CPU, which was called for it, or keeps the CPU for it until those have left beside whom it
  * does not fit; false if it is not there any more. */
 static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 now)
 {
-	u64 slice = starved.lag, most = period(scx_bpf_dsq_nr_queued(cpu) + 1);
+	u64 slice = starved.lag, most;
+	u32 queue = AT(starved.queue);
 	struct task_struct *p;
 	bool runs = false;
 
@@ -441,9 +459,10 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 			prev->scx.slice = starved.until - now;
 			return true;
 		}
-		starved.state = NOBODY;
+		starved_becomes(RUNS, NOBODY);
 		return false;
 	}
+	most = period(scx_bpf_dsq_nr_queued(queue) + 1);
 	if (now + PATIENCE < starved.until + GRACE && (int)starved.class > threshold(cpu)) {
 		nobody(cpu);
 		return true;
@@ -452,7 +471,11 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 		slice = most;
 	if (slice < LEAST_SLICE)
 		slice = LEAST_SLICE;
-	bpf_for_each(scx_dsq, p, cpu, 0) {
+	if (!starved_becomes(CALLED, RUNS))
+		return false;
+	/* Before it runs: the CPU looks again when it is over. */
+	starved.until = now + slice;
+	bpf_for_each(scx_dsq, p, queue, 0) {
 		if (p->pid != starved.pid || !may_use(p, cpu))
 			continue;
 		seat(cpu, class_of(slot_in(task_of(p))) + 1, false, 0);
@@ -460,13 +483,9 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 		runs = scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL, 0);
 		break;
 	}
-	if (!runs) {
-		starved.state = NOBODY;
-		return false;
-	}
-	starved.until = now + slice;
-	starved.state = RUNS;
-	return true;
+	if (!runs)
+		starved_becomes(RUNS, NOBODY);
+	return runs;
 }
 
 SEC("struct_ops/cosched_dispatch")
@@ -487,6 +506,10 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		had = slot_in(task);
 	}
 	is_ours = had < COSCHED_SLOTS && in_force && !is_free(had);
+	if (others_come_first(cpu)) {
+		nobody(cpu);
+		return;
+	}
 	/* Others and the batch take turns. */
 	if (has_others && !others_turn[AT(cpu)] && move_to_local(OTHERS)) {
 		others_turn[AT(cpu)] = 1;
@@ -519,7 +542,7 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		return;
 	if (is_ours && task) {
 		class = class_of(had);
-		before = prev->scx.dsq_vtime + charged(task, now - task->ran_at);
+		before = prev->scx.dsq_vtime + charged(task, used_by(task, now));
 	}
 	EACH(try, TRIES) {
 		int found;
@@ -532,8 +555,15 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		found = pick(cpu, cpu, ceiling, seen, is_ours && (int)class <= ceiling ? before : ~0ULL);
 		if (found == NONE_FITS && is_ours && (int)class <= ceiling) {
 			found = CHANGED;
-			if (seat(cpu, class + 1, true, seen)) {
+			/* It has the CPU, so it does not lose it to the last of several changes. */
+			if (seat(cpu, class + 1, try + 1 < TRIES, seen)) {
+				/* The time of the queue goes on with it: whoever comes has no precedence for what it has had
+				 * meanwhile. */
 				prev->scx.slice = slice_of(scx_bpf_dsq_nr_queued(cpu) + 1);
+				prev->scx.dsq_vtime = before;
+				task->ran_at = now;
+				if (queues[AT(cpu)].vtime < before)
+					queues[AT(cpu)].vtime = before;
 				found = PICKED;
 			}
 		}
@@ -554,11 +584,14 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		if (found == PICKED) {
 			/* There may be room for more: the next one looks. */
 			if (words[AT(cpu)] < old || !old)
-				call_idle();
+				call_idle(false);
 			return;
 		}
 		if (found == NONE_FITS)
 			break;
+		/* Somebody fits, but the load changes too often: it looks once more. */
+		if (try + 1 == TRIES)
+			scx_bpf_kick_cpu(cpu, 0);
 	}
 	nobody(cpu);
 others:
@@ -568,6 +601,8 @@ others:
 	}
 	if (prev && !is_ours)
 		go_on(prev);
+	else
+		rests(cpu);
 }
 
 SEC("struct_ops/cosched_running")
@@ -588,8 +623,12 @@ void BPF_PROG(cosched_running, struct task_struct *p)
 	} else if (others_vtime < p->scx.dsq_vtime) {
 		others_vtime = p->scx.dsq_vtime;
 	}
-	if (task)
+	if (task) {
 		task->ran_at = now;
+		task->queued_at = 0;
+	}
+	cpus[cpu].is_idle = 0;
+	cpus[cpu].pid = p->pid;
 	/* Whoever got here without being chosen counts too. */
 	if (words[cpu] != word)
 		seat(cpu, word, false, 0);
@@ -605,7 +644,7 @@ void BPF_PROG(cosched_stopping, struct task_struct *p, bool runnable)
 	u64 now = bpf_ktime_get_ns();
 
 	if (task) {
-		p->scx.dsq_vtime += charged(task, now - task->ran_at);
+		p->scx.dsq_vtime += charged(task, used_by(task, now));
 		task->requeued = runnable;
 	} else {
 		u64 left = p->scx.slice;
@@ -624,16 +663,20 @@ void BPF_PROG(cosched_set_weight, struct task_struct *p, u32 weight)
 		task->inverse = (100 << 16) / (weight ?: 100);
 }
 
+static __always_inline void vacate(u32 cpu)
+{
+	leave(cpu);
+	nobody(cpu);
+}
+
 SEC("struct_ops/cosched_update_idle")
 void BPF_PROG(cosched_update_idle, s32 number, bool idle)
 {
 	u32 cpu = BELOW(number, COSCHED_CPUS);
 
 	cpus[cpu].is_idle = idle;
-	if (!idle)
-		return;
-	leave(cpu);
-	nobody(cpu);
+	if (idle)
+		vacate(cpu);
 }
 
 SEC("struct_ops/cosched_cpu_release")
@@ -641,11 +684,12 @@ void BPF_PROG(cosched_cpu_release, s32 number, struct scx_cpu_release_args *args
 {
 	u32 cpu = BELOW(number, COSCHED_CPUS);
 
-	leave(cpu);
-	nobody(cpu);
 	/* What stands in the queue of this CPU can run elsewhere. */
 	if (bpf_ksym_exists(scx_bpf_reenqueue_local))
 		scx_bpf_reenqueue_local();
+	if (starved.cpu == cpu)
+		starved_becomes(RUNS, NOBODY);
+	vacate(cpu);
 }
 
 /* How long a process of a queue has waited beyond what makes it starve (Eqs. 22 and 23); 0 if it does not. The third rule, which
@@ -664,16 +708,55 @@ static __always_inline u64 starves_for(struct task_struct *p, u32 cpu, bool is_f
 	return 0;
 }
 
-/* Calls the longest starved process of the machine to its CPU. */
+/* Whether a CPU is at the service of the batch now: idle, or with a process of it. */
+static __always_inline bool answers_soon(u32 cpu)
+{
+	return efs.is_ours[AT(cpu)] && (cpus[AT(cpu)].is_idle || words[AT(cpu)]);
+}
+
+/* The CPU to call for a process of a queue: its own, or another one that it may use if that one is not at the service of the batch,
+ * or was called in vain. */
+static __always_inline u32 cpu_for(s32 pid, u32 queue, u32 in_vain)
+{
+	u32 cpu, best = queue, looks = READ_ONCE(nothing);
+	struct task_struct *p;
+
+	if (answers_soon(queue) && queue != in_vain)
+		return queue;
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (looks++ >= LOOKS)
+			break;
+		if (p->pid != pid)
+			continue;
+		EACH(cpu, config.cpus) {
+			if (cpu < COSCHED_CPUS && cpu != in_vain && answers_soon(cpu) && may_use(p, cpu)) {
+				best = cpu;
+				break;
+			}
+		}
+		break;
+	}
+	bpf_rcu_read_unlock();
+	return best;
+}
+
+/* Calls a CPU for the longest starved process of the machine. */
 __noinline int look_for_starved(u64 now)
 {
 	u64 longest = READ_ONCE(nothing), lag = 0, global, running = READ_ONCE(nothing), waiting = READ_ONCE(nothing);
-	u32 cpu, best = COSCHED_NONE;
-	u32 class = 0;
+	u32 cpu, best = COSCHED_NONE, in_vain = COSCHED_NONE;
+	u32 class = 0, state = starved.state;
 	s32 pid = 0;
 
-	if (starved.state != NOBODY && now < starved.until + (starved.state == RUNS ? PATIENCE : 0))
+	if (state == RUNS && now < starved.until + PATIENCE)
 		return 0;
+	if (state == CALLED) {
+		if (now < starved.until)
+			return 0;
+		in_vain = starved.cpu;
+	}
+	starved_becomes(state, NOBODY);
 	EACH(cpu, config.cpus) {
 		if (cpu >= COSCHED_CPUS)
 			break;
@@ -691,7 +774,8 @@ __noinline int look_for_starved(u64 now)
 		if (cpu >= COSCHED_CPUS)
 			break;
 		queued = scx_bpf_dsq_nr_queued(cpu);
-		if (!queued)
+		/* Who is bound to a CPU that is not the run's needs no call. */
+		if (!queued || !efs.is_ours[cpu])
 			continue;
 		local = efs.c_local * period(queued + (words[AT(cpu)] != 0));
 		bpf_rcu_read_lock();
@@ -714,24 +798,39 @@ __noinline int look_for_starved(u64 now)
 	}
 	if (best == COSCHED_NONE)
 		return 0;
+	cpu = cpu_for(pid, AT(best), pid == starved.pid ? in_vain : COSCHED_NONE);
 	starved.pid = pid;
-	starved.cpu = best;
+	starved.queue = best;
+	starved.cpu = cpu;
 	starved.lag = lag;
 	starved.class = class;
 	starved.until = now + PATIENCE;
-	starved.state = CALLED;
-	call_busy(best);
-	scx_bpf_kick_cpu(best, cpus[BELOW(best, COSCHED_CPUS)].is_idle ? SCX_KICK_IDLE : SCX_KICK_PREEMPT);
+	starved_becomes(NOBODY, CALLED);
+	call_busy(cpu);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	return 0;
+}
+
+/* Idle CPUs look for one of the others that came when they were about to be idle. */
+__noinline int call_resting(void)
+{
+	u32 cpu;
+
+	EACH(cpu, config.cpus) {
+		if (cpu < COSCHED_CPUS && cpus[cpu].is_idle)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
 	return 0;
 }
 
 static int tick(void *map, u32 *key, struct bpf_timer *timer)
 {
-	if (in_force) {
+	if (in_force)
 		look_for_starved(bpf_ktime_get_ns());
-		/* This calls also a CPU that is kept for one that has starved. */
-		call_idle();
-	}
+	/* This calls also a CPU that is kept for one that has starved. */
+	call_idle(true);
+	if (has_others && scx_bpf_dsq_nr_queued(OTHERS) > 0)
+		call_resting();
 	bpf_timer_start(timer, TICK, 0);
 	return 0;
 }
@@ -740,9 +839,14 @@ SEC("struct_ops.s/cosched_init")
 s32 BPF_PROG(cosched_init)
 {
 	struct ticks *ticking;
-	u32 zero = 0;
+	u32 zero = 0, cpu;
 	s32 failed;
 
+	EACH(cpu, COSCHED_CPUS) {
+		if (cpu < COSCHED_CPUS)
+			queues[cpu].vtime = ORIGIN;
+	}
+	others_vtime = ORIGIN;
 	failed = make_queues(config.cpus);
 	if (failed)
 		return failed;
@@ -783,16 +887,17 @@ static __always_inline u32 let_out_of(u32 queue, u32 of_slot, u64 longer_than)
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct cosched_task *task = task_of(p);
-		u32 cpu = scx_bpf_task_cpu(p), slot = slot_in(task);
-		bool waited = longer_than && task && now > task->queued_at + longer_than;
+		u32 cpu, slot = slot_in(task);
+		bool waited = longer_than && task && task->queued_at && now > task->queued_at + longer_than;
 
 		if (slot != of_slot && !is_free(slot) && !waited)
 			continue;
-		if (!may_use(p, cpu))
-			cpu = bpf_cpumask_first(p->cpus_ptr);
+		cpu = way_out(p);
 		scx_bpf_dsq_move_set_slice(&___it, waited ? RESCUE_SLICE : SLICE);
-		if (scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL_ON | cpu, 0))
+		if (scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL_ON | cpu, 0)) {
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 			count++;
+		}
 	}
 	bpf_rcu_read_unlock();
 	return count;

@@ -28,7 +28,7 @@
 
 /* What is known before the program is loaded. */
 struct cosched_config {
-	/* CPU numbers are below this, and slots below that. */
+	/* All CPU numbers of the machine are below this, and slots below that. */
 	unsigned int cpus;
 	unsigned int slots;
 	/* All ordinary processes of the machine are taken, not only those of the batch. */
@@ -93,7 +93,9 @@ struct cosched_task {
 	/* It has just had a CPU. */
 	unsigned short requeued;
 	/* It has become its program, or what made it has. */
-	unsigned int counts;
+	unsigned short counts;
+	/* It is among those that are awake. */
+	unsigned short wants;
 };
 
 /* Counters, in the order in which they are numbered. */

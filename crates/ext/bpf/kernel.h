@@ -48,6 +48,8 @@ enum {
 #define SCX_OPS_SWITCH_PARTIAL (1ULL << 3)
 #define SCX_KICK_IDLE (1ULL << 0)
 #define SCX_KICK_PREEMPT (1ULL << 1)
+#define SCX_ENQ_REENQ (1ULL << 40)
+#define SCX_DEQ_SLEEP (1ULL << 0)
 #define SCX_TASK_QUEUED 1
 #define CLOCK_MONOTONIC 1
 
@@ -82,6 +84,22 @@ struct task_struct {
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
+};
+
+struct cfs_rq {
+	unsigned int h_nr_runnable;
+};
+struct rt_rq {
+	unsigned int rt_nr_running;
+};
+struct sched_dl_entity {
+	u64 dl_runtime;
+};
+struct rq {
+	struct cfs_rq cfs;
+	struct rt_rq rt;
+	/* Since Linux 7.1. */
+	struct sched_dl_entity ext_server;
 };
 
 enum scx_exit_kind { SCX_EXIT_NONE };
@@ -134,6 +152,8 @@ struct bpf_iter_num {
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
+
+extern const struct rq runqueues __ksym;
 
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;

@@ -58,15 +58,15 @@ static __always_inline bool is_open(const struct cosched_seat *seat, u64 now)
 	       scx_bpf_dsq_nr_queued(seat->slot) == 0;
 }
 
-/* Wakes an idle CPU, or has another slot leave it. */
+/* Wakes an idle CPU, also one that is about to be idle, or has another slot leave it. */
 static __always_inline void call(u32 cpu, u32 slot)
 {
 	if (cpu >= COSCHED_CPUS)
 		return;
-	if (cpus[cpu].is_idle)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-	else if (cpus[cpu].slot < COSCHED_SLOTS && cpus[cpu].slot != slot)
+	if (cpus[cpu].slot < COSCHED_SLOTS && cpus[cpu].slot != slot)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	else
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
 /* Wakes an idle CPU for a process of a slot that is not that slot's own. */
@@ -148,7 +148,7 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 		call_for_other(p);
 		return;
 	}
-	if (task)
+	if (task && !task->queued_at)
 		task->queued_at = now;
 	queue_up(p, slot, enq_flags);
 
@@ -185,6 +185,28 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 }
 
+/* Charges a process for the time since it was last charged. */
+static __always_inline void charge(struct task_struct *p, struct cosched_task *task, u64 used)
+{
+	p->scx.dsq_vtime += used * 100 / (p->scx.weight ?: 100);
+	if (task)
+		task->ran_at = bpf_ktime_get_ns();
+}
+
+/* Nobody else of its slot wants the CPU. The time of its queue goes on with it, so that whoever comes has no precedence for what
+ * it has had meanwhile. */
+static __always_inline void keeps(struct task_struct *prev, u32 slot, u64 now)
+{
+	struct cosched_task *task = task_of(prev);
+	u32 at = BELOW(slot, COSCHED_SLOTS);
+
+	if (task)
+		charge(prev, task, used_by(task, now));
+	if (turns[at].vtime < prev->scx.dsq_vtime)
+		turns[at].vtime = prev->scx.dsq_vtime;
+	go_on(prev);
+}
+
 SEC("struct_ops/cosched_dispatch")
 void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 {
@@ -199,6 +221,8 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		prev = 0;
 	if (prev)
 		had = slot_in(task_of(prev));
+	if (others_come_first(cpu))
+		return;
 	/* They and the batch take turns. */
 	if (has_others && !others_turn[cpu] && move_to_local(OTHERS)) {
 		others_turn[cpu] = 1;
@@ -213,7 +237,7 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		if (move_to_local(seat->slot))
 			return;
 		if (prev && had == seat->slot) {
-			go_on(prev);
+			keeps(prev, had, now);
 			return;
 		}
 	}
@@ -233,7 +257,7 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 			if (move_to_local(slot))
 				return;
 			if (prev && had == slot) {
-				go_on(prev);
+				keeps(prev, slot, now);
 				return;
 			}
 		}
@@ -251,7 +275,7 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 			if (move_to_local(slot))
 				return;
 			if (prev && had == slot) {
-				go_on(prev);
+				keeps(prev, slot, now);
 				return;
 			}
 		}
@@ -263,6 +287,8 @@ others:
 	}
 	if (prev && (had == COSCHED_NONE || !plan || is_free(had)))
 		go_on(prev);
+	else
+		rests(cpu);
 }
 
 SEC("struct_ops/cosched_running")
@@ -273,8 +299,12 @@ void BPF_PROG(cosched_running, struct task_struct *p)
 	u32 cpu = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
 	u64 now = bpf_ktime_get_ns();
 
-	if (task)
+	if (task) {
 		task->ran_at = now;
+		task->queued_at = 0;
+	}
+	cpus[cpu].is_idle = 0;
+	cpus[cpu].pid = p->pid;
 	if (queue <= OTHERS && turns[queue].vtime < p->scx.dsq_vtime)
 		turns[queue].vtime = p->scx.dsq_vtime;
 	if (cpus[cpu].slot != slot)
@@ -291,9 +321,14 @@ void BPF_PROG(cosched_stopping, struct task_struct *p, bool runnable)
 	/* One load for two kinds of pointer would be refused. */
 	asm volatile("" : "+r"(used));
 	if (task)
-		used = now - task->ran_at;
-	p->scx.dsq_vtime += used * 100 / (p->scx.weight ?: 100);
+		used = used_by(task, now);
+	charge(p, task, used);
 	cpus[cpu].stopped_at = now;
+}
+
+static __always_inline void vacate(u32 cpu)
+{
+	leave(cpu);
 }
 
 SEC("struct_ops/cosched_update_idle")
@@ -321,25 +356,13 @@ s32 BPF_PROG(cosched_init)
 	return make_queues(config.slots);
 }
 
-/* Puts a plan into force, and calls the CPUs for which it changes something. */
-SEC("syscall")
-int cosched_install(struct cosched_install *call_)
+/* Calls the CPUs without a process of the batch for which there is one; with `changes`, also those of which the plan says that
+ * another slot has them. */
+static __always_inline void call_cpus(struct cosched_plan *plan, bool changes)
 {
-	struct cosched_plan *plan;
-	bool fillers_wait = false;
-	u32 cpu, i, fillers;
+	bool fillers_wait = false, others_wait = scx_bpf_dsq_nr_queued(OTHERS) > 0;
+	u32 cpu, i, fillers = plan->fillers;
 
-	in_force = call_->which;
-	plan = plan_in_force();
-	if (!plan) {
-		/* All run as they come; user space lets those out that are in a queue. */
-		EACH(cpu, config.cpus) {
-			if (cpu < COSCHED_CPUS && cpus[cpu].slot < COSCHED_SLOTS)
-				scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-		}
-		return 0;
-	}
-	fillers = plan->fillers;
 	EACH(i, fillers) {
 		if (i >= COSCHED_SLOTS)
 			break;
@@ -356,12 +379,33 @@ int cosched_install(struct cosched_install *call_)
 			break;
 		seat = &plan->seats[cpu];
 		has = cpus[cpu].slot;
-		if (has < COSCHED_SLOTS && has != seat->slot)
+		if (changes && has < COSCHED_SLOTS && has != seat->slot)
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 		else if (has >= COSCHED_SLOTS &&
-			 ((seat->slot < COSCHED_SLOTS && scx_bpf_dsq_nr_queued(seat->slot) > 0) ||
+			 (others_wait ||
+			  (seat->slot < COSCHED_SLOTS && scx_bpf_dsq_nr_queued(seat->slot) > 0) ||
 			  (fillers_wait && seat->flags & COSCHED_SEAT_FILL) || seat->flags & COSCHED_SEAT_SPARE))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
+}
+
+/* Puts a plan into force. */
+SEC("syscall")
+int cosched_install(struct cosched_install *call_)
+{
+	struct cosched_plan *plan;
+	u32 cpu;
+
+	in_force = call_->which;
+	plan = plan_in_force();
+	if (plan) {
+		call_cpus(plan, true);
+		return 0;
+	}
+	/* All run as they come; user space lets those out that are in a queue. */
+	EACH(cpu, config.cpus) {
+		if (cpu < COSCHED_CPUS && cpus[cpu].slot < COSCHED_SLOTS)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
 	return 0;
 }
@@ -377,15 +421,16 @@ static __always_inline u32 let_out(u32 slot, u64 longer_than, u64 slice)
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, slot, 0) {
 		struct cosched_task *task = task_of(p);
-		u32 cpu = scx_bpf_task_cpu(p);
+		u32 cpu;
 
-		if (longer_than && task && now - task->queued_at < longer_than)
+		if (longer_than && (!task || !task->queued_at || now - task->queued_at < longer_than))
 			continue;
-		if (!may_use(p, cpu))
-			cpu = bpf_cpumask_first(p->cpus_ptr);
+		cpu = way_out(p);
 		scx_bpf_dsq_move_set_slice(&___it, slice);
-		if (scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL_ON | cpu, 0))
+		if (scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL_ON | cpu, 0)) {
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 			count++;
+		}
 	}
 	bpf_rcu_read_unlock();
 	return count;
@@ -406,7 +451,12 @@ SEC("syscall")
 int cosched_rescue(struct cosched_call *call_)
 {
 	u64 span = call_->span ?: 1, now = bpf_ktime_get_ns(), longest = 0;
+	struct cosched_plan *plan = plan_in_force();
 	u32 slot, count = 0;
+
+	/* A CPU that was about to be idle when somebody came was not seen as idle. */
+	if (plan)
+		call_cpus(plan, false);
 
 	EACH(slot, config.slots) {
 		u64 waits;

@@ -34,6 +34,9 @@ struct cpu {
 	u64 stopped_at;
 	u32 slot;
 	u32 is_idle;
+	/* Its last process. */
+	s32 pid;
+	u32 unused;
 };
 
 /* libbpf wants a lock in a section of its own, and hidden from user space. */

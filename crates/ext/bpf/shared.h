@@ -29,6 +29,17 @@ static __always_inline bool is_free(u32 slot)
 	return !wish || wish->free;
 }
 
+/* Whether a process that comes before ours waits for this CPU. Up to Linux 6.18 a scheduler is asked even then, and what it gives
+ * would be bound to the CPU until that one has left. Where a server keeps a part of the CPU for us we are asked to use it. */
+static __always_inline bool others_come_first(u32 cpu)
+{
+	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+
+	if (!rq || bpf_core_field_exists(rq->ext_server) || !bpf_core_field_exists(rq->cfs.h_nr_runnable))
+		return false;
+	return rq->cfs.h_nr_runnable || rq->rt.rt_nr_running;
+}
+
 /* Makes the queues with the numbers below `count`, and that of the others. */
 static __always_inline s32 make_queues(u32 count)
 {
@@ -60,6 +71,27 @@ static __always_inline void call_for_other(struct task_struct *p)
 	}
 	if (cpus[at].slot < COSCHED_SLOTS && !others_turn[at])
 		scx_bpf_kick_cpu(at, SCX_KICK_PREEMPT);
+	else
+		scx_bpf_kick_cpu(at, SCX_KICK_IDLE);
+}
+
+/* The CPU to which a process is let out of its queue: an idle one, else one that the batch has, else its last one. */
+static __always_inline u32 way_out(struct task_struct *p)
+{
+	u32 cpu, best = COSCHED_NONE;
+
+	EACH(cpu, config.cpus) {
+		if (cpu >= COSCHED_CPUS || !may_use(p, cpu))
+			continue;
+		if (cpus[cpu].is_idle)
+			return cpu;
+		if (cpus[cpu].slot < COSCHED_SLOTS)
+			best = cpu;
+	}
+	if (best != COSCHED_NONE)
+		return best;
+	cpu = scx_bpf_task_cpu(p);
+	return may_use(p, cpu) ? cpu : bpf_cpumask_first(p->cpus_ptr);
 }
 
 /* Lets the process that has the CPU go on. */
@@ -67,6 +99,15 @@ static __always_inline void go_on(struct task_struct *prev)
 {
 	prev->scx.slice = SLICE;
 }
+
+/* The CPU has found nothing to run. It may have been idle when the scheduler came, of which nobody tells. */
+static __always_inline void rests(u32 cpu)
+{
+	cpus[BELOW(cpu, COSCHED_CPUS)].is_idle = 1;
+}
+
+/* The process that had the CPU does not belong to this scheduler any more. Each has its own. */
+static __always_inline void vacate(u32 cpu);
 
 /* The CPU has no process of ours any more. */
 static __always_inline void leave(u32 cpu)
@@ -78,13 +119,30 @@ static __always_inline void leave(u32 cpu)
 SEC("struct_ops/cosched_runnable")
 void BPF_PROG(cosched_runnable, struct task_struct *p, u64 enq_flags)
 {
-	woke(slot_in(task_of(p)), bpf_ktime_get_ns());
+	struct cosched_task *task = task_of(p);
+
+	if (task && !task->wants) {
+		task->wants = 1;
+		woke(slot_in(task), bpf_ktime_get_ns());
+	}
+}
+
+static __always_inline void sleeps(struct task_struct *p)
+{
+	struct cosched_task *task = task_of(p);
+
+	if (task && task->wants) {
+		task->wants = 0;
+		slept(slot_in(task), bpf_ktime_get_ns());
+	}
 }
 
 SEC("struct_ops/cosched_quiescent")
 void BPF_PROG(cosched_quiescent, struct task_struct *p, u64 deq_flags)
 {
-	slept(slot_in(task_of(p)), bpf_ktime_get_ns());
+	/* Otherwise it only changes its place or its settings. */
+	if (deq_flags & SCX_DEQ_SLEEP)
+		sleeps(p);
 }
 
 SEC("struct_ops.s/cosched_init_task")
@@ -96,7 +154,12 @@ s32 BPF_PROG(cosched_init_task, struct task_struct *p, struct scx_init_task_args
 SEC("struct_ops/cosched_disable")
 void BPF_PROG(cosched_disable, struct task_struct *p)
 {
+	u32 slot = slot_in(task_of(p)), cpu = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
+
 	note_escape(p);
+	sleeps(p);
+	if (slot != COSCHED_NONE && cpus[cpu].slot == slot && cpus[cpu].pid == p->pid)
+		vacate(cpu);
 }
 
 SEC("struct_ops/cosched_exit")

@@ -42,7 +42,7 @@ check() {
     shift
     if "$@" >/tmp/$name.log 2>&1; then
         echo "ok      $name"
-        [ $name != killed ] && [ $name != beside ] && [ $name != efs ] || tail -n 1 /tmp/$name.log
+        [ $name != killed ] && [ $name != beside ] && [ $name != efs ] && [ $name != beset ] || tail -n 1 /tmp/$name.log
     else
         echo "FAILED  $name"
         tail -n 20 /tmp/$name.log
@@ -198,6 +198,7 @@ beside() {
 
 # What a batch of four had of the CPUs under EFS in the kernel, each of which uses so much of the memory bus.
 of_four() {
+    use=$1
     cat >four.toml <<MIX
 [[job]]
 name = "hog"
@@ -205,10 +206,11 @@ command = '$spin; $spin'
 bus_use = $1
 copies = 4
 MIX
-    cosched run -q four.toml --actuator sched-ext --policy efs --param demand=given --param quantum_s=1 --record four.json --logs four || return 1
+    shift
+    cosched run -q four.toml --actuator sched-ext --policy efs --param demand=given --param quantum_s=1 --record four.json --logs four "$@" || return 1
     tr -d ' \n' <four.json | grep -o '"plans":{[^}]*}'
     tr -d ' \n' <four.json | sed 's/.*"at_once_s":\[\([^]]*\)\].*"longest_wait_s":\([0-9.]*\).*/\1 \2/' |
-        awk -v name="$1" -F'[, ]' '{
+        awk -v name="$use" -F'[, ]' '{
             for (i = 2; i < NF; i++) all += $i
             for (i = 4; i < NF; i++) several += $i
             printf "%s of the bus each: one at a time for %.1f %%, three or four for %.1f %%, longest wait %.0f ms\n",
@@ -226,6 +228,20 @@ efs() {
     sed -n 's/.*one at a time for \([0-9]*\).*longest wait \([0-9]*\).*/\1 \2/p' full | awk '{ exit !($1 >= 90 && $2 <= 1000) }' || return 1
     sed -n 's/.*three or four for \([0-9]*\).*/\1/p' light | awk '{ exit !($1 >= 50) }' || return 1
     echo "$(tail -n 1 full); $(tail -n 1 light)"
+}
+
+# EFS on a part of the machine, and beside an ordinary process that keeps one of its CPUs: who is called to that one is called to
+# another.
+beset() {
+    last=$(($(nproc) - 1))
+    of_four 1 --cpus 0-$((last - 1)) || return 1
+    taskset $((1 << last)) sh -c 'while :; do :; done' & hog=$!
+    of_four 1
+    code=$?
+    kill $hog
+    [ $code = 0 ] || return 1
+    tr -d ' \n' <four.json | grep -q '"given_up[a-z_]*":[0-9]' && return 1
+    tr -d ' \n' <four.json | sed 's/.*"longest_wait_s":\([0-9.]*\).*/\1/' | awk '{ exit !($1 <= 1.5) }'
 }
 
 # Killed at a random moment: the scheduler is gone, every job ends, nothing is stopped or bound.
@@ -254,7 +270,7 @@ killed() {
 }
 
 cd /tmp
-for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all efs crowded beside killed}; do
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all efs beset crowded beside killed}; do
     check $name $name
 done
 # SysRq-S says its own, and is meant.

@@ -7,7 +7,7 @@ use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, occupation
 use crate::slots::Slots;
 use crate::tables;
 use cosched_core::model::admission_table::AdmissionTable;
-use cosched_core::{Absence, Machine, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId};
+use cosched_core::{Absence, CpuSet, Machine, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId};
 use cosched_linux::counters::{Counted, CpuEvents};
 use cosched_linux::{Clock, KernelScheduler};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel};
@@ -155,7 +155,7 @@ impl Scheduler {
         SAID.lock().unwrap_or_else(|broken| broken.into_inner()).clear();
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         let slots = Slots::new(tasks);
-        let settings = settings(machine, slots.count(), takes_all)?;
+        let settings = settings(machine, last_cpu(machine), slots.count(), takes_all)?;
         let mut open = ObjectBuilder::default().open_memory(work.program()).map_err(refused("reading the program"))?;
         let ops = work.name(takes_all);
         for mut map in open.maps_mut() {
@@ -272,10 +272,16 @@ impl Scheduler {
     }
 }
 
+/// The last CPU that there can be: the kernel asks the scheduler on all of them, also on those that are not the run's.
+fn last_cpu(machine: &Machine) -> u32 {
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok();
+    let possible = possible.and_then(|list| list.trim().parse::<CpuSet>().ok()).unwrap_or_else(|| machine.all_cpus());
+    possible.iter().chain(machine.all_cpus().iter()).map(|cpu| cpu.0).max().unwrap_or(0)
+}
+
 /// What the program knows before it is loaded.
-fn settings(machine: &Machine, slots: usize, takes_all: bool) -> Result<Image, ExtError> {
+fn settings(machine: &Machine, last: u32, slots: usize, takes_all: bool) -> Result<Image, ExtError> {
     let mut image = Image::new(config::SIZE);
-    let last = machine.cpus.iter().map(|cpu| cpu.id.0).max().unwrap_or(0);
     if last as usize >= crate::intf::CPUS {
         return Err(ExtError::TooManyCpus(last));
     }
