@@ -112,7 +112,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
     }
     let memory = model::contention::Latency { most: Some(0.005 * f64::from(cpus)), rise: 0.2 };
     let contention = model::contention::Contention { memory, ..Default::default() };
-    Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], queued: 0, admits: false, contention, tasks }
+    Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], queued: 0, admits: None, contention, tasks }
 }
 
 /// The same on cores of two types, a quarter of them big, with every task on one side or the other.
@@ -306,8 +306,8 @@ impl Backend for Instant {
         None
     }
 
-    fn admits(&self) -> bool {
-        false
+    fn admits(&mut self) -> Option<Vec<Demand>> {
+        None
     }
 
     fn began(&self, _: TaskId) -> Option<Nanos> {

@@ -1,5 +1,6 @@
 //! Everything that a policy sees. It is plain data that can be serialised, so that a decision can be replayed.
 
+use crate::admission::Demand;
 use crate::expected::Expected;
 use crate::listed::one_of_each;
 use crate::model::contention::{Asks, Contention};
@@ -250,10 +251,6 @@ fn is_zero(turn: &u32) -> bool {
     *turn == 0
 }
 
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
 impl TaskView {
     /// A task at the instant of its arrival, with what is known of it then.
     pub fn arriving(spec: &TaskSpec, now: Nanos, estimates: Estimates) -> TaskView {
@@ -305,9 +302,10 @@ pub struct Snapshot {
     /// What the machine charges tasks that share it, as learnt so far.
     #[serde(default)]
     pub contention: Contention,
-    /// The backend [admits](crate::Backend::admits) tasks to the memory bus by itself.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub admits: bool,
+    /// The backend [admits](crate::Backend::admits) tasks to the memory bus by itself; the demands that it has measured, in
+    /// ascending order of the tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admits: Option<Vec<Demand>>,
     /// Every task that has arrived and not ended, in ascending order of their numbers.
     pub tasks: Vec<TaskView>,
 }

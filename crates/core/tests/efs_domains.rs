@@ -53,7 +53,7 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
         now,
         triggers: vec![Trigger::Arrived(TaskId(2))],
         queued: 0,
-        admits: false,
+        admits: None,
         contention: Default::default(),
         tasks,
     };

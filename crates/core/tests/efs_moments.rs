@@ -63,7 +63,7 @@ fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
         now,
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
-        admits: false,
+        admits: None,
         contention: Default::default(),
         tasks,
     };
@@ -85,7 +85,7 @@ fn the_objective_decides_between_energy_and_speed() {
             now,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks,
         };
@@ -108,7 +108,7 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
             now,
             triggers: vec![trigger],
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks,
         };
@@ -182,7 +182,7 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
             now,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks,
         };
@@ -215,7 +215,7 @@ fn time_asleep_on_a_cpu_is_not_charged() {
             now,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks,
         };
@@ -254,7 +254,7 @@ fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
         now,
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
-        admits: false,
+        admits: None,
         contention: Default::default(),
         tasks,
     };
@@ -301,7 +301,7 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
         now,
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
-        admits: false,
+        admits: None,
         contention: Default::default(),
         tasks,
     };
@@ -346,7 +346,7 @@ fn writes_count_as_reads_do() {
             now,
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks,
         };
@@ -360,10 +360,38 @@ fn writes_count_as_reads_do() {
 }
 
 #[test]
+fn where_the_backend_admits_it_may_measure_too() {
+    let mut policy = policy(&[]);
+    let machine = Arc::new(four());
+    let mut decide = |now: u64, measured: &[(u32, u16)]| {
+        let demand = |&(task, class): &(u32, u16)| Demand { task: TaskId(task), class };
+        let snap = Snapshot {
+            machine: machine.clone(),
+            now: Nanos::from_ms(now),
+            triggers: vec![Trigger::QuantumEnd],
+            queued: 0,
+            admits: Some(measured.iter().map(demand).collect()),
+            contention: Default::default(),
+            tasks: (0..2).map(|id| view(id, None, Nanos::ZERO)).collect(),
+        };
+        let decision = policy.decide(&snap, &mut Rng::new(1));
+        assert_eq!(check(&snap, &decision), Ok(()));
+        decision.admission.map(|admission| admission.demands.iter().map(|demand| demand.class).collect::<Vec<u16>>())
+    };
+    // Nothing is known yet: one over the number of cores, as everywhere.
+    let first = decide(0, &[]).unwrap();
+    assert!(first[0] == first[1] && first[0] > 0, "{first:?}");
+    assert_eq!(decide(200, &[]), None);
+    // What it has measured is taken over, and published so that it is the same if it is asked anew.
+    assert_eq!(decide(400, &[(1, 3_200)]).unwrap(), [first[0], 3_200]);
+    assert_eq!(decide(600, &[(1, 3_200)]), None);
+}
+
+#[test]
 fn where_the_backend_admits_it_has_all_tasks_and_their_demands() {
     let mut policy = policy(&[("demand", "given")]);
     let machine = Arc::new(four());
-    let mut decide = |now: u64, admits: bool, tasks: Vec<TaskView>| {
+    let mut decide = |now: u64, admits: Option<Vec<Demand>>, tasks: Vec<TaskView>| {
         let snap = Snapshot {
             machine: machine.clone(),
             now: Nanos::from_ms(now),
@@ -382,7 +410,7 @@ fn where_the_backend_admits_it_has_all_tasks_and_their_demands() {
         TaskView { bus_use_milli: Some(milli), allowed, ..view(id, None, Nanos::ZERO) }
     };
     let mut tasks = vec![of(0, 1_000, None), of(1, 1_000, None), of(2, 200, Some("1-2"))];
-    let first = decide(0, true, tasks.clone());
+    let first = decide(0, Some(Vec::new()), tasks.clone());
     let placed: Vec<(TaskId, Placement)> = first
         .changes
         .iter()
@@ -401,9 +429,9 @@ fn where_the_backend_admits_it_has_all_tasks_and_their_demands() {
     for (task, (_, placement)) in tasks.iter_mut().zip(placed) {
         task.running = Some(Running { placement, purpose: Purpose::Run, since: Nanos::ZERO, lease_end: None });
     }
-    let second = decide(200, true, tasks.clone());
+    let second = decide(200, Some(Vec::new()), tasks.clone());
     assert!(second.changes.is_empty() && second.admission.is_none() && second.next_wake.is_some());
     // When the kernel does it no longer, it decides by itself again: one of the two that fill the bus waits.
-    let third = decide(400, false, tasks);
+    let third = decide(400, None, tasks);
     assert!(third.changes.iter().any(|change| matches!(change, Change::Stop { .. })), "{:?}", third.changes);
 }

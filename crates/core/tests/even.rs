@@ -43,7 +43,7 @@ impl Play {
             now: Nanos::from_ms(60_000),
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks: (0..8).map(view).collect(),
         };

@@ -246,7 +246,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
             now,
             triggers: vec![Trigger::Ended(TaskId(9))],
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks,
         };

@@ -41,6 +41,10 @@ struct counting countings[COSCHED_CPUS];
 /* A bit for each counter in use. */
 u32 counters;
 
+/* A CPU has had a slot for a time and moved so many lines of memory for it, and goes on for another one, or with the same. Each
+ * program has its own; slots are numbered from one here, and 0 is nobody. */
+static __always_inline void has_moved(u32 cpu, u32 who, u64 span, u64 lines, u32 next);
+
 /* What a process counts for: its slot and one; 0 if it does not count. */
 static __always_inline u32 counts_for(struct task_struct *p)
 {
@@ -49,19 +53,24 @@ static __always_inline u32 counts_for(struct task_struct *p)
 	return task && task->counts && task->slot < COSCHED_SLOTS ? task->slot + 1 : 0;
 }
 
-/* The events of a counter since the last reading: what of it could be counted, and what it would be with all of it. */
-static __always_inline void add_count(struct cosched_total *total, u32 counter, const struct bpf_perf_event_value *was,
-				      const struct bpf_perf_event_value *now, u64 span)
+/* Adds the events of a counter since the last reading. Answers how many there were, also while they were not counted. */
+static __always_inline u64 add_count(struct cosched_total *total, u32 counter, const struct bpf_perf_event_value *was,
+				     const struct bpf_perf_event_value *now, u64 span)
 {
 	struct cosched_count *count = &total->of[counter];
+	u64 value = now->counter - was->counter, enabled = now->enabled - was->enabled, running = now->running - was->running;
 
 	if (!was->enabled || !now->enabled) {
 		__sync_fetch_and_add(&count->enabled, span);
-		return;
+		return 0;
 	}
-	__sync_fetch_and_add(&count->enabled, now->enabled - was->enabled);
-	__sync_fetch_and_add(&count->running, now->running - was->running);
-	__sync_fetch_and_add(&count->value, now->counter - was->counter);
+	__sync_fetch_and_add(&count->enabled, enabled);
+	__sync_fetch_and_add(&count->running, running);
+	__sync_fetch_and_add(&count->value, value);
+	/* Only where the kernel shares counters out in time. */
+	if (running < enabled && running)
+		value = value * enabled / running;
+	return value;
 }
 
 /* Reads the events of this CPU, gives what they have counted to whom it belongs, and goes on for somebody. */
@@ -71,7 +80,7 @@ static __always_inline void count_for(u32 who)
 	struct counting *own = &countings[cpu];
 	u32 before = own->who;
 	struct cosched_total *total;
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), lines = 0;
 
 	slot = before ? before - 1 : 0;
 	total = bpf_map_lookup_elem(&totals, &slot);
@@ -84,10 +93,15 @@ static __always_inline void count_for(u32 who)
 			continue;
 		if (bpf_perf_event_read_value(&events, counter * COSCHED_CPUS + cpu, &value, sizeof(value)))
 			value.enabled = 0;
-		if (before)
-			add_count(total, counter, &own->was[counter], &value, now - own->at);
+		if (before) {
+			u64 count = add_count(total, counter, &own->was[counter], &value, now - own->at);
+
+			if (counter == COSCHED_READS || counter == COSCHED_WRITES)
+				lines += count;
+		}
 		own->was[counter] = value;
 	}
+	has_moved(cpu, before, now - own->at, lines, who);
 	own->at = now;
 	own->who = who;
 }

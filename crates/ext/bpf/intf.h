@@ -108,6 +108,10 @@ struct cosched_count {
 	unsigned long long value;
 };
 
+/* Lines of memory that were read, and written. */
+#define COSCHED_READS 4
+#define COSCHED_WRITES 5
+
 /* All that was counted for a slot. */
 struct cosched_total {
 	struct cosched_count of[COSCHED_COUNTERS];
@@ -177,6 +181,8 @@ struct cosched_efs {
 	/* Factors of Eqs. 22 and 23. */
 	unsigned long long c_local;
 	unsigned long long c_global;
+	/* For how long a line keeps the bus of a memory domain, in units of 2^-20 ns; 0: demands are not measured. */
+	unsigned long long line_time;
 	/* The memory domain of each CPU, and whether the run may use it. */
 	unsigned short domain[COSCHED_CPUS];
 	unsigned char is_ours[COSCHED_CPUS];
@@ -191,6 +197,11 @@ struct cosched_demands {
 	/* The class of the demand of each slot. */
 	unsigned short class[COSCHED_SLOTS];
 	unsigned int unused;
+};
+
+/* The demands that it has measured: the class of each slot, and one; 0 where there is none. */
+struct cosched_measured {
+	unsigned short word[COSCHED_SLOTS];
 };
 
 #endif

@@ -331,6 +331,15 @@ static __always_inline void vacate(u32 cpu)
 	leave(cpu);
 }
 
+/* User space measures. */
+static __always_inline void has_moved(u32 cpu, u32 who, u64 span, u64 lines, u32 next)
+{
+}
+
+static __always_inline void forget_slot(u32 slot)
+{
+}
+
 SEC("struct_ops/cosched_update_idle")
 void BPF_PROG(cosched_update_idle, s32 number, bool idle)
 {

@@ -186,10 +186,14 @@ int cosched_read(struct cosched_call *call_)
 	return residency(call_, false);
 }
 
+/* What a program knows of a slot beside that is forgotten too. Each has its own. */
+static __always_inline void forget_slot(u32 slot);
+
 /* Tells it for the last time: the slot is given to another job. */
 SEC("syscall")
 int cosched_forget(struct cosched_call *call_)
 {
+	forget_slot(call_->slot);
 	return residency(call_, true);
 }
 

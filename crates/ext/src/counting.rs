@@ -9,6 +9,8 @@ use std::os::fd::AsRawFd as _;
 
 /// The programs that are attached while it counts.
 const ATTACHED: [&str; 3] = ["cosched_on_switch", "cosched_on_exec", "cosched_on_fork"];
+/// Attached as well where the program has it.
+const TICK: &str = "cosched_on_tick";
 /// Run on a CPU, it brings what is counted there up to date.
 const HERE: &str = "cosched_count_here";
 /// The kernel runs a program on the CPU that is asked for; `BPF_F_TEST_RUN_ON_CPU`.
@@ -27,7 +29,7 @@ impl Counting {
     pub(crate) fn leave_out(open: &mut OpenObject) {
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            if ATTACHED.contains(&name.as_str()) || name == HERE {
+            if ATTACHED.contains(&name.as_str()) || name == TICK || name == HERE {
                 program.set_autoload(false);
             }
         }
@@ -46,8 +48,10 @@ impl Counting {
         let mut told = Image::new(call::SIZE);
         told.put_u64(call::SPAN, bits);
         run(object, "cosched_use_counters", &mut told).map_err(libbpf_rs::Error::from)?;
-        let attach = |name: &&str| object.progs_mut().find(|program| program.name() == *name).ok_or_else(missing)?.attach();
-        let links = ATTACHED.iter().map(attach).collect::<libbpf_rs::Result<Vec<Link>>>()?;
+        let attach =
+            |name: &&str| object.progs_mut().find(|program| program.name() == *name).ok_or_else(missing)?.attach();
+        let tick = object.progs_mut().any(|program| program.name() == TICK).then_some(&TICK);
+        let links = ATTACHED.iter().chain(tick).map(attach).collect::<libbpf_rs::Result<Vec<Link>>>()?;
         Ok(Counting { totals: MapHandle::try_from(&map("totals")?)?, events, _links: links })
     }
 
@@ -140,7 +144,8 @@ mod tests {
             let name = map.name().to_string_lossy().into_owned();
             if name == ".rodata.config" {
                 let mut config = Image::new(crate::intf::config::SIZE);
-                config.put_u32(crate::intf::config::NR_CPUS, machine.cpus.iter().map(|cpu| cpu.id.0).max().unwrap() + 1);
+                config
+                    .put_u32(crate::intf::config::NR_CPUS, machine.cpus.iter().map(|cpu| cpu.id.0).max().unwrap() + 1);
                 map.set_initial_value(&config.0).unwrap();
             }
         }

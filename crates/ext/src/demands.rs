@@ -1,14 +1,20 @@
 //! What EFS in the kernel is told: the machine before it is loaded, and the demands of jobs while it runs.
 
-use crate::intf::{CPUS, DOMAINS, Image, demands, efs};
-use cosched_core::{Admission, Machine, TaskId};
+use crate::intf::{CPUS, DOMAINS, Image, demands, efs, measured};
+use cosched_core::{Admission, Demand, Machine, TaskId};
 
-/// What it knows of a machine, with the factors of Eqs. 22 and 23. Memory domains beyond the last that there can be count as the
-/// last one.
-pub(crate) fn settings(machine: &Machine, local: u64, global: u64) -> Image {
+/// Units of a nanosecond in which it has the time of a line.
+const LINE_UNITS: f64 = (1_u64 << 20) as f64;
+
+/// What it knows of a machine, with the factors of Eqs. 22 and 23, and the lines that the bus of a memory domain moves in a
+/// microsecond, if demands are measured. Memory domains beyond the last that there can be count as the last one.
+pub(crate) fn settings(machine: &Machine, local: u64, global: u64, lines_per_us: Option<f64>) -> Image {
     let mut image = Image::new(efs::SIZE);
     image.put_u64(efs::C_LOCAL, local);
     image.put_u64(efs::C_GLOBAL, global);
+    if let Some(lines) = lines_per_us.filter(|lines| *lines > 0.0) {
+        image.put_u64(efs::LINE_TIME, ((1e3 / lines * LINE_UNITS).round() as u64).max(1));
+    }
     for cpu in machine.cpus.iter().filter(|cpu| (cpu.id.0 as usize) < CPUS) {
         let at = cpu.id.0 as usize;
         image.put_u16(efs::DOMAIN + 2 * at, cpu.memory_domain.min(DOMAINS - 1) as u16);
@@ -33,10 +39,30 @@ pub(crate) fn image(admission: &Admission, slot: impl Fn(TaskId) -> Option<u16>)
     image
 }
 
+/// The demands that were measured, of the tasks in these slots, in ascending order of the tasks.
+pub(crate) fn measured(told: &Image, slots: impl Iterator<Item = (TaskId, u16)>) -> Vec<Demand> {
+    let of = |(task, slot): (TaskId, u16)| {
+        let class = told.u16(measured::WORD + 2 * usize::from(slot)).checked_sub(1)?;
+        Some(Demand { task, class })
+    };
+    let mut demands: Vec<Demand> = slots.filter_map(of).collect();
+    demands.sort_unstable_by_key(|demand| demand.task);
+    demands
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::Demand;
+
+    #[test]
+    fn what_was_measured_is_told_for_those_that_were() {
+        let mut told = Image::new(measured::SIZE);
+        told.put_u16(measured::WORD + 2 * 3, 1);
+        told.put_u16(measured::WORD + 2 * 1, 3_001);
+        let slots = [(TaskId(9), 1), (TaskId(4), 2), (TaskId(2), 3)];
+        let expected = [Demand { task: TaskId(2), class: 0 }, Demand { task: TaskId(9), class: 3_000 }];
+        assert_eq!(measured(&told, slots.into_iter()), expected);
+    }
 
     #[test]
     fn each_slot_has_its_class() {

@@ -38,7 +38,6 @@ impl Image {
         self.0[at..at + 8].copy_from_slice(&value.to_ne_bytes());
     }
 
-    #[cfg(test)]
     pub(crate) fn u16(&self, at: usize) -> u16 {
         u16::from_ne_bytes(self.0[at..at + 2].try_into().expect("two bytes"))
     }
@@ -118,7 +117,8 @@ pub(crate) mod efs {
     use super::CPUS;
     pub(crate) const C_LOCAL: usize = 0;
     pub(crate) const C_GLOBAL: usize = 8;
-    pub(crate) const DOMAIN: usize = 16;
+    pub(crate) const LINE_TIME: usize = 16;
+    pub(crate) const DOMAIN: usize = 24;
     pub(crate) const IS_OURS: usize = DOMAIN + 2 * CPUS;
     pub(crate) const SIZE: usize = IS_OURS + CPUS;
 }
@@ -130,6 +130,13 @@ pub(crate) mod demands {
     pub(crate) const GAINS: usize = 4;
     pub(crate) const CLASS: usize = GAINS + 4 * CPUS;
     pub(crate) const SIZE: usize = CLASS + 2 * SLOTS + 4;
+}
+
+/// `struct cosched_measured`.
+pub(crate) mod measured {
+    pub(crate) const WORD: usize = 0;
+    #[cfg(test)]
+    pub(crate) const SIZE: usize = 2 * super::SLOTS;
 }
 
 /// `struct cosched_wish`.
@@ -244,7 +251,12 @@ mod tests {
         check(&btf, "cosched_count", Some(total::COUNT), &of_count);
         check(&btf, "cosched_total", Some(total::SIZE), &[("of", 0)]);
         check(&btf, "cosched_install", Some(install::SIZE), &[("which", install::WHICH)]);
-        check(&btf, "cosched_call", Some(call::SIZE), &[("slot", call::SLOT), ("answer", call::ANSWER), ("span", call::SPAN)]);
+        check(
+            &btf,
+            "cosched_call",
+            Some(call::SIZE),
+            &[("slot", call::SLOT), ("answer", call::ANSWER), ("span", call::SPAN)],
+        );
     }
 
     #[test]
@@ -256,6 +268,7 @@ mod tests {
         let of_efs = [
             ("c_local", efs::C_LOCAL),
             ("c_global", efs::C_GLOBAL),
+            ("line_time", efs::LINE_TIME),
             ("domain", efs::DOMAIN),
             ("is_ours", efs::IS_OURS),
         ];
@@ -263,6 +276,7 @@ mod tests {
         let of_demands = [("nr_gains", demands::NR_GAINS), ("gains", demands::GAINS), ("class", demands::CLASS)];
         check(&btf, "cosched_demands", Some(demands::SIZE), &of_demands);
         check(&btf, "cosched_task", Some(task::SIZE), &[("slot", task::SLOT)]);
+        check(&btf, "cosched_measured", Some(measured::SIZE), &[("word", measured::WORD)]);
         let tables = crate::tables::image(&cosched_core::model::admission_table::AdmissionTable::new());
         check(&btf, "cosched_tables", Some(tables.0.len()), &[]);
     }

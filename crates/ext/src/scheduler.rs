@@ -7,7 +7,9 @@ use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, occupation
 use crate::slots::Slots;
 use crate::tables;
 use cosched_core::model::admission_table::AdmissionTable;
-use cosched_core::{Absence, CpuSet, Machine, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId};
+use cosched_core::{
+    Absence, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId,
+};
 use cosched_linux::counters::{Counted, CpuEvents};
 use cosched_linux::{Clock, KernelScheduler};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel};
@@ -70,7 +72,7 @@ fn refused(what: &'static str) -> impl Fn(libbpf_rs::Error) -> ExtError {
 }
 
 /// What a scheduler does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
     /// It carries out plans.
     Plans,
@@ -80,6 +82,8 @@ pub enum Work {
         local: u64,
         /// The factor `c_g` of Eq. 23.
         global: u64,
+        /// Lines of memory that the bus of a memory domain moves in a microsecond, if demands are to be measured.
+        lines_per_us: Option<f64>,
     },
 }
 
@@ -99,6 +103,11 @@ impl Work {
             (Work::Efs { .. }, false) => "cosched_efs",
             (Work::Efs { .. }, true) => "cosched_efs_all",
         }
+    }
+
+    /// It admits tasks by itself.
+    fn admits(self) -> bool {
+        self != Work::Plans
     }
 
     /// The map by which it is told what to do.
@@ -135,6 +144,8 @@ struct Maps {
     escapes: MapHandle,
     answers: MapHandle,
     occupation: MapHandle,
+    /// Only EFS has it.
+    measured: Option<MapHandle>,
     exits: MapHandle,
     bell: MapHandle,
 }
@@ -163,8 +174,8 @@ impl Scheduler {
             let set_up = match (name.as_str(), work) {
                 (".rodata.config", _) => map.set_initial_value(&settings.0),
                 (".rodata.tables", Work::Efs { .. }) => map.set_initial_value(&tables::image(&AdmissionTable::new()).0),
-                (".rodata.efs", Work::Efs { local, global }) => {
-                    map.set_initial_value(&demands::settings(machine, local, global).0)
+                (".rodata.efs", Work::Efs { local, global, lines_per_us }) => {
+                    map.set_initial_value(&demands::settings(machine, local, global, lines_per_us).0)
                 }
                 (other, _) if other.starts_with("cosched_") && other != ops => map.set_autocreate(false),
                 _ => Ok(()),
@@ -190,6 +201,7 @@ impl Scheduler {
                 escapes: handle("escapes")?,
                 answers: handle("answers")?,
                 occupation: handle("occupation")?,
+                measured: work.admits().then(|| handle("measured")).transpose()?,
                 exits: handle("exits")?,
                 bell: handle("bell")?,
             }
@@ -306,7 +318,13 @@ impl KernelScheduler for Scheduler {
     }
 
     fn admits(&self) -> bool {
-        self.work != Work::Plans
+        self.work.admits()
+    }
+
+    fn demands(&mut self) -> Vec<Demand> {
+        let told =
+            self.maps.measured.as_ref().and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        told.map(|told| demands::measured(&Image(told), self.slots.tasks())).unwrap_or_default()
     }
 
     fn take(&mut self, task: TaskId, handle: BorrowedFd<'_>) -> io::Result<()> {
@@ -349,7 +367,7 @@ impl KernelScheduler for Scheduler {
         };
         let written = self.maps.told.update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY);
         written.map_err(|error| error.to_string())?;
-        if self.work != Work::Plans && self.which == which {
+        if self.work.admits() && self.which == which {
             return Ok(());
         }
         let mut told = Image::new(install::SIZE);

@@ -6,8 +6,8 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Occupation,
-    Payload, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos,
+    Occupation, Payload, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -135,8 +135,8 @@ impl Backend for Sim {
         None
     }
 
-    fn admits(&self) -> bool {
-        false
+    fn admits(&mut self) -> Option<Vec<Demand>> {
+        None
     }
 
     fn began(&self, _task: TaskId) -> Option<Nanos> {

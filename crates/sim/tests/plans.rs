@@ -169,7 +169,7 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
             self.0.occupation()
         }
 
-        fn admits(&self) -> bool {
+        fn admits(&mut self) -> Option<Vec<Demand>> {
             self.0.admits()
         }
 

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
-    Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos, Occupation,
+    Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos, Occupation,
     Payload, Placement, Plan, Purpose, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,7 +279,7 @@ impl<F: Fixture> Backend for Checked<F> {
         self.inner.occupation()
     }
 
-    fn admits(&self) -> bool {
+    fn admits(&mut self) -> Option<Vec<Demand>> {
         self.inner.admits()
     }
 

@@ -159,10 +159,9 @@ impl PolicyEntry {
 }
 
 impl PolicyEntry {
-    /// Whether a kernel can decide by itself, at each event, by what the policy tells it: it needs to know all demands without
-    /// counting.
-    pub fn can_hand_over(&self, params: &Params) -> bool {
-        self.name == efs::ENTRY.name && params.word("demand") == "given"
+    /// Whether a kernel can decide by itself, at each event, by what the policy tells it and what it counts.
+    pub fn can_hand_over(&self) -> bool {
+        self.name == efs::ENTRY.name
     }
 
     /// Whether the policy needs what each memory domain moves: the value for

@@ -70,7 +70,7 @@ mod tests {
             now: Nanos::from_ms(100_000),
             triggers: vec![Trigger::QuantumEnd],
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks: (0..).zip(tasks).map(view).collect(),
         }

@@ -104,7 +104,7 @@ impl<B: Backend> Loop<'_, B> {
         if self.planning.take().is_none() {
             return Ok(());
         }
-        self.snap.admits = false;
+        self.snap.admits = None;
         if let Some(plans) = &mut self.plans {
             plans.given_up = Some(now);
         }

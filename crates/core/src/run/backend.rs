@@ -1,5 +1,6 @@
 //! The seam: what the loop asks of a backend, which runs tasks on this machine or on a simulated one.
 
+use crate::admission::Demand;
 use crate::capability::Capabilities;
 use crate::decision::Change;
 use crate::plan::Plan;
@@ -148,9 +149,10 @@ pub trait Backend {
     /// What the tasks had of the CPUs while it carried out plans, if it can tell.
     fn occupation(&mut self) -> Option<Occupation>;
 
-    /// Whether it carries out the shared seats of a plan with an [`Admission`](crate::Admission) by admitting their tasks to
-    /// the memory bus at each event by itself, as EFS does in a kernel.
-    fn admits(&self) -> bool;
+    /// The demands that it has measured itself, in ascending order of the tasks, if it carries out the shared seats of a plan with
+    /// an [`Admission`](crate::Admission) by admitting their tasks to the memory bus at each event by itself, as EFS does in a
+    /// kernel; `None` if it does not do that.
+    fn admits(&mut self) -> Option<Vec<Demand>>;
 
     /// Ends a task; `wait` reports its end. For a task that has not started or has ended already, this does nothing and
     /// `wait` reports nothing. A plan does not delay the end.

@@ -59,7 +59,7 @@ pub fn run<B: Backend>(
         triggers: Vec::new(),
         queued: 0,
         contention: Contention::default(),
-        admits: by_plans && backend.admits(),
+        admits: None,
         tasks: Vec::new(),
     };
     let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
@@ -212,6 +212,7 @@ impl<B: Backend> Loop<'_, B> {
         }
         self.snap.triggers = triggers;
         self.snap.queued = self.ordered as u32;
+        self.snap.admits = if self.planning.is_some() { self.backend.admits() } else { None };
         let observed = self.backend.stopwatch();
 
         let state = self.recorder.wants_policy_state().then(|| self.policy.save());

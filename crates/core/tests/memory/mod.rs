@@ -420,8 +420,8 @@ impl Backend for Memory {
         None
     }
 
-    fn admits(&self) -> bool {
-        false
+    fn admits(&mut self) -> Option<Vec<Demand>> {
+        None
     }
 
     fn began(&self, task: TaskId) -> Option<Nanos> {

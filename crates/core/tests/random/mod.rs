@@ -281,7 +281,7 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
         now,
         triggers: triggers.to_vec(),
         queued: 0,
-        admits: false,
+        admits: None,
         contention: Default::default(),
         tasks,
     }

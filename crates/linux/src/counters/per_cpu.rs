@@ -117,11 +117,7 @@ mod tests {
         let processor = Processor::X86 { vendor: "GenuineIntel".to_owned(), family: 6, model: 0x97, stepping: 0 };
         let pmus = pmus.iter().map(|&(name, type_id, cpus)| PmuEvents {
             table: table_for(Some(&processor), name).clone(),
-            pmu: CorePmu {
-                name: name.to_owned(),
-                type_id,
-                cpus: cpus.map(|list| list.parse::<CpuSet>().unwrap()),
-            },
+            pmu: CorePmu { name: name.to_owned(), type_id, cpus: cpus.map(|list| list.parse::<CpuSet>().unwrap()) },
         });
         MachineEvents { pmus: pmus.collect() }
     }

@@ -75,7 +75,8 @@ impl MachineEvents {
                 PmuEvents { pmu, table }
             })
             .collect();
-        let is_of_kernel = |own: &EventOverride| matches!(&own.encoding, Encoding::Raw { pmu: Some(pmu), .. } if pmu == SOFTWARE);
+        let is_of_kernel =
+            |own: &EventOverride| matches!(&own.encoding, Encoding::Raw { pmu: Some(pmu), .. } if pmu == SOFTWARE);
         if pmus.is_empty() && overrides.iter().any(is_of_kernel) {
             let table = EventTable::empty(SOFTWARE, "events of the kernel");
             pmus.extend(core_pmu(root, SOFTWARE)?.map(|pmu| PmuEvents { pmu, table }));

@@ -1,7 +1,7 @@
 //! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
 
 use crate::counters::Counted;
-use cosched_core::{Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId};
+use cosched_core::{Demand, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -16,6 +16,9 @@ pub trait KernelScheduler {
     /// It carries out shared seats too, by admitting tasks to the memory bus at each event; otherwise they are the ordinary
     /// scheduler's.
     fn admits(&self) -> bool;
+
+    /// The demands on the memory bus that it has measured, in ascending order of the tasks.
+    fn demands(&mut self) -> Vec<Demand>;
 
     /// Takes charge of a process, which is about to become the program of a task, and of all that it will start. `handle`
     /// is a descriptor of that process. It is free until [`set_free`](KernelScheduler::set_free) says otherwise.

@@ -6,7 +6,9 @@ use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
 use crate::counters::Counted;
 use crate::tree::Tree;
-use cosched_core::{Absence, CpuSet, Nanos, Occupation, PerCounter, Placement, Reading, Residency, Schedule, Seat, TaskId};
+use cosched_core::{
+    Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency, Schedule, Seat, TaskId,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -50,6 +52,11 @@ impl Loaded {
 
     pub(crate) fn admits(&self) -> bool {
         self.kernel.admits()
+    }
+
+    /// The demands that it has measured, in ascending order of the jobs.
+    pub(crate) fn demands(&mut self) -> Vec<Demand> {
+        self.kernel.demands()
     }
 
     /// Whether it counts what a job does.

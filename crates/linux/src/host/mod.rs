@@ -35,7 +35,7 @@ use crate::tree::Tree;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, CpuSet, Event, Exit, Kill, Machine, MayStart, Nanos,
+    Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos,
     Occupation, Payload, Placement, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
@@ -354,8 +354,8 @@ impl Backend for Host {
         self.loaded.as_mut().and_then(Loaded::occupation)
     }
 
-    fn admits(&self) -> bool {
-        self.loaded.as_ref().is_some_and(Loaded::admits)
+    fn admits(&mut self) -> Option<Vec<Demand>> {
+        self.loaded.as_mut().filter(|loaded| loaded.admits()).map(Loaded::demands)
     }
 
     fn began(&self, task: TaskId) -> Option<Nanos> {

@@ -341,7 +341,7 @@ impl Backend for Watched {
         self.sim.occupation()
     }
 
-    fn admits(&self) -> bool {
+    fn admits(&mut self) -> Option<Vec<Demand>> {
         self.sim.admits()
     }
 

@@ -139,7 +139,7 @@ mod tests {
             now: Nanos::ZERO,
             triggers: Vec::new(),
             queued: 0,
-            admits: false,
+            admits: None,
             contention: Default::default(),
             tasks: (0..3).map(view).collect(),
         }

@@ -59,12 +59,14 @@ pub(crate) struct Batch<'a, P: Platform> {
 
 /// What a scheduler in the kernel does for a policy.
 fn kernel_part(policy: &str, params: &Params, actuation: Actuation) -> KernelPart {
-    let hands_over = || find_policy(policy).is_some_and(|entry| entry.can_hand_over(params));
+    let hands_over = || find_policy(policy).is_some_and(|entry| entry.can_hand_over());
     match actuation {
         Actuation::Decisions => KernelPart::None,
         Actuation::Plans if hands_over() => {
             let factor = |name: &str| params.number(name) as u64;
-            KernelPart::Efs { local: factor("c_local"), global: factor("c_global") }
+            let measures = params.word("demand") == "measured";
+            let lines_per_us = measures.then(|| params.number("mu_trans_per_us"));
+            KernelPart::Efs { local: factor("c_local"), global: factor("c_global"), lines_per_us }
         }
         Actuation::Plans => KernelPart::Plans,
     }

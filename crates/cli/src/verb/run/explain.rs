@@ -31,7 +31,7 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
         now: Nanos::ZERO,
         triggers: vec![Trigger::QuantumEnd],
         queued: 0,
-        admits: false,
+        admits: None,
         contention: Default::default(),
         tasks,
     }

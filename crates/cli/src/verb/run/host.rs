@@ -267,8 +267,12 @@ impl Platform for HostPlatform {
         let tell = screen.clone();
         let kernel = match part {
             KernelPart::None => None,
-            part => {
+            mut part => {
                 let events = CpuEvents::open(&self.view.machine, &self.counters.usable).ok();
+                let reads = events.iter().flat_map(CpuEvents::counters).any(|counter| counter == Counter::MmReads);
+                if matches!(part, KernelPart::Efs { lines_per_us: Some(_), .. }) && !reads {
+                    part = KernelPart::Plans;
+                }
                 Some(scheduler(&self.view.machine, jobs.len(), args.policy.all, part, events)?)
             }
         };
@@ -311,7 +315,7 @@ fn scheduler(
     events: Option<CpuEvents>,
 ) -> anyhow::Result<Box<dyn KernelScheduler>> {
     let work = match part {
-        KernelPart::Efs { local, global } => cosched_ext::Work::Efs { local, global },
+        KernelPart::Efs { local, global, lines_per_us } => cosched_ext::Work::Efs { local, global, lines_per_us },
         _ => cosched_ext::Work::Plans,
     };
     let loaded = cosched_ext::Scheduler::load(machine, jobs, all, work, events);

@@ -1,8 +1,8 @@
 //! Signal handling for a backend without processes of its own, such as the simulation.
 
 use cosched_core::{
-    Backend, Capabilities, Change, Event, Kill, Machine, MayStart, Nanos, Occupation, Plan, Reading, Resources, TaskId,
-    TaskSpec, Traffic, Usage,
+    Backend, Capabilities, Change, Demand, Event, Kill, Machine, MayStart, Nanos, Occupation, Plan, Reading, Resources,
+    TaskId, TaskSpec, Traffic, Usage,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl<B: Backend> Backend for Interruptible<B> {
         self.backend.occupation()
     }
 
-    fn admits(&self) -> bool {
+    fn admits(&mut self) -> Option<Vec<Demand>> {
         self.backend.admits()
     }
 

@@ -78,6 +78,8 @@ pub(crate) enum KernelPart {
         local: u64,
         /// `c_g`.
         global: u64,
+        /// Lines of memory that the bus of a memory domain moves in a microsecond, if demands are measured.
+        lines_per_us: Option<f64>,
     },
 }
 

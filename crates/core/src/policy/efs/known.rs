@@ -106,6 +106,12 @@ impl Known {
         self.basis == DemandBasis::Assumed && self.executed == 0
     }
 
+    /// Takes over a demand that the backend has measured.
+    pub(super) fn take_measured(&mut self, table: &AdmissionTable, class: DemandClass) {
+        self.basis = DemandBasis::Measured;
+        self.predict(table, Evidence { demand: table.demand(class), weight: 1.0 });
+    }
+
     /// Takes over what the user says of it. Where demands are given nobody measures.
     fn take_given(&mut self, table: &AdmissionTable, task: &TaskView) {
         self.executed = task.estimates.executed.max(1);
@@ -162,7 +168,8 @@ impl State {
             measured |= known.executed != task.estimates.executed;
             self.tasks.push(known);
         }
-        if measured {
+        // What runs when is the backend's to know then, and so what ran side by side.
+        if measured && snap.admits.is_none() {
             self.measure(settings, table, snap);
         }
     }

@@ -85,12 +85,14 @@ use super::{Need, Params, Policy, PolicyEntry, required, sharing_needs, state_is
 use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::{Basis, Change, Decision, WaitReason};
-use crate::model::admission_table::AdmissionTable;
+use crate::model::admission_table::{AdmissionTable, DemandClass};
+use crate::model::window::{Evidence, Window};
 use crate::placement::{Placement, Purpose};
 use crate::rng::Rng;
 use crate::snapshot::{Snapshot, TaskView};
 use crate::units::Nanos;
 use known::State;
+use queues::cores_of_domains;
 use settings::Settings;
 use turn::{Turn, is_in_starved_slice};
 
@@ -134,6 +136,16 @@ impl Efs {
             let placement = Placement::Shared { mask };
             Change::Place { task: task.id, placement, lease_end: None, purpose: Purpose::Run }
         };
+        let cores = cores_of_domains(&snap.machine).into_iter().max().unwrap_or(1);
+        for known in self.state.tasks.iter_mut().filter(|known| known.is_unknown()) {
+            known.predict(&self.table, Evidence { demand: Window::initial(cores), weight: 0.0 });
+        }
+        for measured in snap.admits.iter().flatten() {
+            let known = self.state.tasks.binary_search_by_key(&measured.task, |known| known.id);
+            if let (Ok(ix), Some(class)) = (known, DemandClass::from_number(measured.class)) {
+                self.state.tasks[ix].take_measured(&self.table, class);
+            }
+        }
         let new = snap.tasks.iter().filter(|task| task.running.is_none() && task.control.place);
         let admission = publish::changed(&self.settings, &self.table, snap, &mut self.state);
         Decision { changes: new.map(place).collect(), next_wake: Some(end), admission, ..Decision::default() }
@@ -143,7 +155,7 @@ impl Efs {
 impl Policy for Efs {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         self.state.take_in(&self.settings, &self.table, snap);
-        if snap.admits {
+        if snap.admits.is_some() {
             return self.hand_over(snap);
         }
         // Nobody keeps a CPU from the overdue.
