@@ -302,6 +302,8 @@ impl Backend for Instant {
         black_box(changes);
         Ok(())
     }
+    fn switches(&mut self, _out: &mut Vec<Switch>) {}
+
     fn occupation(&mut self) -> Option<Occupation> {
         None
     }

@@ -141,6 +141,13 @@ struct cosched_residency {
 /* Numbers of slots with a CPU at once that are told apart, 0 among them. */
 #define COSCHED_AT_ONCE 17
 
+/* A CPU went to a slot, or with COSCHED_NONE to none. */
+struct cosched_switch {
+	unsigned long long at;
+	unsigned int cpu;
+	unsigned int slot;
+};
+
 /* For how long so many slots had a CPU at once, up to `since`; the last of so many or more. */
 struct cosched_occupation {
 	unsigned long long since;
@@ -149,6 +156,8 @@ struct cosched_occupation {
 	unsigned int begun;
 	/* The longest time for which a slot wanted a CPU and had none. */
 	unsigned long long longest;
+	/* Switches for which there was no room. */
+	unsigned long long lost;
 	unsigned long long times[COSCHED_AT_ONCE];
 };
 

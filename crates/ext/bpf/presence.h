@@ -143,9 +143,16 @@ struct {
 	__type(value, struct cosched_occupation);
 } occupation SEC(".maps");
 
+/* Which CPU went to which slot. Nobody is called for it: user space looks once a second at the latest. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} switches SEC(".maps");
+
 /* A CPU goes from the slot that has it to another one, or to none. */
 static __always_inline void change(u32 cpu, u32 to, u64 at)
 {
+	struct cosched_switch told = { .at = at, .cpu = cpu, .slot = to };
 	u32 from, last, zero = 0;
 	struct cosched_occupation *all = bpf_map_lookup_elem(&occupation, &zero);
 
@@ -194,6 +201,8 @@ static __always_inline void change(u32 cpu, u32 to, u64 at)
 	all->begun |= to < COSCHED_SLOTS;
 	all->now = nr_present;
 	bpf_spin_unlock(&book);
+	if (bpf_ringbuf_output(&switches, &told, sizeof(told), BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&all->lost, 1);
 }
 
 /* For how long a slot has been awake and without a CPU. */

@@ -157,9 +157,18 @@ pub(crate) mod residency {
 /// `struct cosched_occupation`.
 pub(crate) mod occupation {
     pub(crate) const LONGEST: usize = 16;
-    pub(crate) const TIMES: usize = 24;
+    pub(crate) const LOST: usize = 24;
+    pub(crate) const TIMES: usize = 32;
     #[cfg(all(test, feature = "bpf"))]
     pub(crate) const SIZE: usize = TIMES + 8 * 17;
+}
+
+/// `struct cosched_switch`.
+pub(crate) mod switch {
+    pub(crate) const AT: usize = 0;
+    pub(crate) const CPU: usize = 8;
+    pub(crate) const SLOT: usize = 12;
+    pub(crate) const SIZE: usize = 16;
 }
 
 /// `struct cosched_exit`.
@@ -245,11 +254,13 @@ mod tests {
             &btf,
             "cosched_occupation",
             Some(occupation::SIZE),
-            &[("longest", occupation::LONGEST), ("times", occupation::TIMES)],
+            &[("longest", occupation::LONGEST), ("lost", occupation::LOST), ("times", occupation::TIMES)],
         );
         let of_count = [("enabled", total::ENABLED), ("running", total::RUNNING), ("value", total::VALUE)];
         check(&btf, "cosched_count", Some(total::COUNT), &of_count);
         check(&btf, "cosched_total", Some(total::SIZE), &[("of", 0)]);
+        let of_switch = [("at", switch::AT), ("cpu", switch::CPU), ("slot", switch::SLOT)];
+        check(&btf, "cosched_switch", Some(switch::SIZE), &of_switch);
         check(&btf, "cosched_install", Some(install::SIZE), &[("which", install::WHICH)]);
         check(
             &btf,

@@ -21,6 +21,8 @@ mod scheduler;
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod slots;
 mod support;
+#[cfg(feature = "bpf")]
+mod switches;
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod tables;
 

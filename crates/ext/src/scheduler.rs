@@ -5,10 +5,12 @@ use crate::demands;
 use crate::image::{Misfit, image};
 use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, occupation, residency, task, wish};
 use crate::slots::Slots;
+use crate::switches::Switches;
 use crate::tables;
 use cosched_core::model::admission_table::AdmissionTable;
 use cosched_core::{
-    Absence, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId,
+    Absence, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, Switch,
+    Switched, TaskId,
 };
 use cosched_linux::counters::{Counted, CpuEvents};
 use cosched_linux::{Clock, KernelScheduler};
@@ -132,6 +134,8 @@ pub struct Scheduler {
     which: u32,
     /// What tasks were beside others whose slots were given to others since.
     met: BTreeMap<TaskId, BTreeMap<TaskId, u64>>,
+    /// Switches were lost, so no more are told.
+    untold: bool,
     escaped: BTreeMap<TaskId, u32>,
     why_removed: Option<String>,
 }
@@ -144,6 +148,7 @@ struct Maps {
     escapes: MapHandle,
     answers: MapHandle,
     occupation: MapHandle,
+    switches: Switches,
     /// Only EFS has it.
     measured: Option<MapHandle>,
     exits: MapHandle,
@@ -201,6 +206,7 @@ impl Scheduler {
                 escapes: handle("escapes")?,
                 answers: handle("answers")?,
                 occupation: handle("occupation")?,
+                switches: Switches::of(&handle("switches")?).map_err(refused("reading the program's news"))?,
                 measured: work.admits().then(|| handle("measured")).transpose()?,
                 exits: handle("exits")?,
                 bell: handle("bell")?,
@@ -221,6 +227,7 @@ impl Scheduler {
             takes_all,
             which: NO_PLAN,
             met: BTreeMap::new(),
+            untold: false,
             escaped: BTreeMap::new(),
             why_removed: None,
         })
@@ -419,6 +426,19 @@ impl KernelScheduler for Scheduler {
         let counted = self.counting.as_ref().zip(self.slots.of(task));
         let counted = counted.and_then(|(counting, slot)| counting.read(&self.object, slot).ok());
         counted.unwrap_or_else(|| PerCounter::from_fn(|_| None))
+    }
+
+    fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
+        let told = self.maps.occupation.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Image);
+        let lost = told.is_some_and(|told| told.u64(occupation::LOST) > 0);
+        self.maps.switches.take(lost, |at, cpu, slot| {
+            let task = (slot < crate::intf::SLOTS as u32).then(|| self.slots.owner(slot as usize)).flatten();
+            out.push(Switch { at: clock.run(at), what: Switched::To { cpu: CpuId(cpu), task } });
+        });
+        if lost && !std::mem::replace(&mut self.untold, true) {
+            let at = out.last().map_or(Nanos::ZERO, |last| last.at);
+            out.push(Switch { at, what: Switched::Untold });
+        }
     }
 
     fn occupation(&mut self) -> Option<Occupation> {

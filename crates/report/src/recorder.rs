@@ -10,7 +10,7 @@ use crate::source::BackendKind;
 use crate::status::status_lines;
 use crate::warning::RunWarning;
 use cosched_core::{
-    DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, TaskId, TaskNow, TaskResult, TaskSpec, Warning,
+    DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskNow, TaskResult, TaskSpec, Warning,
 };
 use std::fmt;
 use std::io::Write;
@@ -258,6 +258,12 @@ impl Recorder for FileRecorder<'_> {
             listener(Notice::Ended { result, info, progress: self.tracker.progress() });
         }
         self.check_files();
+    }
+
+    fn switched(&mut self, switches: &[Switch]) {
+        if let Some(series) = self.series.as_mut().filter(|_| !switches.is_empty()) {
+            series.switched(switches);
+        }
     }
 
     fn left(&mut self, samples: &[Sample]) {

@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
     Absence, Backend, Capabilities, Change, Counts, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos,
-    Occupation, Payload, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Occupation, Payload, Plan, Reading, Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -130,6 +130,8 @@ impl Backend for Sim {
         self.world.settle();
         Ok(())
     }
+
+    fn switches(&mut self, _out: &mut Vec<Switch>) {}
 
     fn occupation(&mut self) -> Option<Occupation> {
         None

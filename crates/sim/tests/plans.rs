@@ -165,6 +165,10 @@ fn plans_are_asked_for_only_where_they_are_carried_out() {
         fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
             self.0.apply(changes)
         }
+        fn switches(&mut self, out: &mut Vec<Switch>) {
+            self.0.switches(out);
+        }
+
         fn occupation(&mut self) -> Option<Occupation> {
             self.0.occupation()
         }

@@ -3,7 +3,7 @@
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos, Occupation,
-    Payload, Placement, Plan, Purpose, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Payload, Placement, Plan, Purpose, Reading, Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -273,6 +273,10 @@ impl<F: Fixture> Backend for Checked<F> {
         }
         self.check_places();
         Ok(())
+    }
+
+    fn switches(&mut self, out: &mut Vec<Switch>) {
+        self.inner.switches(out);
     }
 
     fn occupation(&mut self) -> Option<Occupation> {

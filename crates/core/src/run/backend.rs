@@ -5,7 +5,7 @@ use crate::capability::Capabilities;
 use crate::decision::Change;
 use crate::plan::Plan;
 use crate::resources::Resources;
-use crate::run::Occupation;
+use crate::run::{Occupation, Switch};
 use crate::sample::Usage;
 use crate::task::{Exit, TaskId, TaskSpec};
 use crate::topology::Machine;
@@ -145,6 +145,10 @@ pub trait Backend {
     /// # Errors
     /// Tasks can't be acted upon any longer, or the backend carries out no plans.
     fn install(&mut self, plan: &Plan) -> Result<(), Self::Error>;
+
+    /// Appends which CPUs went to which tasks since this was last asked, in the order of time, if it carries out plans and sees
+    /// that. Nothing of it is later than the end of the last wait.
+    fn switches(&mut self, out: &mut Vec<Switch>);
 
     /// What the tasks had of the CPUs while it carried out plans, if it can tell.
     fn occupation(&mut self) -> Option<Occupation>;

@@ -95,6 +95,7 @@ pub fn run<B: Backend>(
         energy_j: None,
         waits: Vec::new(),
         displaced: Vec::new(),
+        switches: Vec::new(),
         planning: by_plans.then(Planning::default),
         plans: by_plans.then(PlanCounts::default),
         traffic: (Nanos::MAX, Arc::new([])),
@@ -126,6 +127,11 @@ impl<B: Backend> Loop<'_, B> {
             self.backend.wait(until, &mut events)?;
             let now = self.backend.now();
             self.snap.now = now;
+            if self.planning.is_some() {
+                self.backend.switches(&mut self.switches);
+                self.recorder.switched(&self.switches);
+                self.switches.clear();
+            }
             // What else has happened is seen on the machine as it is now.
             events.sort_by_key(|event| *event != Event::MachineChanged);
             for event in events.drain(..) {

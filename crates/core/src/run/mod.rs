@@ -25,6 +25,6 @@ pub use main_loop::run;
 pub use now::{RunNow, WatchedTask};
 pub use order::first_in_order;
 pub use recorder::{
-    DecisionRecord, Doing, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder, RunResult, TaskNow,
-    TaskResult, Warning,
+    DecisionRecord, Doing, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder, RunResult, Switch,
+    Switched, TaskNow, TaskResult, Warning,
 };

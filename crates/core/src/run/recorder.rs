@@ -10,7 +10,7 @@ use crate::rng::RngState;
 use crate::sample::{Counts, Sample};
 use crate::snapshot::{ProgressBasis, Snapshot};
 use crate::task::{Exit, TaskId, TaskSpec};
-use crate::topology::CpuSet;
+use crate::topology::{CpuId, CpuSet};
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
@@ -91,6 +91,9 @@ pub trait Recorder {
     fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
     /// The backend adopted the plan of this generation.
     fn plan_adopted(&mut self, _now: Nanos, _generation: u64) {}
+    /// What CPUs went to which tasks, in the order of time. It is newer than everything that was told before, but for what was
+    /// measured since the last decision.
+    fn switched(&mut self, _switches: &[Switch]) {}
     /// The user asks what runs: these tasks have arrived and not ended.
     fn asked(&mut self, _now: Nanos, _tasks: &[TaskNow<'_>]) {}
     /// Somebody looks at the run: this is its whole state.
@@ -239,6 +242,29 @@ pub struct Occupation {
     pub at_once: [Nanos; AT_ONCE],
     /// The longest time for which a task wanted a CPU and had none.
     pub longest_wait: Nanos,
+}
+
+/// What a scheduler in the kernel saw of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// When it was.
+    pub at: Nanos,
+    /// What it was.
+    pub what: Switched,
+}
+
+/// What happened at a [`Switch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switched {
+    /// A CPU went to a task, or to none of the run.
+    To {
+        /// The CPU.
+        cpu: CpuId,
+        /// The task; `None` for none.
+        task: Option<TaskId>,
+    },
+    /// From now on this is not told any more.
+    Untold,
 }
 
 /// The result of a run.

@@ -4,7 +4,7 @@
 
 use super::backend::Backend;
 use super::config::RunConfig;
-use super::recorder::{EndedBy, Overhead, PlanCounts, Recorder};
+use super::recorder::{EndedBy, Overhead, PlanCounts, Recorder, Switch};
 use super::task_record::TaskRecord;
 use crate::admission::Admission;
 use crate::decision::Wait;
@@ -64,6 +64,8 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) waits: Vec<Wait>,
     /// Tasks that were placed on CPUs that are gone.
     pub(super) displaced: Vec<TaskId>,
+    /// Kept so that its room is used again.
+    pub(super) switches: Vec<Switch>,
     /// What the next plan needs; `None` where decisions are carried out one by one.
     pub(super) planning: Option<Planning>,
     pub(super) plans: Option<PlanCounts>,

@@ -416,6 +416,8 @@ impl Backend for Memory {
         Ok(())
     }
 
+    fn switches(&mut self, _out: &mut Vec<Switch>) {}
+
     fn occupation(&mut self) -> Option<Occupation> {
         None
     }

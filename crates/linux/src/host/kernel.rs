@@ -1,7 +1,7 @@
 //! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
 
 use crate::counters::Counted;
-use cosched_core::{Demand, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, TaskId};
+use cosched_core::{Demand, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, Switch, TaskId};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -54,6 +54,9 @@ pub trait KernelScheduler {
 
     /// What the tasks had of the CPUs so far.
     fn occupation(&mut self) -> Option<Occupation>;
+
+    /// Appends which CPUs went to which tasks since this was last asked, in the order of time.
+    fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>);
 
     /// Does what has to be done now and then. Called at least once a second.
     fn tend(&mut self);

@@ -7,7 +7,8 @@ use super::notice::{Notice, Notices};
 use crate::counters::Counted;
 use crate::tree::Tree;
 use cosched_core::{
-    Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency, Schedule, Seat, TaskId,
+    Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency, Schedule, Seat, Switch,
+    TaskId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -29,6 +30,8 @@ pub(crate) struct Loaded {
     /// Where the time of jobs went that have ended.
     last: BTreeMap<TaskId, Residency>,
     next_tending: Nanos,
+    /// What CPUs went to whom and nobody has asked for yet.
+    switches: Vec<Switch>,
     notices: Notices,
 }
 
@@ -42,8 +45,15 @@ impl Loaded {
             taken: BTreeSet::new(),
             last: BTreeMap::new(),
             next_tending: Nanos::ZERO,
+            switches: Vec::new(),
             notices,
         }
+    }
+
+    /// Appends which CPUs went to which jobs since this was last asked.
+    pub(crate) fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
+        out.append(&mut self.switches);
+        self.kernel.switches(clock, out);
     }
 
     pub(crate) fn occupation(&mut self) -> Option<Occupation> {
@@ -177,9 +187,11 @@ impl Loaded {
     }
 
     /// Looks after the scheduler, if it is time; when to do so again.
-    pub(crate) fn tend(&mut self, life: &Lifecycle, now: Nanos) -> Nanos {
+    pub(crate) fn tend(&mut self, life: &Lifecycle, now: Nanos, clock: &Clock) -> Nanos {
         if now >= self.next_tending {
             self.kernel.tend();
+            // The kernel has room for some only.
+            self.kernel.switches(clock, &mut self.switches);
             for (task, processes) in self.kernel.escaped() {
                 // Those that we have given back to the ordinary scheduler have not left by themselves.
                 if !self.shared.contains_key(&task) {

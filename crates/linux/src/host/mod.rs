@@ -36,7 +36,7 @@ use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos,
-    Occupation, Payload, Placement, Plan, Reading, Resources, TaskId, TaskSpec, Traffic, Usage,
+    Occupation, Payload, Placement, Plan, Reading, Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -258,7 +258,8 @@ impl Backend for Host {
             let paced = self.actuator.pace(&self.lifecycle, now);
             let owed = self.actuator.thaw_owed(&self.lifecycle, now);
             let unguarded = self.lifecycle.keep_guard(now);
-            let tended = self.loaded.as_mut().map(|loaded| loaded.tend(&self.lifecycle, now));
+            let clock = self.clock.relation();
+            let tended = self.loaded.as_mut().map(|loaded| loaded.tend(&self.lifecycle, now, &clock));
             let wake = [until, stopped, paced, owed, unguarded, tended].into_iter().flatten().min();
             let timeout = match wake {
                 _ if events.len() > before => Some(Nanos::ZERO),
@@ -348,6 +349,12 @@ impl Backend for Host {
             self.start(task, cpus);
         }
         Ok(())
+    }
+
+    fn switches(&mut self, out: &mut Vec<Switch>) {
+        if let Some(loaded) = &mut self.loaded {
+            loaded.switches(&self.clock.relation(), out);
+        }
     }
 
     fn occupation(&mut self) -> Option<Occupation> {

@@ -92,6 +92,7 @@ pub fn rebuild<R: BufRead>(
                 policy_faults += u64::from(stood_in);
             }
             Row::Warned { code, text } => warnings.push(WarningRecord { code, text }),
+            Row::Switched(_) => {}
             Row::Started(task) => of(&mut lives, task, |life| life.start(at)),
             Row::Placed { task, .. } => of(&mut lives, task, |life| life.place(at)),
             Row::Stopped(task) => of(&mut lives, task, |life| life.stopped = Some(at)),

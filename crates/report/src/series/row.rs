@@ -1,6 +1,8 @@
 //! The lines of a series: one table of their kinds and columns, and how each is written and read.
 
-use cosched_core::{Absence, Basis, Counter, CpuSet, Nanos, PerCounter, Purpose, Rate, TaskId, Trigger, WaitReason};
+use cosched_core::{
+    Absence, Basis, Counter, CpuId, CpuSet, Nanos, PerCounter, Purpose, Rate, Switched, TaskId, Trigger, WaitReason,
+};
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Serialize, Serializer};
@@ -63,6 +65,12 @@ pub const KINDS: &[Kind] = &[
             "written_bytes",
             "progress_milli",
         ],
+    },
+    Kind {
+        code: "o",
+        meaning: "a CPU went to a task, or with null to none of the run, as a scheduler in the kernel saw it; null for the CPU: that is \
+                  not told from now on",
+        columns: &["kind", "t_ns", "cpu", "task"],
     },
     Kind { code: "!", meaning: "a warning", columns: &["kind", "t_ns", "code", "text"] },
 ];
@@ -204,6 +212,8 @@ pub enum Row {
     Started(TaskId),
     /// A task ended.
     Ended(EndedRow),
+    /// What a scheduler in the kernel saw of a CPU.
+    Switched(Switched),
     /// The user was warned.
     Warned {
         /// The warning's code.
@@ -222,6 +232,8 @@ impl Row {
             Row::Stopped(task) | Row::Started(task) => Some(*task),
             Row::Sampled(row) => Some(row.task),
             Row::Ended(row) => Some(row.task),
+            Row::Switched(Switched::To { task, .. }) => *task,
+            Row::Switched(Switched::Untold) => None,
         }
     }
 }
@@ -288,6 +300,8 @@ impl Row {
                 row.written_bytes,
                 row.progress_milli,
             )),
+            Row::Switched(Switched::To { cpu, task }) => line(&("o", at, cpu, task)),
+            Row::Switched(Switched::Untold) => line(&("o", at, None::<CpuId>, None::<TaskId>)),
             Row::Warned { code, text } => line(&("!", at, code, text)),
         }
     }
@@ -360,6 +374,10 @@ impl Row {
                 read_bytes: columns.later("read_bytes")?,
                 written_bytes: columns.later("written_bytes")?,
                 progress_milli: columns.later("progress_milli")?,
+            }),
+            "o" => Row::Switched(match columns.get::<Option<CpuId>>("cpu")? {
+                Some(cpu) => Switched::To { cpu, task: columns.get("task")? },
+                None => Switched::Untold,
             }),
             "!" => Row::Warned { code: columns.get("code")?, text: columns.get("text")? },
             _ => return Ok(None),

@@ -2,8 +2,8 @@ use super::*;
 use crate::RunWarning;
 use crate::testing::{FullDisk, decision, info, result, samples, snapshot};
 use cosched_core::{
-    Absence, Basis, Change, Counter, DecisionRecord, InvalidDecision, PerCounter, Placement, Purpose, Rate, Reading,
-    RngState, Snapshot, TaskId, Trigger, WaitReason, Warning,
+    Absence, Basis, Change, Counter, CpuId, DecisionRecord, InvalidDecision, PerCounter, Placement, Purpose, Rate,
+    Reading, RngState, Snapshot, Switch, Switched, TaskId, Trigger, WaitReason, Warning,
 };
 use proptest::prelude::*;
 use std::io::Write;
@@ -44,6 +44,11 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     first.now = Nanos::from_ms(800);
     record(&first, &decision, &mut series);
     let result = result();
+    let to = |ms: u64, cpu: u32, task: Option<u32>| Switch {
+        at: Nanos::from_ms(ms),
+        what: Switched::To { cpu: CpuId(cpu), task: task.map(TaskId) },
+    };
+    series.switched(&[to(801, 1, Some(2)), to(890, 1, None)]);
     series.ended(Nanos::from_ms(900), &result.tasks[2]);
     series.warned(
         Nanos::from_ms(950),
@@ -63,6 +68,23 @@ fn read(text: &str) -> (Rows, bool) {
     let mut reader = SeriesReader::new(text.as_bytes(), "run.series").unwrap();
     let rows = reader.by_ref().collect();
     (rows, reader.cut_off())
+}
+
+#[test]
+fn of_very_many_switches_the_first_are_written() {
+    let result = result();
+    let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
+    let mut series = SeriesWriter::new(Vec::new(), &header);
+    let switch =
+        |ms: u64| Switch { at: Nanos::from_ms(ms), what: Switched::To { cpu: CpuId(0), task: Some(TaskId(0)) } };
+    let many: Vec<Switch> = (0..150_000).map(switch).collect();
+    series.switched(&many);
+    series.switched(&many);
+    series.switched(&many);
+    let text = String::from_utf8(series.into_inner()).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("[\"o\"")).collect();
+    assert_eq!((lines.len(), *lines.last().unwrap()), (200_001, "[\"o\",50000000000,null,null]"));
+    assert!(text.len() < 8_000_000, "{}", text.len());
 }
 
 #[test]
@@ -269,6 +291,9 @@ fn rows() -> impl Strategy<Value = Row> {
                 }
             ),
         ("[a-z-]{1,9}", "(?s).*").prop_map(|(code, text)| Row::Warned { code, text }),
+        (0_u32..64, proptest::option::of(task()))
+            .prop_map(|(cpu, task)| Row::Switched(Switched::To { cpu: CpuId(cpu), task })),
+        Just(Row::Switched(Switched::Untold)),
         task().prop_map(|task| Row::Lacks { task, column: "cycles".to_owned(), why: Absence::WentBackwards }),
     ]
 }

@@ -6,7 +6,8 @@ use crate::record::exit_status;
 use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
-    Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample, TaskId, TaskResult,
+    Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample, Switch, Switched,
+    TaskId, TaskResult,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,14 +32,24 @@ fn milli(quanta: f64) -> u64 {
 pub struct SeriesWriter<W> {
     sink: LineSink<W>,
     last: BTreeMap<TaskId, Last>,
+    /// Rows that say which CPU went to whom.
+    switches: u32,
     buffer: Vec<u8>,
 }
+
+/// So many rows say which CPU went to whom: 6 MB of them. Where CPUs change hands every few milliseconds that is for some minutes
+/// at least.
+const MOST_SWITCHES: u32 = 200_000;
 
 impl<W: Write> SeriesWriter<W> {
     /// Begins a series with its header.
     pub fn new(out: W, header: &SeriesHeader) -> SeriesWriter<W> {
-        let mut writer =
-            SeriesWriter { sink: LineSink::new(out, RunFile::Series), last: BTreeMap::new(), buffer: vec![] };
+        let mut writer = SeriesWriter {
+            sink: LineSink::new(out, RunFile::Series),
+            last: BTreeMap::new(),
+            switches: 0,
+            buffer: vec![],
+        };
         // A header is plain data with text keys: it can't fail to serialise.
         if serde_json::to_writer(&mut writer.buffer, header).is_ok() {
             writer.buffer.push(b'\n');
@@ -156,6 +167,21 @@ impl<W: Write> SeriesWriter<W> {
                 self.row(now, &Row::Stopped(*task));
             }
         }
+    }
+
+    /// What CPUs went to which tasks.
+    pub fn switched(&mut self, switches: &[Switch]) {
+        for switch in switches {
+            let row = match switch.what {
+                _ if self.switches > MOST_SWITCHES => break,
+                Switched::To { .. } if self.switches == MOST_SWITCHES => Switched::Untold,
+                what => what,
+            };
+            // Nothing follows what says that nothing follows.
+            self.switches = if row == Switched::Untold { MOST_SWITCHES + 1 } else { self.switches + 1 };
+            self.row(switch.at, &Row::Switched(row));
+        }
+        self.flush();
     }
 
     /// A task ended.

@@ -6,7 +6,8 @@
 mod traffic;
 
 use crate::series::{Mode, Row, SeriesError, SeriesReader};
-use cosched_core::{Counter, CpuSet, Nanos, Purpose, TaskId, WaitReason};
+use cosched_core::{Counter, CpuId, CpuSet, Nanos, Purpose, Switched, TaskId, WaitReason};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 pub use traffic::Traffic;
 
@@ -77,20 +78,41 @@ impl Timeline {
         let mut open: Vec<Open> = series.header().tasks.iter().map(|_| Open::default()).collect();
         let mut timeline = Timeline { cpus: series.header().machine.all_cpus(), ..Timeline::default() };
         let mut traffic = Traffic::new();
+        let mut owners: BTreeMap<CpuId, Option<TaskId>> = BTreeMap::new();
         for line in series.by_ref() {
             let (at, row) = line?;
             timeline.until = timeline.until.max(at);
             match row {
                 Row::Decided { .. } => timeline.decisions += 1,
                 Row::Placed { task, cpus, mode, purpose } => change(&mut open, task, |job| {
-                    job.leave(at);
-                    job.stay = Some(Stay { from: at, to: at, cpus, mode, purpose });
+                    (job.place, job.reason) = (Some((cpus, mode, purpose)), None);
+                    job.settle(at);
                 }),
-                Row::Stopped(task) => change(&mut open, task, |job| job.leave(at)),
+                Row::Stopped(task) => change(&mut open, task, |job| {
+                    job.place = None;
+                    job.settle(at);
+                }),
+                Row::Switched(Switched::To { cpu, task }) => {
+                    if let Some(before) = owners.insert(cpu, task).flatten() {
+                        change(&mut open, before, |job| job.has(at, |cpus| _ = cpus.remove(&cpu)));
+                    }
+                    if let Some(task) = task {
+                        change(&mut open, task, |job| job.has(at, |cpus| _ = cpus.insert(cpu)));
+                    }
+                }
+                Row::Switched(Switched::Untold) => {
+                    owners.clear();
+                    for job in &mut open {
+                        if job.has.take().is_some() {
+                            job.settle(at);
+                        }
+                    }
+                }
                 Row::Waits { task, reason } => change(&mut open, task, |job| job.wait(at, reason)),
                 Row::Started(task) => change(&mut open, task, |job| job.done.starts.push(at)),
                 Row::Ended(row) => change(&mut open, row.task, |job| {
                     job.leave(at);
+                    (job.place, job.has, job.reason) = (None, None, None);
                     job.done.end = Some((at, row.text));
                 }),
                 Row::Sampled(sample) => {
@@ -120,6 +142,12 @@ struct Open {
     done: JobTimeline,
     stay: Option<Stay>,
     wait: Option<Wait>,
+    /// Where it was placed.
+    place: Option<(CpuSet, Mode, Purpose)>,
+    /// The CPUs that it was seen to have, if that is told.
+    has: Option<BTreeSet<CpuId>>,
+    /// Why it waits where it was not placed.
+    reason: Option<WaitReason>,
 }
 
 fn change(jobs: &mut [Open], task: TaskId, change: impl FnOnce(&mut Open)) {
@@ -139,12 +167,41 @@ impl Open {
         }
     }
 
+    /// It is where it was seen, or else where it was placed.
+    fn settle(&mut self, at: Nanos) {
+        self.leave(at);
+        let (placed, mut mode, purpose) =
+            self.place.clone().unwrap_or((CpuSet::default(), Mode::Exclusive, Purpose::Run));
+        let cpus = match &self.has {
+            Some(has) => {
+                // Whoever is seen on a CPU has it for itself.
+                mode = if mode == Mode::Shared { Mode::Exclusive } else { mode };
+                has.iter().copied().collect()
+            }
+            None => placed,
+        };
+        if !cpus.is_empty() {
+            self.stay = Some(Stay { from: at, to: at, cpus, mode, purpose });
+        } else if let Some(reason) = self.reason {
+            self.wait = Some(Wait { from: at, to: at, reason, changes: 0 });
+        }
+    }
+
+    /// It is seen to have other CPUs.
+    fn has(&mut self, at: Nanos, change: impl FnOnce(&mut BTreeSet<CpuId>)) {
+        change(self.has.get_or_insert_default());
+        self.settle(at);
+    }
+
     fn wait(&mut self, at: Nanos, reason: WaitReason) {
+        self.reason = Some(reason);
         match &mut self.wait {
             Some(wait) => {
                 wait.reason = reason;
                 wait.changes += 1;
             }
+            // It may have CPUs all the same: a plan lets it fill in.
+            None if self.has.as_ref().is_some_and(|has| !has.is_empty()) => {}
             None => {
                 self.leave(at);
                 self.wait = Some(Wait { from: at, to: at, reason, changes: 0 });
@@ -218,5 +275,52 @@ mod tests {
         assert_eq!(timeline.jobs[1].stays, [stay(1, 6, "0-1", Mode::Shared, Purpose::Run)]);
         assert_eq!(timeline.jobs[1].waits.len(), 1);
         assert_eq!(timeline.jobs[3], JobTimeline::default());
+    }
+
+    #[test]
+    fn where_it_is_seen_who_has_a_cpu_that_counts() {
+        let text = r#"["p",0,0,"0-1","shared","run"]
+["p",0,1,"0-1","shared","run"]
+["o",1000000000,0,0]
+["o",2000000000,0,1]
+["o",2000000000,1,0]
+["o",3000000000,1,null]
+["p",3000000000,0,"1","exclusive","run"]
+["o",4000000000,0,0]
+["e",5000000000,1,0,"exit 0",0,null,null,null,null,null]
+["o",6000000000,null,null]
+["e",7000000000,0,0,"exit 0",0,null,null,null,null,null]
+"#;
+        let timeline = timeline(text);
+        let stays = |job: usize| -> Vec<(u64, u64, String, Mode)> {
+            let stays = timeline.jobs[job].stays.iter();
+            stays
+                .map(|stay| (stay.from.0 / 1_000_000_000, stay.to.0 / 1_000_000_000, stay.cpus.to_string(), stay.mode))
+                .collect()
+        };
+        let (own, shared) = (Mode::Exclusive, Mode::Shared);
+        let at = |from, to, cpus: &str, mode| (from, to, cpus.to_owned(), mode);
+        // Until the first is seen of it a job is where it was placed, and so it is when nothing more is told.
+        assert_eq!(
+            stays(0),
+            [at(0, 1, "0-1", shared), at(1, 2, "0", own), at(2, 3, "1", own), at(4, 6, "0", own), at(6, 7, "1", own)]
+        );
+        assert_eq!(stays(1), [at(0, 2, "0-1", shared), at(2, 4, "0", own)]);
+    }
+
+    #[test]
+    fn who_waits_by_the_plan_may_fill_in() {
+        let text = r#"["o",0,0,0]
+["w",0,1,{"why":"order","ahead":2}]
+["o",1000000000,0,1]
+["o",2000000000,0,0]
+["p",3000000000,1,"0","exclusive","run"]
+["o",3000000000,0,1]
+["e",4000000000,1,0,"exit 0",0,null,null,null,null,null]
+"#;
+        let job = timeline(text).jobs.swap_remove(1);
+        let stays: Vec<(Nanos, Nanos)> = job.stays.iter().map(|stay| (stay.from, stay.to)).collect();
+        let waits: Vec<(Nanos, Nanos)> = job.waits.iter().map(|wait| (wait.from, wait.to)).collect();
+        assert_eq!((stays, waits), (vec![(s(1), s(2)), (s(3), s(4))], vec![(s(0), s(1)), (s(2), s(3))]));
     }
 }

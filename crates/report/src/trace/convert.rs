@@ -7,9 +7,9 @@ use super::sweep::Sweep;
 use super::tracks::{DECISIONS, Meter, Tracks, WARNINGS};
 use crate::reason::trigger_text;
 use crate::record::{Job, Record};
-use crate::series::{EndedRow, Row, SampleRow, SeriesHeader};
+use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
 use crate::text::visible;
-use cosched_core::{Basis, Counter, CpuSet, Nanos, Rate, TaskId, Trigger};
+use cosched_core::{Basis, Counter, CpuId, CpuSet, Nanos, Purpose, Rate, Switched, TaskId, Trigger};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 
@@ -35,12 +35,23 @@ struct Life {
     ended: bool,
     /// Where it was placed last: that is not told again where it is started again there.
     place: Option<Place>,
+    /// The CPUs that it was seen to have, if that is told; then they are what its slices show.
+    has: Option<BTreeSet<CpuId>>,
+    /// What it does while it has none.
+    idle: Option<Doing>,
     /// Nothing earlier of it can still be told; `None` while it has no CPU.
     open_since: Option<Nanos>,
     /// Its reads were counted in its last interval.
     reads: bool,
     /// What its samples lack, with the reasons, since its last sample.
     lacks: Args,
+}
+
+impl Life {
+    /// It was not seen to have a CPU.
+    fn has_none(&self) -> bool {
+        self.has.as_ref().is_none_or(BTreeSet::is_empty)
+    }
 }
 
 /// Turns rows into events, one by one.
@@ -52,6 +63,8 @@ pub(super) struct Converter<'a, W> {
     lives: Vec<Life>,
     /// Jobs with a CPU.
     placed: BTreeSet<usize>,
+    /// Who was seen to have each CPU.
+    owners: BTreeMap<CpuId, usize>,
     /// Jobs that have not arrived, the next one first.
     arrivals: VecDeque<(Nanos, usize)>,
     cpus: CpuSet,
@@ -80,6 +93,7 @@ impl<'a, W: Write> Converter<'a, W> {
             sweep: Sweep::default(),
             lives: header.tasks.iter().map(|_| Life::default()).collect(),
             placed: BTreeSet::new(),
+            owners: BTreeMap::new(),
             arrivals: arrivals.into(),
             cpus: header.machine.all_cpus(),
             recorded: jobs.iter().map(|job| (job.name.as_str(), job)).collect(),
@@ -111,13 +125,16 @@ impl<'a, W: Write> Converter<'a, W> {
             Row::Decided { triggers, next_wake, stood_in, basis } => {
                 self.decided(triggers, *next_wake, *stood_in, basis)?;
             }
+            Row::Switched(switched) => self.switched(*switched)?,
             Row::Placed { task, cpus, mode, purpose } => {
                 let job = self.job(*task)?;
                 if cpus.is_empty() || !cpus.is_subset(&self.cpus) {
                     let has = &self.cpus;
                     return Err(Refused::Row(format!("column `cpus`: `{cpus}`, but the header's machine has {has}")));
                 }
-                self.place(job, Place { cpus: cpus.clone(), mode: *mode, purpose: *purpose });
+                let place = Place { cpus: cpus.clone(), mode: *mode, purpose: *purpose };
+                self.lives[job].idle = None;
+                self.place(job, place);
             }
             Row::Stopped(task) => {
                 let job = self.job(*task)?;
@@ -195,7 +212,10 @@ impl<'a, W: Write> Converter<'a, W> {
         self.lives[job].place = Some(place.clone());
         self.lives[job].open_since.get_or_insert(self.now);
         self.placed.insert(job);
-        self.stage.set(job, Doing::Placed(place));
+        match self.lives[job].has {
+            Some(_) => self.seen(job),
+            None => self.stage.set(job, Doing::Placed(place)),
+        }
     }
 
     /// A job has no CPU from now on. It is stopped, so it reads nothing any more.
@@ -205,7 +225,58 @@ impl<'a, W: Write> Converter<'a, W> {
             self.sweep.set(self.now, Meter::JobRead(job), Count::Whole(0));
         }
         self.placed.remove(&job);
-        self.stage.set(job, doing);
+        self.lives[job].idle = Some(doing.clone());
+        // A plan lets it fill in where it was not placed.
+        if self.lives[job].has_none() {
+            self.stage.set(job, doing);
+        }
+    }
+
+    /// A CPU was seen to go to a job, or to none.
+    fn switched(&mut self, switched: Switched) -> Result<(), Refused> {
+        let Switched::To { cpu, task } = switched else {
+            self.owners.clear();
+            for job in 0..self.lives.len() {
+                if self.lives[job].has.take().is_some() {
+                    let place = self.lives[job].place.clone().filter(|_| self.placed.contains(&job));
+                    let idle = self.lives[job].idle.clone().unwrap_or(Doing::Nothing);
+                    self.stage.set(job, place.map_or(idle, Doing::Placed));
+                }
+            }
+            return Ok(());
+        };
+        if !self.cpus.contains(cpu) {
+            let has = &self.cpus;
+            return Err(Refused::Row(format!("column `cpu`: `{}`, but the header's machine has {has}", cpu.0)));
+        }
+        let to = task.map(|task| self.job(task)).transpose()?;
+        if let Some(before) = self.owners.remove(&cpu) {
+            self.lives[before].has.get_or_insert_default().remove(&cpu);
+            self.seen(before);
+        }
+        if let Some(job) = to {
+            self.owners.insert(cpu, job);
+            self.lives[job].has.get_or_insert_default().insert(cpu);
+            self.seen(job);
+        }
+        Ok(())
+    }
+
+    /// A job is on the CPUs that it was seen to have.
+    fn seen(&mut self, job: usize) {
+        let life = &self.lives[job];
+        let cpus: CpuSet = life.has.iter().flatten().copied().collect();
+        if life.ended || cpus.is_empty() {
+            // One that has a place and no CPU waits in the kernel, or sleeps.
+            let idle =
+                if self.placed.contains(&job) { Doing::Off } else { life.idle.clone().unwrap_or(Doing::Nothing) };
+            return self.stage.set(job, if life.ended { Doing::Nothing } else { idle });
+        }
+        let (mode, purpose) =
+            life.place.as_ref().map_or((Mode::Exclusive, Purpose::Run), |place| (place.mode, place.purpose));
+        // Whoever is seen on a CPU has it for itself.
+        let mode = if mode == Mode::Shared { Mode::Exclusive } else { mode };
+        self.stage.set(job, Doing::Placed(Place { cpus, mode, purpose }));
     }
 
     fn started(&mut self, job: usize) {
@@ -227,6 +298,8 @@ impl<'a, W: Write> Converter<'a, W> {
 
     fn ended(&mut self, job: usize, row: &EndedRow) {
         self.lives[job].ended = true;
+        self.owners.retain(|_, owner| *owner != job);
+        self.lives[job].has = None;
         self.stage.figures(job).end(row.progress_milli);
         if let Some(milli) = row.progress_milli {
             self.sweep.set(self.now, Meter::Progress(job), Count::Number(quanta(milli)));

@@ -3,7 +3,8 @@ use super::*;
 use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesTask};
 use crate::testing::{FullDisk, info, result};
 use cosched_core::{
-    Absence, Basis, Counter, CpuId, CpuSet, Machine, PerCounter, Purpose, Rate, RunResult, TaskId, Trigger, WaitReason,
+    Absence, Basis, Counter, CpuId, CpuSet, Machine, PerCounter, Purpose, Rate, RunResult, Switched, TaskId, Trigger,
+    WaitReason,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -274,6 +275,8 @@ fn errors_name_file_and_line_and_what_is_wrong() {
         ("[\"a\",1,9,\"cycles\",\"no-counters\"]", "column `task`: 9"),
         ("[\"p\",1,0,\"1-2\",\"exclusive\",\"run\"]", "column `cpus`: `1-2`, but the header's machine has 0-1"),
         ("[\"p\",1,0,\"\",\"exclusive\",\"run\"]", "column `cpus`: ``"),
+        ("[\"o\",1,2,0]", "column `cpu`: `2`, but the header's machine has 0-1"),
+        ("[\"o\",1,1,4]", "column `task`: 4, but the header has 4"),
         ("[\"b\",9223372036854775808,0]", "column `t_ns`: 9223372036854775808 ns are more than"),
         ("[\"b\",1", "expected a JSON array"),
         // These are looked at with the next decision only, and still known by their own line.
@@ -334,6 +337,9 @@ fn any_row() -> impl Strategy<Value = (u64, Row)> {
             let Row::Sampled(row) = sample(task.0, Nanos::ZERO, Nanos(ns), reads) else { unreachable!() };
             Row::Sampled(SampleRow { cpu_time: Some(Nanos(cpu)), progress_milli: Some(cpu), ..row })
         }),
+        4 => (0u32..3, prop::option::of(task()))
+            .prop_map(|(cpu, task)| Row::Switched(Switched::To { cpu: CpuId(cpu), task })),
+        1 => Just(Row::Switched(Switched::Untold)),
         1 => task().prop_map(|task| Row::Lacks { task, column: "cycles".to_owned(), why: Absence::CountersLost }),
         1 => "\\PC{1,9}".prop_map(|text| Row::Warned { code: "odd".to_owned(), text }),
     ];
@@ -439,6 +445,30 @@ proptest! {
             prop_assert!(reads.is_empty());
         }
     }
+}
+
+#[test]
+fn where_it_is_seen_who_has_a_cpu_that_is_shown() {
+    let shared = |job: u32| placed(job, "0-1", Mode::Shared);
+    let to = |cpu: u32, task: Option<u32>| Row::Switched(Switched::To { cpu: CpuId(cpu), task: task.map(TaskId) });
+    let rows = [
+        (0, shared(0)),
+        (0, shared(1)),
+        (1, to(0, Some(0))),
+        (3, to(0, Some(1))),
+        (4, to(1, Some(0))),
+        (6, to(1, None)),
+        // A plan lets one that waits fill in.
+        (6, Row::Waits { task: TaskId(0), reason: WaitReason::Affinity }),
+        (7, to(1, Some(0))),
+        (8, ended(0)),
+        (9, Row::Switched(Switched::Untold)),
+        (10, ended(1)),
+    ];
+    let rows: Vec<(Nanos, Row)> = rows.into_iter().map(|(at, row)| (Nanos(at), row)).collect();
+    let decoded = trace_of_rows(&header_of(2, 2), &rows);
+    assert_eq!(slices(&decoded, "CPUs", "CPU 0"), [(1, 3, "job-0"), (3, 9, "job-1")]);
+    assert_eq!(slices(&decoded, "CPUs", "CPU 1"), [(4, 6, "job-0"), (7, 8, "job-0")]);
 }
 
 #[test]

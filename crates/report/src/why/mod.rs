@@ -273,7 +273,7 @@ pub fn why<R: BufRead>(
                 }
                 None
             }
-            Row::Sampled(_) | Row::Lacks { .. } | Row::Warned { .. } => None,
+            Row::Sampled(_) | Row::Lacks { .. } | Row::Switched(_) | Row::Warned { .. } => None,
         };
         if let Some((_, did)) = did.filter(|(about, _)| *about == task) {
             if steps.len() == STEPS {

@@ -337,6 +337,10 @@ impl Backend for Watched {
         self.sim.apply(changes)
     }
 
+    fn switches(&mut self, out: &mut Vec<Switch>) {
+        self.sim.switches(out);
+    }
+
     fn occupation(&mut self) -> Option<Occupation> {
         self.sim.occupation()
     }

@@ -2,7 +2,7 @@
 
 use cosched_core::{
     Backend, Capabilities, Change, Demand, Event, Kill, Machine, MayStart, Nanos, Occupation, Plan, Reading, Resources,
-    TaskId, TaskSpec, Traffic, Usage,
+    Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
@@ -63,6 +63,10 @@ impl<B: Backend> Backend for Interruptible<B> {
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), B::Error> {
         self.backend.apply(changes)
+    }
+
+    fn switches(&mut self, out: &mut Vec<Switch>) {
+        self.backend.switches(out);
     }
 
     fn occupation(&mut self) -> Option<Occupation> {
