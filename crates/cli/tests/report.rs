@@ -110,6 +110,15 @@ fn the_page_and_the_figures_need_nothing_beside_them() {
             assert!(std::fs::read(png).unwrap().starts_with(b"\x89PNG"), "{name}");
         }
     }
+    // A part of the timeline.
+    let whole = read(&folder, "figures/timeline.svg");
+    let made = report(&folder, &["logs", "--figures", "figures", "--section", "0.4-0.8"]);
+    assert!(made.status.success(), "{}", err(&made));
+    let part = read(&folder, "figures/timeline.svg");
+    assert!(part != whole && part.contains("from 0.4 to 0.8 s"), "{part}");
+    for wrong in ["2-1", "x", "1"] {
+        assert!(error(&folder, &["logs", "--figures", "f", "--section", wrong]).contains("as in 5-5.3"), "{wrong}");
+    }
     let page = report(&folder, &["logs", "--html", "-"]);
     assert!(out(&page).starts_with("<!DOCTYPE html>"));
     // What can't be written is told, and nothing else is lost.

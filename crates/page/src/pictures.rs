@@ -4,6 +4,7 @@ use crate::charts::{against, completion, estimates, fair_and_fast, memory, slowd
 use crate::facts::RunFacts;
 use crate::timeline;
 use crate::view::{ComparisonView, RunView};
+use cosched_core::Nanos;
 use cosched_report::chart::Chart;
 
 /// A chart with a name for its file.
@@ -15,12 +16,14 @@ pub struct Picture {
     pub chart: Chart,
 }
 
-/// Every picture of a run.
-pub fn run_pictures(view: &RunView<'_>) -> Vec<Picture> {
+/// Every picture of a run; the timeline of it all, or of the section between two times.
+pub fn run_pictures(view: &RunView<'_>, section: Option<(Nanos, Nanos)>) -> Vec<Picture> {
+    let part = view.timeline.zip(section).map(|(timeline, (from, to))| timeline.section(from, to));
+    let shown = part.as_ref().or(view.timeline);
     let facts = RunFacts::of(view.record);
     let named = [(view.record.policy.clone(), &facts)];
     let all = [
-        ("timeline", view.timeline.and_then(|timeline| timeline::picture(&view.label, timeline, view.record))),
+        ("timeline", shown.and_then(|timeline| timeline::picture(&view.label, timeline, view.record))),
         ("completion", completion(&named, "Jobs ended over time")),
         ("slowdowns", slowdowns(&named, "Slowdown of each job")),
         ("estimates", estimates(&named, "Estimated against true slowdown")),

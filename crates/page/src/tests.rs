@@ -79,7 +79,7 @@ fn the_page_of_a_run_shows_what_happened() {
     let jobs = page.split("id=\"jobs-table\"").nth(1).unwrap();
     assert!(jobs.find("b\\x1b").unwrap() < jobs.find("&lt;/script&gt;").unwrap());
     let names: Vec<String> =
-        run_pictures(&view("r", &record, Some(&timeline))).into_iter().map(|picture| picture.name).collect();
+        run_pictures(&view("r", &record, Some(&timeline)), None).into_iter().map(|picture| picture.name).collect();
     assert_eq!(names, ["timeline", "completion", "slowdowns", "estimates"]);
 }
 

@@ -17,7 +17,7 @@ const MOST_SERIES: usize = 24;
 ///
 /// Rows are CPUs; or jobs, where these share CPUs.
 pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Option<Chart> {
-    let until = timeline.until.0;
+    let (from, until) = (timeline.from.0, timeline.until.0.saturating_sub(timeline.from.0));
     if until == 0 || timeline.jobs.len() > record.jobs.len() {
         return None;
     }
@@ -64,8 +64,9 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
             stay.cpus.iter().filter_map(|cpu| place_of.get(&cpu.0).copied()).collect()
         };
         for row in rows {
-            for part in part_of(stay.from, until)..=part_of(stay.to, until) {
-                let (begin, end) = (until / PARTS * part, until / PARTS * (part + 1));
+            let since = |at: Nanos| Nanos(at.0.saturating_sub(from));
+            for part in part_of(since(stay.from), until)..=part_of(since(stay.to), until) {
+                let (begin, end) = (from + until / PARTS * part, from + until / PARTS * (part + 1));
                 let time = end.min(stay.to.0).saturating_sub(begin.max(stay.from.0));
                 *parts[row].entry((part, series_of[job])).or_default() += time;
             }
@@ -83,7 +84,7 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
             }
             *taken.entry(part).or_default() += time;
         }
-        let at = |part: u64| part as f64 / PARTS as f64 * timeline.until.as_s();
+        let at = |part: u64| timeline.from.as_s() + part as f64 / PARTS as f64 * Nanos(until).as_s();
         let mut last: Option<(u64, usize)> = None;
         for (part, (_, series)) in most {
             if 2 * taken[&part] < until / PARTS {
@@ -100,7 +101,13 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
     (!spans.is_empty()).then(|| Chart {
         title: format!("Who ran where: {what}"),
         subtitle: Some(told.to_owned()),
-        x: Axis { label: "time since the start".to_owned(), unit: Some("s".to_owned()), ..Axis::default() },
+        x: Axis {
+            label: "time since the start".to_owned(),
+            unit: Some("s".to_owned()),
+            from: (from > 0).then(|| timeline.from.as_s()),
+            to: (from > 0).then(|| timeline.until.as_s()),
+            ..Axis::default()
+        },
         y: Axis::default(),
         marks: Vec::new(),
         plot: Plot::Timeline(Rows { rows, series, spans }),

@@ -57,6 +57,8 @@ pub struct JobTimeline {
 pub struct Timeline {
     /// The CPUs of the run.
     pub cpus: CpuSet,
+    /// When it begins: zero, unless it is a [section](Timeline::section).
+    pub from: Nanos,
     /// The time of the last line.
     pub until: Nanos,
     /// Every job, by the number of its task, which is its place in the record.
@@ -127,6 +129,38 @@ impl Timeline {
         timeline.traffic = traffic.known();
         timeline.cut_off = series.cut_off();
         Ok(timeline)
+    }
+
+    /// The part of it between two times, without what memory moved.
+    #[must_use]
+    pub fn section(&self, from: Nanos, to: Nanos) -> Timeline {
+        let cut = |begin: Nanos, end: Nanos| (begin.max(from), end.min(to));
+        let within = |at: &Nanos| (from..=to).contains(at);
+        let job = |job: &JobTimeline| JobTimeline {
+            starts: job.starts.iter().copied().filter(within).collect(),
+            end: job.end.clone().filter(|(at, _)| within(at)),
+            stays: (job.stays.iter())
+                .filter_map(|stay| {
+                    let (from, to) = cut(stay.from, stay.to);
+                    (from < to).then(|| Stay { from, to, ..stay.clone() })
+                })
+                .collect(),
+            waits: (job.waits.iter())
+                .filter_map(|wait| {
+                    let (from, to) = cut(wait.from, wait.to);
+                    (from < to).then(|| Wait { from, to, ..wait.clone() })
+                })
+                .collect(),
+        };
+        Timeline {
+            cpus: self.cpus.clone(),
+            from,
+            until: self.until.min(to),
+            jobs: self.jobs.iter().map(job).collect(),
+            decisions: 0,
+            traffic: None,
+            cut_off: self.cut_off,
+        }
     }
 
     /// The time for which a job was placed on CPUs in all.
@@ -306,6 +340,9 @@ mod tests {
             [at(0, 1, "0-1", shared), at(1, 2, "0", own), at(2, 3, "1", own), at(4, 6, "0", own), at(6, 7, "1", own)]
         );
         assert_eq!(stays(1), [at(0, 2, "0-1", shared), at(2, 4, "0", own)]);
+        let part = timeline.section(Nanos(1_500_000_000), s(4));
+        let cut: Vec<(Nanos, Nanos)> = part.jobs[0].stays.iter().map(|stay| (stay.from, stay.to)).collect();
+        assert_eq!((cut, part.from, part.until), (vec![(Nanos(1_500_000_000), s(2)), (s(2), s(3))], part.from, s(4)));
     }
 
     #[test]

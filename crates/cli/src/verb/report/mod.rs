@@ -36,6 +36,9 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     }
     match sources::find(&args.paths)? {
         Source::Comparison(folder) => {
+            if args.section.is_some() {
+                return Err(usage("--section is for runs, and not for the folder of a comparison"));
+            }
             let (store, answer) = comparison::judged(&folder, &args)?;
             if args.html.is_some() || args.figures.is_some() {
                 let view = comparison::view(&store, &answer)?;
@@ -79,7 +82,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                         let prefix = if views.len() > 1 { format!("{}-", view.label) } else { String::new() };
                         let named =
                             move |picture: Picture| Picture { name: format!("{prefix}{}", picture.name), ..picture };
-                        run_pictures(view).into_iter().map(named).collect::<Vec<_>>()
+                        run_pictures(view, args.section).into_iter().map(named).collect::<Vec<_>>()
                     };
                     views.iter().flat_map(of).collect()
                 };
