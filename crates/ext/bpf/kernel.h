@@ -154,6 +154,13 @@ struct bpf_iter_num {
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
+/* What a program needs of the scheduler. One that is loaded without it says so. */
+#ifdef COSCHED_ALONE
+#define __needed __ksym __weak
+#else
+#define __needed __ksym
+#endif
+
 extern const struct rq runqueues __ksym;
 
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
@@ -163,17 +170,17 @@ extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym;
 extern void bpf_rcu_read_lock(void) __ksym;
 extern void bpf_rcu_read_unlock(void) __ksym;
 
-extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;
-extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym;
-extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
-extern bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym;
-extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
+extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __needed;
+extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __needed;
+extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __needed;
+extern bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __needed;
+extern s32 scx_bpf_task_cpu(const struct task_struct *p) __needed;
 extern void scx_bpf_reenqueue_local(void) __ksym __weak;
-extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym;
-extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
-extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
-extern void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it__iter, u64 slice) __ksym;
-extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id, u64 enq_flags) __ksym;
+extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __needed;
+extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __needed;
+extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __needed;
+extern void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it__iter, u64 slice) __needed;
+extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id, u64 enq_flags) __needed;
 extern bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym;
 extern u32 bpf_cpumask_first(const struct cpumask *cpumask) __ksym;
 

@@ -7,6 +7,8 @@
 //! `bpf/` has the program in C, `bpf/intf.h` what it exchanges with this crate, which `intf` mirrors. Without the feature `bpf` nothing of it is
 //! compiled, and [`SUPPORTED`] is false.
 
+#[cfg(all(test, feature = "bpf"))]
+mod cost;
 #[cfg(feature = "bpf")]
 mod counting;
 // Without the program nothing calls them, and their tests do.

@@ -1,0 +1,93 @@
+//! How long what EFS computes takes in the kernel. It is measured by hand, as root:
+//!
+//! ```text
+//! cargo test -p cosched-ext --features bpf --release -- --ignored --nocapture --test-threads=1 cost
+//! ```
+
+use crate::counting::run;
+use crate::demands;
+use crate::intf::{Image, NONE, SIBLINGS, call, config, efs};
+use crate::tables;
+use cosched_core::Machine;
+use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
+use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
+
+const COST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));
+
+/// CPUs of the memory domain.
+const CPUS: u32 = 64;
+
+/// The part of EFS that computes, or why this machine does not take it.
+fn computing() -> Result<Object, String> {
+    let machine = Machine::uniform("m", CPUS, 1);
+    let mut settings = Image::new(config::SIZE);
+    settings.put_u32(config::NR_CPUS, CPUS);
+    for at in 0..crate::intf::CPUS * SIBLINGS {
+        settings.put_u16(config::SIBLING + 2 * at, NONE);
+    }
+    (0..CPUS as usize).for_each(|cpu| settings.put_u16(config::SIBLING + 2 * SIBLINGS * cpu, cpu as u16));
+    libbpf_rs::set_print(None);
+    let mut open = ObjectBuilder::default().open_memory(COST).map_err(|error| error.to_string())?;
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let set_up = match name.as_str() {
+            ".rodata.config" => map.set_initial_value(&settings.0),
+            ".rodata.tables" => map.set_initial_value(&tables::image(&AdmissionTable::new()).0),
+            ".rodata.efs" => {
+                let settings = demands::settings(&machine, 20, 5, Some(150.0));
+                assert_eq!(settings.0.len(), efs::SIZE);
+                map.set_initial_value(&settings.0)
+            }
+            name if name.starts_with("cosched_efs") => map.set_autocreate(false),
+            _ => Ok(()),
+        };
+        set_up.map_err(|error| error.to_string())?;
+    }
+    for mut program in open.progs_mut() {
+        let computes = program.name().to_string_lossy().starts_with("cost_");
+        program.set_autoload(computes);
+    }
+    let object = open.load().map_err(|error| error.to_string())?;
+    let demands = cosched_core::Admission { demands: Vec::new(), gains: vec![1_300_000; CPUS as usize] };
+    let told = demands::image(&demands, |_| None);
+    let map = object.maps().find(|map| map.name() == "demands").ok_or("no demands")?;
+    map.update(&0u32.to_ne_bytes(), &told.0, MapFlags::ANY).map_err(|error| error.to_string())?;
+    Ok(object)
+}
+
+/// Nanoseconds of one call; the least, the median and the greatest of several measurements.
+fn cost(object: &Object, name: &str) -> [f64; 3] {
+    let once = || {
+        let mut told = Image::new(call::SIZE);
+        run(object, name, &mut told).unwrap();
+        told.u64(call::SPAN) as f64 / f64::from(told.u32(call::ANSWER).max(1))
+    };
+    let mut all: Vec<f64> = (0..41).map(|_| once()).collect();
+    all.sort_by(f64::total_cmp);
+    [all[0], all[20], all[40]]
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_a_decision() {
+    let object = match computing() {
+        Ok(object) => object,
+        Err(why) => return println!("skipped, because {why}"),
+    };
+    let classes = [0, 1_200, 2_500, DemandClass::HIGHEST.number()];
+    println!("ns a call: least, median, greatest");
+    for running in [0, 1, 3, 7, 15, 63] {
+        // On all CPUs but the first, which decides.
+        for cpu in 1..CPUS {
+            let mut told = Image::new(call::SIZE);
+            told.put_u32(call::SLOT, cpu);
+            let word = u32::from(classes[cpu as usize % classes.len()]) + 1;
+            told.put_u32(call::ANSWER, if cpu <= running { word } else { 0 });
+            run(&object, "cost_seat", &mut told).unwrap();
+        }
+        for name in ["cost_nothing", "cost_threshold", "cost_change", "cost_measure"] {
+            let [least, median, greatest] = cost(&object, name);
+            println!("{running:2} others, {name}: {least:.0}, {median:.0}, {greatest:.0}");
+        }
+    }
+}
