@@ -16,7 +16,7 @@ fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names a folder"));
     let include = std::env::var_os("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
     let clang = clang();
-    for name in ["plan", "efs", "count", "cost"] {
+    for name in ["plan", "efs", "count", "cost_plan", "cost_efs"] {
         let source = format!("bpf/{name}.bpf.c");
         compile(&clang, Path::new(&source), &include, &out.join(format!("{name}.bpf.o")));
     }

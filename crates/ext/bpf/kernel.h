@@ -161,7 +161,9 @@ struct bpf_iter_num {
 #define __needed __ksym
 #endif
 
-extern const struct rq runqueues __ksym;
+/* The first since Linux 6.18, where the second is no longer to be used. */
+extern struct rq *scx_bpf_locked_rq(void) __ksym __weak;
+extern struct rq *scx_bpf_cpu_rq(s32 cpu) __ksym __weak;
 
 extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym;
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym;
@@ -184,6 +186,7 @@ extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_stru
 extern bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym;
 extern u32 bpf_cpumask_first(const struct cpumask *cpumask) __ksym;
 
+#define READ_ONCE(x) (*(volatile typeof(x) *)&(x))
 /* Since Linux 6.19 the first of these returns whether it did. libbpf takes what is behind three underlines for no part of
  * the name. */
 extern void scx_bpf_dsq_insert___void(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym __weak;
@@ -197,11 +200,16 @@ extern bool scx_bpf_dsq_move_to_local___flags(u64 dsq_id, u64 enq_flags) __ksym 
 	(bpf_ksym_exists(scx_bpf_dsq_insert___bool) ? (void)scx_bpf_dsq_insert___bool(p, dsq, slice, flags)                \
 						    : scx_bpf_dsq_insert___void(p, dsq, slice, flags))
 #define insert_by_vtime(p, dsq, slice, vtime, flags) scx_bpf_dsq_insert_vtime(p, dsq, slice, vtime, flags)
+#ifdef COSCHED_ALONE
+/* The queue with this number has a process, and no other has one. */
+u32 only_queue = 0xffff;
+#define move_to_local(dsq) ((dsq) == READ_ONCE(only_queue))
+#else
 #define move_to_local(dsq)                                                                                             \
 	(bpf_ksym_exists(scx_bpf_dsq_move_to_local___flags) ? scx_bpf_dsq_move_to_local___flags(dsq, 0)                    \
 							    : scx_bpf_dsq_move_to_local___plain(dsq))
+#endif
 
-#define READ_ONCE(x) (*(volatile typeof(x) *)&(x))
 /* An index that the verifier sees to be below `n`, a power of two: the compiler must not move the check away. */
 #define BELOW(x, n)                                                                                                    \
 	({                                                                                                             \

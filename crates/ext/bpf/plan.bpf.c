@@ -207,10 +207,9 @@ static __always_inline void keeps(struct task_struct *prev, u32 slot, u64 now)
 	go_on(prev);
 }
 
-SEC("struct_ops/cosched_dispatch")
-void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
+/* What a CPU runs next. */
+static __always_inline void choose(u32 cpu, struct task_struct *prev)
 {
-	u32 cpu = BELOW(number, COSCHED_CPUS);
 	struct cosched_plan *plan = plan_in_force();
 	u32 had = COSCHED_NONE, i, count, first;
 	struct cosched_seat *seat;
@@ -289,6 +288,12 @@ others:
 		go_on(prev);
 	else
 		rests(cpu);
+}
+
+SEC("struct_ops/cosched_dispatch")
+void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
+{
+	choose(BELOW(number, COSCHED_CPUS), prev);
 }
 
 SEC("struct_ops/cosched_running")

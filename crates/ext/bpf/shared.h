@@ -33,8 +33,12 @@ static __always_inline bool is_free(u32 slot)
  * would be bound to the CPU until that one has left. Where a server keeps a part of the CPU for us we are asked to use it. */
 static __always_inline bool others_come_first(u32 cpu)
 {
-	const struct rq *rq = bpf_per_cpu_ptr(&runqueues, cpu);
+	struct rq *rq = 0;
 
+	if (bpf_ksym_exists(scx_bpf_locked_rq))
+		rq = scx_bpf_locked_rq();
+	else if (bpf_ksym_exists(scx_bpf_cpu_rq))
+		rq = scx_bpf_cpu_rq(cpu);
 	if (!rq || bpf_core_field_exists(rq->ext_server) || !bpf_core_field_exists(rq->cfs.h_nr_runnable))
 		return false;
 	return rq->cfs.h_nr_runnable || rq->rt.rt_nr_running;

@@ -1,4 +1,4 @@
-//! How long what EFS computes takes in the kernel. It is measured by hand, as root:
+//! How long it takes in the kernel to choose who runs. It is measured by hand, as root:
 //!
 //! ```text
 //! cargo test -p cosched-ext --features bpf --release -- --ignored --nocapture --test-threads=1 cost
@@ -6,19 +6,20 @@
 
 use crate::counting::run;
 use crate::demands;
-use crate::intf::{Image, NONE, SIBLINGS, call, config, efs};
+use crate::intf::{Image, NONE, SEAT_FILL, SIBLINGS, call, config, efs, plan};
 use crate::tables;
 use cosched_core::Machine;
 use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 
-const COST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));
+const EFS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cost_efs.bpf.o"));
+const PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cost_plan.bpf.o"));
 
 /// CPUs of the memory domain.
 const CPUS: u32 = 64;
 
-/// The part of EFS that computes, or why this machine does not take it.
-fn computing() -> Result<Object, String> {
+/// The part of a program that can be called without `sched_ext`, or why this machine does not take it.
+fn computing(program: &[u8]) -> Result<Object, String> {
     let machine = Machine::uniform("m", CPUS, 1);
     let mut settings = Image::new(config::SIZE);
     settings.put_u32(config::NR_CPUS, CPUS);
@@ -26,8 +27,8 @@ fn computing() -> Result<Object, String> {
         settings.put_u16(config::SIBLING + 2 * at, NONE);
     }
     (0..CPUS as usize).for_each(|cpu| settings.put_u16(config::SIBLING + 2 * SIBLINGS * cpu, cpu as u16));
-    libbpf_rs::set_print(None);
-    let mut open = ObjectBuilder::default().open_memory(COST).map_err(|error| error.to_string())?;
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, t| eprint!("{t}"))));
+    let mut open = ObjectBuilder::default().open_memory(program).map_err(|error| error.to_string())?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let set_up = match name.as_str() {
@@ -38,7 +39,7 @@ fn computing() -> Result<Object, String> {
                 assert_eq!(settings.0.len(), efs::SIZE);
                 map.set_initial_value(&settings.0)
             }
-            name if name.starts_with("cosched_efs") => map.set_autocreate(false),
+            name if name.starts_with("cosched_efs") || name.starts_with("cosched_plan") => map.set_autocreate(false),
             _ => Ok(()),
         };
         set_up.map_err(|error| error.to_string())?;
@@ -47,12 +48,12 @@ fn computing() -> Result<Object, String> {
         let computes = program.name().to_string_lossy().starts_with("cost_");
         program.set_autoload(computes);
     }
-    let object = open.load().map_err(|error| error.to_string())?;
-    let demands = cosched_core::Admission { demands: Vec::new(), gains: vec![1_300_000; CPUS as usize] };
-    let told = demands::image(&demands, |_| None);
-    let map = object.maps().find(|map| map.name() == "demands").ok_or("no demands")?;
-    map.update(&0u32.to_ne_bytes(), &told.0, MapFlags::ANY).map_err(|error| error.to_string())?;
-    Ok(object)
+    open.load().map_err(|error| error.to_string())
+}
+
+fn put(object: &Object, map: &str, key: u32, image: &Image) {
+    let map = object.maps().find(|found| found.name() == map).unwrap();
+    map.update(&key.to_ne_bytes(), &image.0, MapFlags::ANY).unwrap();
 }
 
 /// Nanoseconds of one call; the least, the median and the greatest of several measurements.
@@ -69,11 +70,13 @@ fn cost(object: &Object, name: &str) -> [f64; 3] {
 
 #[test]
 #[ignore = "a measurement"]
-fn cost_of_a_decision() {
-    let object = match computing() {
+fn cost_of_efs() {
+    let object = match computing(EFS) {
         Ok(object) => object,
         Err(why) => return println!("skipped, because {why}"),
     };
+    let gains = cosched_core::Admission { demands: Vec::new(), gains: vec![1_300_000; CPUS as usize] };
+    put(&object, "demands", 0, &demands::image(&gains, |_| None));
     let classes = [0, 1_200, 2_500, DemandClass::HIGHEST.number()];
     println!("ns a call: least, median, greatest");
     for running in [0, 1, 3, 7, 15, 63] {
@@ -88,6 +91,34 @@ fn cost_of_a_decision() {
         for name in ["cost_nothing", "cost_threshold", "cost_change", "cost_measure"] {
             let [least, median, greatest] = cost(&object, name);
             println!("{running:2} others, {name}: {least:.0}, {median:.0}, {greatest:.0}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_plans() {
+    let object = match computing(PLAN) {
+        Ok(object) => object,
+        Err(why) => return println!("skipped, because {why}"),
+    };
+    println!("ns a call: least, median, greatest");
+    for fillers in [0, 1, 4, 16, 64] {
+        // CPU 0 belongs to slot 0; the others fill in.
+        let mut plan = Image::new(plan::SIZE);
+        plan.put_u16(plan::SEATS + plan::FLAGS, SEAT_FILL);
+        plan.put_u32(plan::FILLERS, fillers);
+        for ix in 0..fillers as usize {
+            plan.put_u16(plan::FILLER + plan::OF * ix, ix as u16 + 1);
+            plan.put_u16(plan::FILLER + plan::OF * ix + 2, NONE);
+        }
+        put(&object, "plans", 0, &plan);
+        for (what, waits) in [("its owner", 0), ("the last filler", fillers), ("nobody", u32::from(NONE))] {
+            let mut told = Image::new(call::SIZE);
+            told.put_u32(call::ANSWER, waits);
+            run(&object, "cost_plan", &mut told).unwrap();
+            let [least, median, greatest] = cost(&object, "cost_choose");
+            println!("{fillers:2} fillers, {what} wants it: {least:.0}, {median:.0}, {greatest:.0}");
         }
     }
 }

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What EFS computes for a decision, called many times to see how long it takes. This needs no sched_ext: calls of the scheduler's
- * functions are not reached.
- */
-#define COSCHED_ALONE
-#include "efs.bpf.c"
+/* Calls something many times to see how long it takes. */
+#ifndef COSCHED_COST_H
+#define COSCHED_COST_H
 
-/* How often each is called. */
 #define CALLS 20000
 
 u32 kept;
-
-/* Lets a process of a class run on a CPU: the class and one is in the answer. */
-SEC("syscall")
-int cost_seat(struct cosched_call *call_)
-{
-	seat(call_->slot, call_->answer, false, 0);
-	return 0;
-}
 
 /* In the span the time of so many calls as are in the answer. */
 #define COST(name, what)                                                                                               \
@@ -36,9 +24,5 @@ int cost_seat(struct cosched_call *call_)
 
 /* Nothing: what the others take beside what is measured. */
 COST(cost_nothing, kept = i)
-/* The threshold of a CPU beside what runs on the others. */
-COST(cost_threshold, kept += threshold(call_->slot))
-/* A CPU goes from a process of one class to one of another. */
-COST(cost_change, seat(call_->slot, 1000 + (i & 1), false, 0))
-/* A demand from what was counted. */
-COST(cost_measure, has_moved(call_->slot, 1, 4000000 + i, 100000 + i, 1))
+
+#endif
