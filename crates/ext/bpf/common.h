@@ -112,11 +112,15 @@ static __always_inline void note_escape(struct task_struct *p)
 		__sync_fetch_and_add(count, 1);
 }
 
+/* The scheduler was removed. What it counts goes on. */
+u32 is_gone;
+
 static __always_inline void tell_exit(struct scx_exit_info *ei)
 {
 	u32 zero = 0;
 	struct cosched_exit *told = bpf_map_lookup_elem(&exits, &zero);
 
+	is_gone = 1;
 	if (!told)
 		return;
 	told->code = BPF_CORE_READ(ei, exit_code);

@@ -41,8 +41,8 @@ struct counting countings[COSCHED_CPUS];
 /* A bit for each counter in use. */
 u32 counters;
 
-/* A CPU has had a slot for a time and moved so many lines of memory for it, and goes on for another one, or with the same. Each
- * program has its own; slots are numbered from one here, and 0 is nobody. */
+/* A CPU has had a slot for a time and moved so many lines of memory for it, and goes on for another one, or with the same. The time
+ * is 0 where they were not counted. Each program has its own; slots are numbered from one here, and 0 is nobody. */
 static __always_inline void has_moved(u32 cpu, u32 who, u64 span, u64 lines, u32 next);
 
 /* What a process counts for: its slot and one; 0 if it does not count. */
@@ -53,8 +53,9 @@ static __always_inline u32 counts_for(struct task_struct *p)
 	return task && task->counts && task->slot < COSCHED_SLOTS ? task->slot + 1 : 0;
 }
 
-/* Adds the events of a counter since the last reading. Answers how many there were, also while they were not counted. */
-static __always_inline u64 add_count(struct cosched_total *total, u32 counter, const struct bpf_perf_event_value *was,
+/* Adds the events of a counter since the last reading. Answers how many there were, also while they were not counted; below 0 if
+ * they never were. */
+static __always_inline s64 add_count(struct cosched_total *total, u32 counter, const struct bpf_perf_event_value *was,
 				     const struct bpf_perf_event_value *now, u64 span)
 {
 	struct cosched_count *count = &total->of[counter];
@@ -62,13 +63,15 @@ static __always_inline u64 add_count(struct cosched_total *total, u32 counter, c
 
 	if (!was->enabled || !now->enabled) {
 		__sync_fetch_and_add(&count->enabled, span);
-		return 0;
+		return -1;
 	}
 	__sync_fetch_and_add(&count->enabled, enabled);
 	__sync_fetch_and_add(&count->running, running);
 	__sync_fetch_and_add(&count->value, value);
+	if (!running)
+		return -1;
 	/* Only where the kernel shares counters out in time. */
-	if (running < enabled && running)
+	if (running < enabled)
 		value = value * enabled / running;
 	return value;
 }
@@ -81,6 +84,7 @@ static __always_inline void count_for(u32 who)
 	u32 before = own->who;
 	struct cosched_total *total;
 	u64 now = bpf_ktime_get_ns(), lines = 0;
+	bool moved_is_known = counters >> COSCHED_READS & 1;
 
 	slot = before ? before - 1 : 0;
 	total = bpf_map_lookup_elem(&totals, &slot);
@@ -94,14 +98,16 @@ static __always_inline void count_for(u32 who)
 		if (bpf_perf_event_read_value(&events, counter * COSCHED_CPUS + cpu, &value, sizeof(value)))
 			value.enabled = 0;
 		if (before) {
-			u64 count = add_count(total, counter, &own->was[counter], &value, now - own->at);
+			s64 count = add_count(total, counter, &own->was[counter], &value, now - own->at);
 
-			if (counter == COSCHED_READS || counter == COSCHED_WRITES)
+			if (counter == COSCHED_READS || counter == COSCHED_WRITES) {
+				moved_is_known &= count >= 0;
 				lines += count;
+			}
 		}
 		own->was[counter] = value;
 	}
-	has_moved(cpu, before, now - own->at, lines, who);
+	has_moved(cpu, before, moved_is_known ? now - own->at : 0, lines, who);
 	own->at = now;
 	own->who = who;
 }

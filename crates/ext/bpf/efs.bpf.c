@@ -424,7 +424,7 @@ __noinline int pick(u32 from, u32 cpu, int ceiling, u32 seen, u64 before)
 
 		if (looks++ >= LOOKS || p->scx.dsq_vtime >= before)
 			break;
-		if ((int)class > ceiling || !may_use(p, cpu))
+		if ((int)class > ceiling || !may_go_to(p, cpu))
 			continue;
 		if (!seat(cpu, class + 1, true, seen)) {
 			found = CHANGED;
@@ -488,7 +488,7 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 	/* Before it runs: the CPU looks again when it is over. */
 	starved.until = now + slice;
 	bpf_for_each(scx_dsq, p, queue, 0) {
-		if (p->pid != starved.pid || !may_use(p, cpu))
+		if (p->pid != starved.pid || !may_go_to(p, cpu))
 			continue;
 		seat(cpu, class_of(slot_in(task_of(p))) + 1, false, 0);
 		scx_bpf_dsq_move_set_slice(&___it, slice);
@@ -518,10 +518,9 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		had = slot_in(task);
 	}
 	is_ours = had < COSCHED_SLOTS && in_force && !is_free(had);
-	if (others_come_first(cpu)) {
-		nobody(cpu);
+	/* The CPU is then given back, and nobody is on it. */
+	if (others_come_first(cpu))
 		return;
-	}
 	/* Others and the batch take turns. */
 	if (has_others && !others_turn[AT(cpu)] && move_to_local(OTHERS)) {
 		others_turn[AT(cpu)] = 1;
@@ -687,6 +686,9 @@ struct demand {
 	u32 predicted;
 	/* What it used, in units of 2^-12. */
 	u32 used;
+	/* Turns that are too short to tell something are put together: their time, and the lines that were moved. */
+	u64 span;
+	u64 lines;
 };
 struct demand slot_demands[COSCHED_SLOTS];
 /* What is used on each CPU, as far as it is known, and in each memory domain, in units of 2^-12. */
@@ -722,6 +724,12 @@ static __always_inline void has_moved(u32 cpu, u32 who, u64 span, u64 lines, u32
 
 	if (!efs.line_time || !told_)
 		return;
+	if (who && span) {
+		span += slot_demands[slot].span;
+		lines += slot_demands[slot].lines;
+		slot_demands[slot].span = span < SHORTEST ? span : 0;
+		slot_demands[slot].lines = span < SHORTEST ? lines : 0;
+	}
 	if (who && span >= SHORTEST) {
 		busy = lines * efs.line_time >> 20;
 		share = bus_fraction(busy, span);
@@ -754,7 +762,7 @@ static __always_inline void forget_slot(u32 slot)
 
 	if (told_)
 		told_->word[at] = 0;
-	slot_demands[at].used = 0;
+	slot_demands[at].used = slot_demands[at].span = slot_demands[at].lines = 0;
 }
 
 /* What runs on is measured at each tick of the clock. */
@@ -783,6 +791,7 @@ void BPF_PROG(cosched_cpu_release, s32 number, struct scx_cpu_release_args *args
 {
 	u32 cpu = BELOW(number, COSCHED_CPUS);
 
+	cpus[cpu].is_idle = 0;
 	/* What stands in the queue of this CPU can run elsewhere. */
 	if (bpf_ksym_exists(scx_bpf_reenqueue_local))
 		scx_bpf_reenqueue_local();
@@ -829,7 +838,7 @@ static __always_inline u32 cpu_for(s32 pid, u32 queue, u32 in_vain)
 		if (p->pid != pid)
 			continue;
 		EACH(cpu, config.cpus) {
-			if (cpu < COSCHED_CPUS && cpu != in_vain && answers_soon(cpu) && may_use(p, cpu)) {
+			if (cpu < COSCHED_CPUS && cpu != in_vain && answers_soon(cpu) && may_go_to(p, cpu)) {
 				best = cpu;
 				break;
 			}
@@ -855,7 +864,8 @@ __noinline int look_for_starved(u64 now)
 			return 0;
 		in_vain = starved.cpu;
 	}
-	starved_becomes(state, NOBODY);
+	if (!starved_becomes(state, NOBODY))
+		return 0;
 	EACH(cpu, config.cpus) {
 		if (cpu >= COSCHED_CPUS)
 			break;
@@ -930,7 +940,8 @@ static int tick(void *map, u32 *key, struct bpf_timer *timer)
 	call_idle(true);
 	if (has_others && scx_bpf_dsq_nr_queued(OTHERS) > 0)
 		call_resting();
-	bpf_timer_start(timer, TICK, 0);
+	if (!is_gone)
+		bpf_timer_start(timer, TICK, 0);
 	return 0;
 }
 

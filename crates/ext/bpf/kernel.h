@@ -83,6 +83,7 @@ struct task_struct {
 	unsigned int policy;
 	int pid;
 	int nr_cpus_allowed;
+	unsigned short migration_disabled;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
 };

@@ -358,6 +358,7 @@ void BPF_PROG(cosched_update_idle, s32 number, bool idle)
 SEC("struct_ops/cosched_cpu_release")
 void BPF_PROG(cosched_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
+	cpus[BELOW(cpu, COSCHED_CPUS)].is_idle = 0;
 	leave(BELOW(cpu, COSCHED_CPUS));
 	/* What stands in the queue of this CPU can run elsewhere. */
 	if (bpf_ksym_exists(scx_bpf_reenqueue_local))

@@ -148,6 +148,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
 } switches SEC(".maps");
+/* So that its shape is in the type information. */
+struct cosched_switch *shape_of_switch;
 
 /* A CPU goes from the slot that has it to another one, or to none. */
 static __always_inline void change(u32 cpu, u32 to, u64 at)
@@ -256,7 +258,8 @@ static __always_inline void tell_residency(u32 slot, bool forget, struct cosched
 		break;
 	}
 	if (forget)
-		awake[slot].sum = awake[slot].threads = 0;
+		/* A process of the one before that has not slept yet still will. */
+		awake[slot].sum = awake[slot].threads ? -(s64)now : 0;
 }
 
 #endif

@@ -22,6 +22,15 @@ static __always_inline bool may_use(struct task_struct *p, u32 cpu)
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
+/* Whether a process that stands in a queue can be moved to a CPU. One that must stay where it is may not have said so to the queue
+ * yet; to move it elsewhere is an error that ends the scheduler. */
+static __always_inline bool may_go_to(struct task_struct *p, u32 cpu)
+{
+	if (bpf_core_field_exists(p->migration_disabled) && p->migration_disabled && scx_bpf_task_cpu(p) != (s32)cpu)
+		return false;
+	return may_use(p, cpu);
+}
+
 static __always_inline bool is_free(u32 slot)
 {
 	struct cosched_wish *wish = wish_of(slot);
@@ -85,7 +94,7 @@ static __always_inline u32 way_out(struct task_struct *p)
 	u32 cpu, best = COSCHED_NONE;
 
 	EACH(cpu, config.cpus) {
-		if (cpu >= COSCHED_CPUS || !may_use(p, cpu))
+		if (cpu >= COSCHED_CPUS || !may_go_to(p, cpu))
 			continue;
 		if (cpus[cpu].is_idle)
 			return cpu;
@@ -158,8 +167,11 @@ s32 BPF_PROG(cosched_init_task, struct task_struct *p, struct scx_init_task_args
 SEC("struct_ops/cosched_disable")
 void BPF_PROG(cosched_disable, struct task_struct *p)
 {
-	u32 slot = slot_in(task_of(p)), cpu = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
+	struct cosched_task *task = task_of(p);
+	u32 slot = slot_in(task), cpu = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS);
 
+	if (task)
+		task->queued_at = 0;
 	note_escape(p);
 	sleeps(p);
 	if (slot != COSCHED_NONE && cpus[cpu].slot == slot && cpus[cpu].pid == p->pid)

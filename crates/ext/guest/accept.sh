@@ -83,9 +83,16 @@ wide() {
     is_off
 }
 
-# SysRq-S removes the scheduler. The run goes on with the freezer, and says so.
+# What was counted of the CPU clock is the CPU time of each job, of so many in a record.
+clock_counts() {
+    sed -n 's/^ *"\(cpu_s\|cycles\)": \([0-9.]*\),*$/\1 \2/p' $1 >pairs
+    cat pairs
+    awk -v jobs=$2 '$1 == "cpu_s" { time = $2 } $1 == "cycles" { n++; share = $2 / 1e9 / time; if (share < 0.9 || share > 1.1) bad = 1 } END { exit !(n == jobs && !bad) }' pairs
+}
+
+# SysRq-S removes the scheduler. The run goes on with the freezer, and says so; and what was counted in the kernel goes on being counted.
 ejection() {
-    cosched run --actuator sched-ext --policy round-robin --record ejected.json --logs ejected "$spin; $spin; : {}" ::: 1 2 3 4 5 6 7 8 >out 2>err &
+    cosched run --actuator sched-ext --policy round-robin --event cycles=software/event=0/ --record ejected.json --logs ejected "$spin; $spin; : {}" ::: 1 2 3 4 5 6 7 8 >out 2>err &
     run=$!
     within 20 is_on || return 1
     sleep 1
@@ -94,6 +101,7 @@ ejection() {
     cat err out
     grep -q "disabled by sysrq-S" err || return 1
     grep -q "8 ended well" out || return 1
+    clock_counts ejected.json 8 || return 1
     is_off
 }
 
@@ -258,9 +266,7 @@ measured() {
     sed -n 's/.*three or four for \([0-9]*\).*/\1/p' light | awk '{ exit !($1 >= 50) }' || return 1
     # The CPU clock, counted in the kernel, is the time on CPUs: of jobs that start processes all the time too.
     cosched run -q four.toml --actuator sched-ext --policy round-robin --param quantum_s=0.5 --event cycles=software/event=0/ --record clock.json --logs clock || return 1
-    sed -n 's/^ *"\(cpu_s\|cycles\)": \([0-9.]*\),*$/\1 \2/p' clock.json >pairs
-    cat pairs
-    awk '$1 == "cpu_s" { time = $2 } $1 == "cycles" { n++; share = $2 / 1e9 / time; if (share < 0.9 || share > 1.1) bad = 1 } END { exit !(n == 4 && !bad) }' pairs || return 1
+    clock_counts clock.json 4 || return 1
     echo "$(tail -n 1 full); $(tail -n 1 light)"
 }
 

@@ -25,11 +25,13 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    /// Leaves the programs out that only count.
-    pub(crate) fn leave_out(open: &mut OpenObject) {
+    /// Leaves those programs out that are not needed: those that count, unless it `counts`, and that which does so at each tick,
+    /// unless it `measures`.
+    pub(crate) fn leave_out(open: &mut OpenObject, counts: bool, measures: bool) {
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            if ATTACHED.contains(&name.as_str()) || name == TICK || name == HERE {
+            let counting = ATTACHED.contains(&name.as_str()) || name == HERE;
+            if (counting && !counts) || (name == TICK && !(counts && measures)) {
                 program.set_autoload(false);
             }
         }
@@ -50,8 +52,10 @@ impl Counting {
         run(object, "cosched_use_counters", &mut told).map_err(libbpf_rs::Error::from)?;
         let attach =
             |name: &&str| object.progs_mut().find(|program| program.name() == *name).ok_or_else(missing)?.attach();
-        let tick = object.progs_mut().any(|program| program.name() == TICK).then_some(&TICK);
-        let links = ATTACHED.iter().chain(tick).map(attach).collect::<libbpf_rs::Result<Vec<Link>>>()?;
+        let mut links = ATTACHED.iter().map(attach).collect::<libbpf_rs::Result<Vec<Link>>>()?;
+        let tick = object.progs_mut().find(|program| program.name() == TICK && program.autoload());
+        // Without it what goes on is measured when it ends.
+        links.extend(tick.and_then(|tick| tick.attach().ok()));
         Ok(Counting { totals: MapHandle::try_from(&map("totals")?)?, events, _links: links })
     }
 

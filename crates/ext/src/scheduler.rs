@@ -134,7 +134,11 @@ pub struct Scheduler {
     which: u32,
     /// What tasks were beside others whose slots were given to others since.
     met: BTreeMap<TaskId, BTreeMap<TaskId, u64>>,
-    /// Switches were lost, so no more are told.
+    /// The CPUs of the run.
+    cpus: CpuSet,
+    /// When the last switch was that was told.
+    last_switch: Nanos,
+    /// Switches were lost, or the scheduler was removed: no more are told.
     untold: bool,
     escaped: BTreeMap<TaskId, u32>,
     why_removed: Option<String>,
@@ -187,9 +191,8 @@ impl Scheduler {
             };
             set_up.map_err(refused("setting up the program"))?;
         }
-        if events.is_none() {
-            Counting::leave_out(&mut open);
-        }
+        let measures = matches!(work, Work::Efs { lines_per_us: Some(_), .. });
+        Counting::leave_out(&mut open, events.is_some(), measures);
         let mut object = open.load().map_err(refused("loading the program into the kernel"))?;
         let counting = events.map(|events| Counting::begin(&object, events)).transpose();
         let counting = counting.map_err(refused("counting in the kernel"))?;
@@ -227,6 +230,8 @@ impl Scheduler {
             takes_all,
             which: NO_PLAN,
             met: BTreeMap::new(),
+            cpus: machine.all_cpus(),
+            last_switch: Nanos::ZERO,
             untold: false,
             escaped: BTreeMap::new(),
             why_removed: None,
@@ -251,6 +256,8 @@ impl Scheduler {
             return Some(slot);
         }
         let given = self.slots.give(task)?;
+        let none = Image::new(size_of::<u32>());
+        let _ = self.maps.escapes.update(&u32::from(given.slot).to_ne_bytes(), &none.0, MapFlags::ANY);
         if let Some(before) = given.before {
             self.keep_meetings(before, given.slot);
             let mut told = Image::new(call::SIZE);
@@ -431,13 +438,17 @@ impl KernelScheduler for Scheduler {
     fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
         let told = self.maps.occupation.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Image);
         let lost = told.is_some_and(|told| told.u64(occupation::LOST) > 0);
-        self.maps.switches.take(lost, |at, cpu, slot| {
-            let task = (slot < crate::intf::SLOTS as u32).then(|| self.slots.owner(slot as usize)).flatten();
-            out.push(Switch { at: clock.run(at), what: Switched::To { cpu: CpuId(cpu), task } });
+        let last = &mut self.last_switch;
+        self.maps.switches.take(lost || self.untold, |at, cpu, slot| {
+            *last = clock.run(at);
+            // A process may have chosen a CPU for itself that is not the run's.
+            if self.cpus.contains(CpuId(cpu)) {
+                let task = (slot < crate::intf::SLOTS as u32).then(|| self.slots.owner(slot as usize)).flatten();
+                out.push(Switch { at: *last, what: Switched::To { cpu: CpuId(cpu), task } });
+            }
         });
-        if lost && !std::mem::replace(&mut self.untold, true) {
-            let at = out.last().map_or(Nanos::ZERO, |last| last.at);
-            out.push(Switch { at, what: Switched::Untold });
+        if (lost || self.why_removed.is_some()) && !std::mem::replace(&mut self.untold, true) {
+            out.push(Switch { at: *last, what: Switched::Untold });
         }
     }
 

@@ -127,7 +127,8 @@ impl<B: Backend> Loop<'_, B> {
             self.backend.wait(until, &mut events)?;
             let now = self.backend.now();
             self.snap.now = now;
-            if self.planning.is_some() {
+            // Also when it has given plans up.
+            if self.plans.is_some() {
                 self.backend.switches(&mut self.switches);
                 self.recorder.switched(&self.switches);
                 self.switches.clear();

@@ -352,7 +352,8 @@ impl Backend for Host {
     }
 
     fn switches(&mut self, out: &mut Vec<Switch>) {
-        if let Some(loaded) = &mut self.loaded {
+        // One that was removed tells what it saw until then.
+        for loaded in self.loaded.iter_mut().chain(&mut self.retired) {
             loaded.switches(&self.clock.relation(), out);
         }
     }
