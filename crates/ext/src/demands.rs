@@ -58,7 +58,7 @@ mod tests {
     fn what_was_measured_is_told_for_those_that_were() {
         let mut told = Image::new(measured::SIZE);
         told.put_u16(measured::WORD + 2 * 3, 1);
-        told.put_u16(measured::WORD + 2 * 1, 3_001);
+        told.put_u16(measured::WORD + 2, 3_001);
         let slots = [(TaskId(9), 1), (TaskId(4), 2), (TaskId(2), 3)];
         let expected = [Demand { task: TaskId(2), class: 0 }, Demand { task: TaskId(9), class: 3_000 }];
         assert_eq!(measured(&told, slots.into_iter()), expected);

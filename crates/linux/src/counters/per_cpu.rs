@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 /// The same events on each CPU, in user mode. They count as long as this lives.
 #[derive(Debug)]
 pub struct CpuEvents {
-    events: Vec<(CpuId, Counter, OwnedFd)>,
+    events: Vec<OnCpu<OwnedFd>>,
     counters: BTreeSet<Counter>,
 }
 
@@ -65,12 +65,15 @@ impl CpuEvents {
     }
 }
 
+/// An event of a CPU, and what opened it.
+type OnCpu<H> = (CpuId, Counter, H);
+
 /// Events of one CPU after another, without those that some CPU lacks, and the first problem.
 fn open_each<O: Opener>(
     cpus: impl Iterator<Item = CpuId>,
     events: &MachineEvents,
     mut opener: impl FnMut(CpuId) -> O,
-) -> (Vec<(CpuId, Counter, O::Handle)>, Option<CounterProblem>) {
+) -> (Vec<OnCpu<O::Handle>>, Option<CounterProblem>) {
     let mut all = Vec::new();
     let mut problem = None;
     let mut everywhere: BTreeSet<Counter> = Counter::ALL.into_iter().collect();
@@ -81,7 +84,7 @@ fn open_each<O: Opener>(
             open_pmu(&mut opener(cpu), entry, events.is_hybrid(), Start::WhenEnabled, &mut opened);
         }
         let members = opened.groups.into_iter().flat_map(|group| group.members);
-        let here: Vec<(CpuId, Counter, O::Handle)> = members.map(|(counter, handle)| (cpu, counter, handle)).collect();
+        let here: Vec<OnCpu<O::Handle>> = members.map(|(counter, handle)| (cpu, counter, handle)).collect();
         everywhere.retain(|counter| here.iter().any(|(_, has, _)| has == counter));
         all.extend(here);
         problem = problem.or_else(|| opened.problems.into_iter().next());

@@ -106,7 +106,6 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
             unit: Some("s".to_owned()),
             from: (from > 0).then(|| timeline.from.as_s()),
             to: (from > 0).then(|| timeline.until.as_s()),
-            ..Axis::default()
         },
         y: Axis::default(),
         marks: Vec::new(),
