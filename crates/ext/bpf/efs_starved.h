@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who has waited too long (section 4.3): a CPU is called for the longest starved of the machine, and the others make room. */
+#ifndef COSCHED_EFS_STARVED_H
+#define COSCHED_EFS_STARVED_H
+
+#include "efs_load.h"
+
+/* The least slice of a starved process, which is ours. */
+#define LEAST_SLICE (4 * 1000 * 1000ULL)
+/* A starved process that was called runs by then, or another CPU is called for it. */
+#define PATIENCE (12 * 1000 * 1000ULL)
+/* For so long those beside whom it does not fit are given time to leave. */
+#define GRACE (2 * 1000 * 1000ULL)
+
+/* The others are judged again, beside who has starved. */
+__noinline int call_busy(u32 but)
+{
+	u32 cpu;
+
+	EACH(cpu, config.cpus) {
+		if (cpu < COSCHED_CPUS && cpu != but && words[AT(cpu)])
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	return 0;
+}
+
+/* Whether the starved process came from one state into the next: it is changed without a lock. */
+static __always_inline bool starved_becomes(u32 from, u32 to)
+{
+	return __sync_val_compare_and_swap(&starved.state, from, to) == from;
+}
+
+/* Lets the starved process run on this CPU, which was called for it, or keeps the CPU for it until those have left beside whom it
+ * does not fit; false if it is not there any more. */
+static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 now)
+{
+	u64 slice = starved.lag, most;
+	u32 queue = AT(starved.queue);
+	struct task_struct *p;
+	bool runs = false;
+
+	if (starved.state == RUNS) {
+		if (prev && prev->pid == starved.pid && now < starved.until) {
+			prev->scx.slice = starved.until - now;
+			return true;
+		}
+		starved_becomes(RUNS, NOBODY);
+		return false;
+	}
+	most = period(scx_bpf_dsq_nr_queued(queue) + 1);
+	if (now + PATIENCE < starved.until + GRACE && (int)starved.class > threshold(cpu)) {
+		nobody(cpu);
+		return true;
+	}
+	if (slice > most)
+		slice = most;
+	if (slice < LEAST_SLICE)
+		slice = LEAST_SLICE;
+	if (!starved_becomes(CALLED, RUNS))
+		return false;
+	/* Before it runs: the CPU looks again when it is over. */
+	starved.until = now + slice;
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (p->pid != starved.pid || !may_go_to(p, cpu))
+			continue;
+		seat(cpu, class_of(slot_in(task_of(p))) + 1, false, 0);
+		scx_bpf_dsq_move_set_slice(&___it, slice);
+		runs = scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL, 0);
+		break;
+	}
+	if (!runs)
+		starved_becomes(RUNS, NOBODY);
+	return runs;
+}
+
+/* How long a process of a queue has waited beyond what makes it starve (Eqs. 22 and 23); 0 if it does not. The third rule, which
+ * counts also for those that are not first in line, is ours: it bounds every wait. */
+static __always_inline u64 starves_for(struct task_struct *p, u32 cpu, bool is_first, u64 now, u64 local, u64 global)
+{
+	struct cosched_task *task = task_of(p);
+	u64 waits, lag, most = local > global ? local : global;
+
+	if (!task || !task->queued_at || now < task->queued_at)
+		return 0;
+	waits = now - task->queued_at;
+	lag = queues[cpu].vtime > p->scx.dsq_vtime ? queues[cpu].vtime - p->scx.dsq_vtime : 0;
+	if (waits > most || (is_first && (waits > global || lag > local)))
+		return waits ?: 1;
+	return 0;
+}
+
+/* Whether a CPU is at the service of the batch now: idle, or with a process of it. */
+static __always_inline bool answers_soon(u32 cpu)
+{
+	return efs.is_ours[AT(cpu)] && (cpus[AT(cpu)].is_idle || words[AT(cpu)]);
+}
+
+/* The CPU to call for a process of a queue: its own, or another one that it may use if that one is not at the service of the batch,
+ * or was called in vain. */
+static __always_inline u32 cpu_for(s32 pid, u32 queue, u32 in_vain)
+{
+	u32 cpu, best = queue, looks = READ_ONCE(nothing);
+	struct task_struct *p;
+
+	if (answers_soon(queue) && queue != in_vain)
+		return queue;
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (looks++ >= LOOKS)
+			break;
+		if (p->pid != pid)
+			continue;
+		EACH(cpu, config.cpus) {
+			if (cpu < COSCHED_CPUS && cpu != in_vain && answers_soon(cpu) && may_go_to(p, cpu)) {
+				best = cpu;
+				break;
+			}
+		}
+		break;
+	}
+	bpf_rcu_read_unlock();
+	return best;
+}
+
+/* Calls a CPU for the longest starved process of the machine. */
+__noinline int look_for_starved(u64 now)
+{
+	u64 longest = READ_ONCE(nothing), lag = 0, global, running = READ_ONCE(nothing), waiting = READ_ONCE(nothing);
+	u32 cpu, best = COSCHED_NONE, in_vain = COSCHED_NONE;
+	u32 class = 0, state = starved.state;
+	s32 pid = 0;
+
+	if (state == RUNS && now < starved.until + PATIENCE)
+		return 0;
+	if (state == CALLED) {
+		if (now < starved.until)
+			return 0;
+		in_vain = starved.cpu;
+	}
+	if (!starved_becomes(state, NOBODY))
+		return 0;
+	EACH(cpu, config.cpus) {
+		if (cpu >= COSCHED_CPUS)
+			break;
+		running += words[AT(cpu)] != 0;
+		waiting += scx_bpf_dsq_nr_queued(cpu);
+	}
+	if (!waiting)
+		return 0;
+	global = efs.c_global * period(running + waiting);
+	EACH(cpu, config.cpus) {
+		struct task_struct *p;
+		u64 local, queued;
+		u32 looks = READ_ONCE(nothing);
+
+		if (cpu >= COSCHED_CPUS)
+			break;
+		queued = scx_bpf_dsq_nr_queued(cpu);
+		/* Who is bound to a CPU that is not the run's needs no call. */
+		if (!queued || !efs.is_ours[cpu])
+			continue;
+		local = efs.c_local * period(queued + (words[AT(cpu)] != 0));
+		bpf_rcu_read_lock();
+		bpf_for_each(scx_dsq, p, cpu, 0) {
+			u64 waits = starves_for(p, BELOW(cpu, COSCHED_CPUS), looks == 0, now, local, global);
+
+			if (looks++ >= LOOKS)
+				break;
+			if (waits > longest) {
+				u64 vtime = queues[BELOW(cpu, COSCHED_CPUS)].vtime;
+
+				longest = waits;
+				pid = p->pid;
+				class = class_of(slot_in(task_of(p)));
+				best = cpu;
+				lag = vtime > p->scx.dsq_vtime ? vtime - p->scx.dsq_vtime : 0;
+			}
+		}
+		bpf_rcu_read_unlock();
+	}
+	if (best == COSCHED_NONE)
+		return 0;
+	cpu = cpu_for(pid, AT(best), pid == starved.pid ? in_vain : COSCHED_NONE);
+	starved.pid = pid;
+	starved.queue = best;
+	starved.cpu = cpu;
+	starved.lag = lag;
+	starved.class = class;
+	starved.until = now + PATIENCE;
+	starved_becomes(NOBODY, CALLED);
+	call_busy(cpu);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	return 0;
+}
+
+#endif
