@@ -82,6 +82,15 @@ static __always_inline u32 least_queue(struct task_struct *p, u32 other)
 	return best;
 }
 
+/* Notes the class of one that comes into a queue. */
+static __always_inline void comes(u32 home, u32 class)
+{
+	struct queue *queue = &queues[AT(home)];
+
+	if (scx_bpf_dsq_nr_queued(home) <= 0 || (queue->least && class + 1 < queue->least))
+		queue->least = class + 1;
+}
+
 SEC("struct_ops/cosched_enqueue")
 void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -114,6 +123,7 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 		task->home = home + 1;
 	}
 	vtime = joins_at(p->scx.dsq_vtime, queues[home].vtime);
+	comes(home, class_of(slot));
 	insert_by_vtime(p, home, slice_of(1), vtime, enq_flags);
 	if (ran)
 		return;
@@ -138,8 +148,10 @@ __noinline int pick(u32 from, u32 cpu, int ceiling, u32 seen, u64 before)
 {
 	struct task_struct *p;
 	int found = NONE_FITS;
-	u32 looks = READ_ONCE(nothing);
+	u32 looks = READ_ONCE(nothing), least = queues[AT(from)].least;
 
+	if (least && (int)least - 1 > ceiling)
+		return NONE_FITS;
 	bpf_for_each(scx_dsq, p, from, 0) {
 		u32 slot = slot_in(task_of(p)), class = class_of(slot);
 
@@ -364,6 +376,35 @@ void BPF_PROG(cosched_cpu_release, s32 number, struct scx_cpu_release_args *args
 	vacate(cpu);
 }
 
+/* Looks which class is the least of each queue. */
+__noinline int look_for_least(void)
+{
+	u32 cpu;
+
+	EACH(cpu, config.cpus) {
+		u32 looks = READ_ONCE(nothing), least = 0;
+		struct task_struct *p;
+
+		if (cpu >= COSCHED_CPUS || scx_bpf_dsq_nr_queued(cpu) <= 0)
+			continue;
+		bpf_rcu_read_lock();
+		bpf_for_each(scx_dsq, p, cpu, 0) {
+			u32 word = class_of(slot_in(task_of(p))) + 1;
+
+			/* Whoever was not looked at may be less. */
+			if (looks++ >= LOOKS) {
+				least = 0;
+				break;
+			}
+			if (!least || word < least)
+				least = word;
+		}
+		bpf_rcu_read_unlock();
+		queues[AT(cpu)].least = least;
+	}
+	return 0;
+}
+
 /* Idle CPUs look for one of the others that came when they were about to be idle. */
 __noinline int call_resting(void)
 {
@@ -378,8 +419,10 @@ __noinline int call_resting(void)
 
 static int tick(void *map, u32 *key, struct bpf_timer *timer)
 {
-	if (in_force)
+	if (in_force) {
 		look_for_starved(bpf_ktime_get_ns());
+		look_for_least();
+	}
 	/* This calls also a CPU that is kept for one that has starved. */
 	call_idle(true);
 	if (has_others && scx_bpf_dsq_nr_queued(OTHERS) > 0)

@@ -88,6 +88,11 @@ u32 in_force;
 struct queue {
 	/* Virtual time: that of the process that began last. */
 	u64 vtime;
+	/* The least class of those in it, and one; 0 if that is not known. A CPU beside which not even this fits need not look at
+	 * them (the paper's rule for idle CPUs). One that is too great, since two came at once or a demand fell, holds until the next
+	 * tick. */
+	u32 least;
+	u32 unused;
 };
 struct queue queues[COSCHED_CPUS];
 u64 others_vtime;

@@ -27,7 +27,7 @@ fn ends_are_noticed_where_the_caller_ignores_them() {
 #[test]
 fn ignored_signals_stay_ignored() {
     for freeze in freezers() {
-        let mix = Mix::default().counting(3, 4 * LINES).shell("ignores", "grep SigIgn /proc/self/status");
+        let mix = Mix::default().held(3, 4 * LINES).shell("ignores", "grep SigIgn /proc/self/status");
         let mut run = start("HUP INT", mix, freeze);
         run.until_marked(3);
         run.send(Signal::HUP);
@@ -45,7 +45,7 @@ fn ignored_signals_stay_ignored() {
 #[test]
 fn the_user_may_ask_what_runs() {
     for freeze in freezers() {
-        let mix = Mix::default().counting(4, 3 * LINES).shell("naps", "sleep 0.3");
+        let mix = Mix::default().held(4, 3 * LINES).shell("naps", "sleep 0.3");
         let mut run = Run::start(mix, freeze, &["--jobs", "3", "--quiet"]);
         run.until_marked(3);
         until("an answer", || {

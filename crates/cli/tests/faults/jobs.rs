@@ -1,6 +1,6 @@
 //! Jobs that misbehave.
 
-use crate::support::{Mix, Run, counting, freezers, is_complete, seen, signal, until};
+use crate::support::{Mix, Run, counting, freezers, held, is_complete, seen, signal, until};
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 
@@ -198,7 +198,7 @@ fn jobs_that_fail_leave_the_others_alone() {
 #[test]
 fn family_of_a_killed_frozen_job_goes_on() {
     for freeze in freezers() {
-        let family = format!("({}) & wait", counting(LINES));
+        let family = format!("({}) & wait", held(LINES));
         let mix = Mix::default().copies("count", 4, &family);
         let mut run = Run::start(mix, freeze, &["--jobs", "4"]);
         run.until_marked(8);

@@ -8,7 +8,7 @@ const LINES: u32 = 50;
 const MOMENTS: u64 = 5;
 
 fn start(freeze: &str) -> Run {
-    Run::start(Mix::default().counting(JOBS, LINES), freeze, &["--jobs", "4"])
+    Run::start(Mix::default().held(JOBS, LINES), freeze, &["--jobs", "4"])
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Groups below the groups of jobs: of runs among the jobs, and of jobs that make groups of their own.
 
-use crate::support::{COSCHED, Mix, Moments, Run, cosched, counting, freezers, is_complete, own_group, signal, until};
+use crate::support::{
+    COSCHED, Mix, Moments, Run, cosched, counting, freezers, held, is_complete, own_group, signal, until,
+};
 use rustix::process::Signal;
 
 const LINES: u32 = 40;
@@ -35,6 +37,9 @@ fn all_of_a_run_in_a_run_is_killed_and_mended() {
             let mut run = Run::start_in(dir, mix, freeze, &["--jobs", "4"]);
             let files = ["inner-1", "inner-2", "inner-3", "inner-4"];
             until("the inner jobs work", || files.iter().all(|file| run.file(file).contains("line 1")));
+            // A job that is being started waits for its run, which is about to be stopped.
+            let outer = ["count-1", "count-2", "count-3"];
+            until("the outer jobs work", || outer.iter().all(|job| run.output(job).contains("line 1")));
             // A guardian that has not had a CPU yet still has the name of its run.
             until("the guardians have their names", || {
                 run.named("cosched").into_iter().filter(|&pid| pid != run.pid).count() == 1
@@ -119,7 +124,7 @@ fn killed_run_leaves_no_subgroup() {
         return;
     }
     for seed in 0..MOMENTS {
-        let moves = format!("{}{}", into_subgroup(), counting(LINES));
+        let moves = format!("{}{}", into_subgroup(), held(LINES));
         let mut run = Run::start(Mix::default().copies("count", 4, &moves), "cgroup", &["--jobs", "4"]);
         run.until_marked(4);
         Moments::new(800 + seed).pass(150);

@@ -74,7 +74,7 @@ fn second_signal_kills_at_once() {
 fn ctrl_z_stands_still_and_fg_goes_on() {
     for freeze in freezers() {
         let family = format!("({}) & wait", crate::support::counting(LINES));
-        let mix = Mix::default().counting(JOBS, LINES).shell("family", &family);
+        let mix = Mix::default().held(JOBS, LINES).shell("family", &family);
         let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
         // The machine's own clock, as the run reads it, whatever a hypervisor takes.
         let cpus = cosched_linux::affinity(0).expect("the CPUs of this process");
@@ -116,7 +116,7 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
 #[test]
 fn killed_while_suspended() {
     for freeze in freezers() {
-        let mut run = Run::start(Mix::default().counting(JOBS, LINES), freeze, &["--jobs", "4"]);
+        let mut run = Run::start(Mix::default().held(JOBS, LINES), freeze, &["--jobs", "4"]);
         run.until_marked(JOBS as usize);
         run.send(Signal::TSTP);
         until("the run stands still", || seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z'));

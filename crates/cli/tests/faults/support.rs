@@ -78,6 +78,12 @@ pub(crate) fn counting(lines: u32) -> String {
     )
 }
 
+/// The same, once [`Run::until_marked`] has seen as many as it waits for: on a busy machine the first would else have ended before
+/// the last begins.
+pub(crate) fn held(lines: u32) -> String {
+    format!("while [ ! -e go ]; do :; done; {}", counting(lines))
+}
+
 /// Whether the output is everything that [`counting`] writes.
 pub(crate) fn is_complete(text: &str, lines: u32) -> bool {
     let expected: String = (1..=lines).map(|line| format!("line {line}\n")).collect();
@@ -114,6 +120,11 @@ impl Mix {
     /// `count` jobs `count-N` that write `lines` lines each.
     pub(crate) fn counting(self, count: u32, lines: u32) -> Mix {
         self.copies("count", count, &counting(lines))
+    }
+
+    /// Jobs that do [`held`].
+    pub(crate) fn held(self, count: u32, lines: u32) -> Mix {
+        self.copies("count", count, &held(lines))
     }
 }
 
@@ -209,9 +220,10 @@ impl Run {
         }
     }
 
-    /// Waits until that many processes carry the mark.
+    /// Waits until that many processes carry the mark, and lets those begin that are [`held`].
     pub(crate) fn until_marked(&self, count: usize) {
         until("the jobs' start", || self.marked().len() >= count);
+        std::fs::write(self.dir.path().join("go"), "").unwrap();
     }
 
     pub(crate) fn guardian(&self) -> Option<i32> {

@@ -133,7 +133,7 @@ fn one_more_than_there_is_room_for_is_told_so() {
 fn a_job_is_ended_from_outside() {
     for freeze in freezers() {
         let deaf = "trap '' TERM; while :; do :; done";
-        let mix = Mix::default().counting(3, LINES).shell("deaf", deaf).shell("endless", "while :; do :; done");
+        let mix = Mix::default().held(3, LINES).shell("deaf", deaf).shell("endless", "while :; do :; done");
         let mut run = Run::start(mix, freeze, &["--jobs", "5", "--grace", "0.2"]);
         run.until_marked(5);
         let stream = connect(&run);
