@@ -8,7 +8,7 @@ const LINES: u32 = 50;
 const MOMENTS: u64 = 5;
 
 fn start(freeze: &str) -> Run {
-    Run::start(Mix::default().held(JOBS, LINES), freeze, &["--jobs", "4"])
+    Run::start(Mix::default().counting(JOBS, LINES), freeze, &["--jobs", "4"])
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn killed_guardian_is_replaced() {
 #[test]
 fn replaced_guardian_frees_all() {
     for freeze in freezers() {
-        let mut run = start(freeze);
+        let mut run = Run::start(Mix::default().held(JOBS, LINES), freeze, &["--jobs", "4"]);
         run.until_marked(JOBS as usize);
         let old = run.guardian().unwrap();
         signal(old, Signal::KILL);

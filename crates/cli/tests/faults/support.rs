@@ -81,7 +81,7 @@ pub(crate) fn counting(lines: u32) -> String {
 /// The same, once [`Run::until_marked`] has seen as many as it waits for: on a busy machine the first would else have ended before
 /// the last begins.
 pub(crate) fn held(lines: u32) -> String {
-    format!("while [ ! -e go ]; do :; done; {}", counting(lines))
+    format!("while [ ! -e begin ]; do :; done; {}", counting(lines))
 }
 
 /// Whether the output is everything that [`counting`] writes.
@@ -223,7 +223,7 @@ impl Run {
     /// Waits until that many processes carry the mark, and lets those begin that are [`held`].
     pub(crate) fn until_marked(&self, count: usize) {
         until("the jobs' start", || self.marked().len() >= count);
-        std::fs::write(self.dir.path().join("go"), "").unwrap();
+        std::fs::write(self.dir.path().join("begin"), "").unwrap();
     }
 
     pub(crate) fn guardian(&self) -> Option<i32> {
