@@ -78,8 +78,7 @@ pub(crate) fn counting(lines: u32) -> String {
     )
 }
 
-/// The same, once [`Run::until_marked`] has seen as many as it waits for: on a busy machine the first would else have ended before
-/// the last begins.
+/// The same, once somebody waits for the end of it: on a busy machine it would else have ended before it was disturbed.
 pub(crate) fn held(lines: u32) -> String {
     format!("while [ ! -e begin ]; do :; done; {}", counting(lines))
 }
@@ -213,6 +212,7 @@ impl Run {
 
     /// Waits until nothing that works in the folder is stopped or frozen for good: all of it has ended.
     pub(crate) fn all_ended(&self) {
+        self.begin();
         let end = Instant::now() + PATIENCE;
         while !self.in_folder().is_empty() {
             assert!(Instant::now() < end, "left: {:?}; the run said:\n{}", self.in_folder(), self.stderr());
@@ -220,9 +220,13 @@ impl Run {
         }
     }
 
-    /// Waits until that many processes carry the mark, and lets those begin that are [`held`].
+    /// Waits until that many processes carry the mark.
     pub(crate) fn until_marked(&self, count: usize) {
         until("the jobs' start", || self.marked().len() >= count);
+    }
+
+    /// Lets those begin that are [`held`].
+    fn begin(&self) {
         std::fs::write(self.dir.path().join("begin"), "").unwrap();
     }
 
@@ -244,6 +248,7 @@ impl Run {
 
     /// Waits for the end of the program and returns its exit code; `None` if a signal killed it.
     pub(crate) fn code(&mut self) -> Option<i32> {
+        self.begin();
         let end = Instant::now() + PATIENCE;
         while !self.has_ended() {
             if Instant::now() > end {

@@ -40,7 +40,7 @@ fn status(run: &Run) -> std::process::Output {
 }
 
 fn start(freeze: &str) -> Run {
-    let run = Run::start(Mix::default().counting(4, LINES), freeze, &["--jobs", "4"]);
+    let run = Run::start(Mix::default().held(4, LINES), freeze, &["--jobs", "4"]);
     run.until_marked(2);
     run
 }
@@ -168,7 +168,7 @@ fn a_job_is_ended_from_outside() {
 #[test]
 fn a_killed_window_is_replaced_until_that_happens_too_often() {
     for freeze in freezers() {
-        let mut run = Run::start(Mix::default().counting(4, 2 * LINES), freeze, &["--jobs", "4"]);
+        let mut run = Run::start(Mix::default().held(4, 2 * LINES), freeze, &["--jobs", "4"]);
         run.until_marked(2);
         for _ in 0..3 {
             let stream = connect(&run);
