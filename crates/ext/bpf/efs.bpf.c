@@ -141,7 +141,7 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_kick_cpu(home, SCX_KICK_PREEMPT);
 }
 
-enum picked { NONE_FITS, PICKED, CHANGED };
+enum picked { NONE_FITS, PICKED, GOES_ON, CHANGED };
 
 /* Takes the first of a queue that fits and is before a virtual time. */
 __noinline int pick(u32 from, u32 cpu, int ceiling, u32 seen, u64 before)
@@ -172,15 +172,73 @@ __noinline int pick(u32 from, u32 cpu, int ceiling, u32 seen, u64 before)
 	return found;
 }
 
+/* Takes what waits for others. */
+__noinline int take_over(u32 cpu, int ceiling, u32 seen)
+{
+	int found = NONE_FITS;
+	u32 step;
+
+	EACH(step, config.cpus) {
+		u32 other = cpu + step;
+
+		if (other >= config.cpus)
+			other -= config.cpus;
+		if (other == cpu || other >= COSCHED_CPUS || scx_bpf_dsq_nr_queued(other) <= 0)
+			continue;
+		found = pick(other, cpu, ceiling, seen, ~0ULL);
+		if (found != NONE_FITS)
+			break;
+	}
+	return found;
+}
+
+/* What a CPU does next: it takes somebody who waits, or the process that has it goes on, whose class and one is `word` and whose
+ * virtual time is `before`; with 0 it has none of the batch. CHANGED says that somebody fits and the load was changed meanwhile. */
+__noinline int choose(u32 cpu, u32 word, u64 before, u32 in_any_case)
+{
+	struct view *view = bpf_map_lookup_elem(&views, &cpu);
+	int ceiling, found;
+	bool may_stay;
+	u32 seen;
+
+	if (!view)
+		return NONE_FITS;
+	ceiling = threshold(cpu);
+	seen = view->version;
+	if (ceiling == BUS_NOTHING)
+		return NONE_FITS;
+	may_stay = word && (int)word - 1 <= ceiling;
+	found = pick(cpu, cpu, ceiling, seen, may_stay ? before : ~0ULL);
+	if (found != NONE_FITS)
+		return found;
+	if (may_stay)
+		return seat(cpu, word, !in_any_case, seen) ? GOES_ON : CHANGED;
+	return take_over(cpu, ceiling, seen);
+}
+
+/* Takes whatever waits, where the bus does not decide. */
+__noinline int take_any(u32 cpu)
+{
+	u32 step;
+
+	EACH(step, config.cpus) {
+		u32 other = cpu + step;
+
+		if (other >= config.cpus)
+			other -= config.cpus;
+		if (move_to_local(other))
+			return true;
+	}
+	return false;
+}
+
 SEC("struct_ops/cosched_dispatch")
 void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 {
-	u32 cpu = BELOW(number, COSCHED_CPUS), had = COSCHED_NONE, class = 0, step, try, old = words[AT(cpu)];
+	u32 cpu = BELOW(number, COSCHED_CPUS), had = COSCHED_NONE, word = 0, try, old = words[AT(cpu)];
 	struct cosched_task *task = 0;
-	u64 now = bpf_ktime_get_ns(), before = ~0ULL;
-	struct view *view;
+	u64 now = bpf_ktime_get_ns(), before = 0;
 	bool is_ours;
-	int ceiling;
 
 	/* One that sleeps does not go on. */
 	if (prev && !(prev->scx.flags & SCX_TASK_QUEUED))
@@ -201,14 +259,8 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 	}
 	others_turn[AT(cpu)] = 0;
 	if (!in_force) {
-		EACH(step, config.cpus) {
-			u32 other = cpu + step;
-
-			if (other >= config.cpus)
-				other -= config.cpus;
-			if (move_to_local(other))
-				return;
-		}
+		if (take_any(cpu))
+			return;
 		goto others;
 	}
 	/* Nobody is here but who has chosen this CPU for itself. */
@@ -220,51 +272,23 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 	}
 	if (starved.state != NOBODY && starved.cpu == cpu && run_starved(cpu, prev, now))
 		return;
-	view = bpf_map_lookup_elem(&views, &cpu);
-	if (!view)
-		return;
 	if (is_ours && task) {
-		class = class_of(had);
+		word = class_of(had) + 1;
 		before = prev->scx.dsq_vtime + charged(task, used_by(task, now));
 	}
-	EACH(try, TRIES) {
-		int found;
-		u32 seen;
+	for (try = READ_ONCE(nothing); try < TRIES && MAY_GO_ON; try++) {
+		/* Who has the CPU does not lose it to the last of several changes. */
+		int found = choose(cpu, word, before, try + 1 == TRIES);
 
-		ceiling = threshold(cpu);
-		seen = view->version;
-		if (ceiling == BUS_NOTHING)
-			break;
-		found = pick(cpu, cpu, ceiling, seen, is_ours && (int)class <= ceiling ? before : ~0ULL);
-		if (found == NONE_FITS && is_ours && (int)class <= ceiling) {
-			found = CHANGED;
-			/* It has the CPU, so it does not lose it to the last of several changes. */
-			if (seat(cpu, class + 1, try + 1 < TRIES, seen)) {
-				/* The time of the queue goes on with it: whoever comes has no precedence for what it has had
-				 * meanwhile. */
-				prev->scx.slice = slice_of(scx_bpf_dsq_nr_queued(cpu) + 1);
-				prev->scx.dsq_vtime = before;
-				task->ran_at = now;
-				if (queues[AT(cpu)].vtime < before)
-					queues[AT(cpu)].vtime = before;
-				found = PICKED;
-			}
+		if (found == GOES_ON && word) {
+			/* The time of the queue goes on with it: whoever comes has no precedence for what it has had meanwhile. */
+			prev->scx.slice = slice_of(scx_bpf_dsq_nr_queued(cpu) + 1);
+			prev->scx.dsq_vtime = before;
+			task->ran_at = now;
+			if (queues[AT(cpu)].vtime < before)
+				queues[AT(cpu)].vtime = before;
 		}
-		if (found == NONE_FITS) {
-			/* What waits for others. */
-			EACH(step, config.cpus) {
-				u32 other = cpu + step;
-
-				if (other >= config.cpus)
-					other -= config.cpus;
-				if (other == cpu || other >= COSCHED_CPUS || scx_bpf_dsq_nr_queued(other) <= 0)
-					continue;
-				found = pick(other, cpu, ceiling, seen, ~0ULL);
-				if (found != NONE_FITS)
-					break;
-			}
-		}
-		if (found == PICKED) {
+		if (found == GOES_ON || found == PICKED) {
 			/* There may be room for more: the next one looks. */
 			if (words[AT(cpu)] < old || !old)
 				call_idle(false);

@@ -32,21 +32,13 @@ static __always_inline bool starved_becomes(u32 from, u32 to)
 
 /* Lets the starved process run on this CPU, which was called for it, or keeps the CPU for it until those have left beside whom it
  * does not fit; false if it is not there any more. */
-static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 now)
+__noinline int answer_call(u32 cpu, u64 now)
 {
 	u64 slice = starved.lag, most;
 	u32 queue = AT(starved.queue);
 	struct task_struct *p;
 	bool runs = false;
 
-	if (starved.state == RUNS) {
-		if (prev && prev->pid == starved.pid && now < starved.until) {
-			prev->scx.slice = starved.until - now;
-			return true;
-		}
-		starved_becomes(RUNS, NOBODY);
-		return false;
-	}
 	most = period(scx_bpf_dsq_nr_queued(queue) + 1);
 	if (now + PATIENCE < starved.until + GRACE && (int)starved.class > threshold(cpu)) {
 		nobody(cpu);
@@ -71,6 +63,19 @@ static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 n
 	if (!runs)
 		starved_becomes(RUNS, NOBODY);
 	return runs;
+}
+
+/* Whether this CPU is for the starved process, which has it already or was to be called to it. */
+static __always_inline bool run_starved(u32 cpu, struct task_struct *prev, u64 now)
+{
+	if (starved.state != RUNS)
+		return answer_call(cpu, now);
+	if (prev && prev->pid == starved.pid && now < starved.until) {
+		prev->scx.slice = starved.until - now;
+		return true;
+	}
+	starved_becomes(RUNS, NOBODY);
+	return false;
 }
 
 /* How long a process of a queue has waited beyond what makes it starve (Eqs. 22 and 23); 0 if it does not. The third rule, which
