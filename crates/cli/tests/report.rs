@@ -116,6 +116,8 @@ fn the_page_and_the_figures_need_nothing_beside_them() {
     assert!(made.status.success(), "{}", err(&made));
     let part = read(&folder, "figures/timeline.svg");
     assert!(part != whole && part.contains("from 0.4 to 0.8 s"), "{part}");
+    let told = error(&folder, &["logs", "--figures", "late", "--section", "100-200"]);
+    assert!(told.contains("--section begins after 100 s, and all ended after"), "{told}");
     for wrong in ["2-1", "x", "1"] {
         assert!(error(&folder, &["logs", "--figures", "f", "--section", wrong]).contains("as in 5-5.3"), "{wrong}");
     }

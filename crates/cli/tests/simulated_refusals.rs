@@ -102,7 +102,11 @@ fn options_without_meaning_are_refused() {
     check_error(&[], &["run", "mix.toml", "--on", MACHINE, "--cpus", "90"], &["--cpus 90", "0-11", "as in"]);
     let folder = with_mix();
     let mut habits = command(folder.path(), &["run", "mix.toml", "-q"]);
-    habits.env("COSCHED_ON", MACHINE).env("COSCHED_FREEZE", "signals").env("COSCHED_MEM_KEEP", "1000000G");
+    habits
+        .env("COSCHED_ON", MACHINE)
+        .env("COSCHED_FREEZE", "signals")
+        .env("COSCHED_ACTUATOR", "sched-ext")
+        .env("COSCHED_MEM_KEEP", "1000000G");
     let output = habits.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     let met = ["run", "mix.toml", "--on", MACHINE, "-q", "--require", "counters"];

@@ -391,6 +391,29 @@ fn lines_go_to_the_shell_that_is_named() {
 }
 
 #[test]
+fn events_that_stand_in_for_counters_are_told() {
+    let pmus = std::path::Path::new("/sys/bus/event_source/devices");
+    if ["cpu", "cpu_core", "cpum_cf"].iter().any(|pmu| pmus.join(pmu).exists()) || !pmus.join("software").exists() {
+        return println!("skipped, because this machine has counters of its own, or no events of the kernel");
+    }
+    let folder = tempdir().expect("a folder");
+    let told = |events: &[&str]| {
+        let words: Vec<&str> = events.iter().flat_map(|event| ["--event", event]).collect();
+        let done = run(&folder, &[&words[..], &["--no-logs", "-p", "fifo", "true", ":::", "a"]].concat());
+        assert!(done.status.success(), "{}", err(&done));
+        err(&done)
+    };
+    let both = told(&["mm=software/event=2/", "llc=software/event=99/"]);
+    assert!(both.contains("stand in for counters of the hardware"), "{both}");
+    assert!(
+        both.contains("(mm_reads: software/config=0x0002/)") && both.contains("--event: llc_accesses (software/"),
+        "{both}"
+    );
+    let none = told(&["mm=0x4844"]);
+    assert!(!none.contains("stand in") && none.contains("--event: mm_reads: "), "{none}");
+}
+
+#[test]
 fn words_of_bash_are_told_once_where_another_shell_reads_them() {
     let folder = tempdir().expect("a folder");
     let warnings = |words: &[&str]| {

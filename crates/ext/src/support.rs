@@ -38,8 +38,12 @@ impl Lack {
     /// What would help.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Lack::NotBuilt => "cargo install --path crates/cli --features sched-ext (needs clang, libelf and zlib)",
-            Lack::NoClass { .. } => "boot a kernel that has it",
+            Lack::NotBuilt => {
+                "cargo install --path crates/cli --features sched-ext (needs clang 16 or later, libelf and zlib)"
+            }
+            Lack::NoClass { .. } => {
+                "boot Linux 6.13 or later with CONFIG_SCHED_CLASS_EXT=y, where there is the file /sys/kernel/sched_ext/state"
+            }
             Lack::NoTypes => "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
             Lack::Other { .. } => "end the program that loaded it (systemctl stop scx, or whatever started it)",
             Lack::NoPermission => "run cosched as root",

@@ -94,6 +94,8 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::NoGroup { job: job(), why: "no space left on device".to_owned() },
         RunWarning::FreezeFailed { job: job(), why: "no such process".to_owned() },
         RunWarning::LeftScheduler { job: job(), processes: 2 },
+        RunWarning::StandIn { events: vec!["mm_reads: software/config=0x0002/".to_owned()] },
+        RunWarning::NotCounted { why: "mm_reads (0x4844) on cpu: the processor has no such event".to_owned() },
         RunWarning::NotTaken { job: job(), why: "operation not permitted".to_owned() },
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
         RunWarning::NoHistory { why: "/h/history.sqlite: it is full; make room".to_owned() },

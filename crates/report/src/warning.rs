@@ -163,6 +163,16 @@ pub enum RunWarning {
         /// How many.
         processes: u32,
     },
+    /// Events of the kernel itself are counted in place of what the hardware would count.
+    StandIn {
+        /// Each counter with its event, in words.
+        events: Vec<String>,
+    },
+    /// An event that the user gave can't be counted.
+    NotCounted {
+        /// The counter, with the event, and why.
+        why: String,
+    },
     /// A job could not be given to the scheduler in the kernel.
     NotTaken {
         /// The job's name.
@@ -366,6 +376,8 @@ impl RunWarning {
             RunWarning::NoList { .. } => "no-list",
             RunWarning::NoGroup { .. } => "no-cgroup",
             RunWarning::LeftScheduler { .. } => "left-scheduler",
+            RunWarning::StandIn { .. } => "stand-in",
+            RunWarning::NotCounted { .. } => "not-counted",
             RunWarning::NotTaken { .. } => "not-taken",
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",
@@ -465,6 +477,12 @@ impl RunWarning {
                 let (what, have) = if *processes == 1 { ("process", "has") } else { ("processes", "have") };
                 format!("{processes} {what} of job {job} {have} chosen a scheduling policy: no plan holds there")
             }
+            RunWarning::StandIn { events } => format!(
+                "events of the kernel itself stand in for counters of the hardware, as --event says ({}): figures that are made of \
+                 them, as instructions per cycle, bytes and slowdowns, are not what their names say",
+                events.join(", ")
+            ),
+            RunWarning::NotCounted { why } => format!("--event: {why}"),
             RunWarning::NotTaken { job, why } => {
                 format!("job {job} could not be given to the scheduler in the kernel ({why}): the ordinary one has it")
             }

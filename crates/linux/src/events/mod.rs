@@ -40,6 +40,13 @@ pub struct PmuEvents {
     pub table: EventTable,
 }
 
+impl PmuEvents {
+    /// Its events are those of the kernel itself, which stand in for a core PMU that is not there.
+    pub fn is_of_kernel(&self) -> bool {
+        self.pmu.name == SOFTWARE
+    }
+}
+
 /// The events of this machine: one entry per core PMU; empty if the machine exposes no counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineEvents {

@@ -97,10 +97,15 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
             last = Some((part, series));
         }
     }
-    let told = if by_job { "each job's time on CPUs" } else { "in each moment the job that had the CPU for longest" };
+    let mut told =
+        if by_job { "each job's time on CPUs" } else { "in each moment the job that had the CPU for longest" }
+            .to_owned();
+    if from > 0 {
+        told.push_str("; a section of the run");
+    }
     (!spans.is_empty()).then(|| Chart {
         title: format!("Who ran where: {what}"),
-        subtitle: Some(told.to_owned()),
+        subtitle: Some(told),
         x: Axis {
             label: "time since the start".to_owned(),
             unit: Some("s".to_owned()),

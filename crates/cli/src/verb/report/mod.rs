@@ -72,6 +72,13 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 }
             }
             let runs = batches(runs);
+            if let Some((from, _)) = args.section {
+                let ends = runs.iter().filter_map(|run| Some(run.timeline.as_ref()?.until));
+                if let Some(last) = ends.max().filter(|last| *last <= from) {
+                    let (from, last) = (from.as_s(), last.as_s());
+                    return Err(usage(format!("--section begins after {from} s, and all ended after {last:.3} s")));
+                }
+            }
             if whole {
                 let mut views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
                 if let Some(first) = views.first_mut() {

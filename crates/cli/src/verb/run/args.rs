@@ -522,6 +522,9 @@ impl RunArgs {
         if habit("freeze") {
             self.policy.freeze = FreezeArg::Auto;
         }
+        if habit("actuator") {
+            self.policy.actuator = ActuatorArg::Freezer;
+        }
         if habit("mem_keep") {
             self.limits.mem_keep = None;
         }

@@ -65,7 +65,7 @@ impl HostPlatform {
             )),
             None => anyhow::Error::new(error),
         })?;
-        let (chosen, warnings) = beside_others(root, &topology.machine.all_cpus(), args.cpus.as_ref(), publish);
+        let (chosen, mut warnings) = beside_others(root, &topology.machine.all_cpus(), args.cpus.as_ref(), publish);
         if chosen.cpus != topology.machine.all_cpus() {
             topology = topology::read(root, &affinity, Some(&chosen.cpus))?;
         }
@@ -76,6 +76,7 @@ impl HostPlatform {
             .collect::<Result<_, _>>()?;
         let events = MachineEvents::detect(root, &overrides).map_err(|error| usage(format!("--event: {error}")))?;
         let counters = probe(root, &events)?;
+        warnings.extend(event_warnings(&overrides, &events, &counters));
         let freezer_problem = cosched_linux::freezer_problem(root);
         let freezing = match (args.freeze, &freezer_problem) {
             (FreezeArg::Signals, _) | (FreezeArg::Auto, Some(_)) => Freezing::Signals,
@@ -303,6 +304,23 @@ impl Platform for HostPlatform {
             error => error.into(),
         }
     }
+}
+
+/// What is to be known of the events that the user gave.
+fn event_warnings(given: &[EventOverride], events: &MachineEvents, counters: &CounterSupport) -> Vec<RunWarning> {
+    let mut warnings = Vec::new();
+    let is_given = |counter: Counter| given.iter().any(|own| own.counter == counter);
+    let counted = |counter: &Counter| counters.of(*counter).is_value();
+    for entry in events.pmus.iter().filter(|entry| entry.is_of_kernel()) {
+        let told = entry.table.events.iter().filter(|event| counted(&event.counter));
+        let told: Vec<String> = told.map(|event| format!("{}: {}", event.counter, event.name)).collect();
+        if !told.is_empty() {
+            warnings.push(RunWarning::StandIn { events: told });
+        }
+    }
+    let lacking = counters.problems.iter().filter(|problem| is_given(problem.counter) && !counted(&problem.counter));
+    warnings.extend(lacking.map(|problem| RunWarning::NotCounted { why: problem.to_string() }));
+    warnings
 }
 
 /// Loads the scheduler into the kernel.
