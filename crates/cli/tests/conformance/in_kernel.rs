@@ -25,7 +25,7 @@ impl InKernel {
 
     #[cfg(feature = "sched-ext")]
     fn scheduler(&self, jobs: usize) -> Option<Box<dyn KernelScheduler>> {
-        let loaded = cosched_ext::Scheduler::load(&self.0.machine, jobs, false, cosched_ext::Work::Plans);
+        let loaded = cosched_ext::Scheduler::load(&self.0.machine, jobs, false, cosched_ext::Work::Plans, None);
         Some(Box::new(loaded.expect("the scheduler is loaded")))
     }
 
