@@ -42,7 +42,7 @@ impl Lack {
                 "cargo install --path crates/cli --features sched-ext (needs clang 16 or later, libelf and zlib)"
             }
             Lack::NoClass { .. } => {
-                "boot Linux 6.13 or later with CONFIG_SCHED_CLASS_EXT=y, where there is the file /sys/kernel/sched_ext/state"
+                "boot one with CONFIG_SCHED_CLASS_EXT=y"
             }
             Lack::NoTypes => "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
             Lack::Other { .. } => "end the program that loaded it (systemctl stop scx, or whatever started it)",
