@@ -41,9 +41,7 @@ impl Lack {
             Lack::NotBuilt => {
                 "cargo install --path crates/cli --features sched-ext (needs clang 16 or later, libelf and zlib)"
             }
-            Lack::NoClass { .. } => {
-                "boot with CONFIG_SCHED_CLASS_EXT"
-            }
+            Lack::NoClass { .. } => "boot with CONFIG_SCHED_CLASS_EXT",
             Lack::NoTypes => "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
             Lack::Other { .. } => "end the program that loaded it (systemctl stop scx, or whatever started it)",
             Lack::NoPermission => "run cosched as root",
