@@ -18,7 +18,7 @@ done
 ls /usr/include/libelf.h /usr/include/zlib.h >/dev/null 2>&1 ||
     { echo "guest tests skipped, because there is no libelf or zlib to build with"; exit 0; }
 for clang in ${CLANG:-clang clang-21 clang-20 clang-19 clang-18 clang-17 clang-16}; do
-    major=$("$clang" -dM -E -xc /dev/null 2>/dev/null | sed -n 's/^#define __clang_major__ //p')
+    major=$("$clang" -dM -E -xc /dev/null 2>/dev/null | sed -n 's/^#define __clang_major__ //p' || true)
     if [ "${major:-0}" -ge 16 ] && "$clang" --print-targets | grep -q bpf; then found=$clang; break; fi
 done
 [ -n "${found:-}" ] || { echo "guest tests skipped, because there is no clang 16 or later for BPF"; exit 0; }
