@@ -125,14 +125,14 @@ impl<B: Backend> Loop<'_, B> {
             let until = self.next_instant();
             events.clear();
             self.backend.wait(until, &mut events)?;
-            let now = self.backend.now();
-            self.snap.now = now;
-            // Also when it has given plans up.
+            // Before anything is told of the time after the wait; also when plans were given up.
             if self.plans.is_some() {
                 self.backend.switches(&mut self.switches);
                 self.recorder.switched(&self.switches);
                 self.switches.clear();
             }
+            let now = self.backend.now();
+            self.snap.now = now;
             // What else has happened is seen on the machine as it is now.
             events.sort_by_key(|event| *event != Event::MachineChanged);
             for event in events.drain(..) {
