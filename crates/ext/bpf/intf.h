@@ -108,7 +108,7 @@ struct cosched_count {
 	unsigned long long value;
 };
 
-/* Lines of memory that were read, and written. */
+/* Lines of memory that were read, and written: `mm_reads` and `mm_writes`, which a test compares. */
 #define COSCHED_READS 4
 #define COSCHED_WRITES 5
 

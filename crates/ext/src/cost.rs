@@ -27,7 +27,7 @@ fn computing(program: &[u8]) -> Result<Object, String> {
         settings.put_u16(config::SIBLING + 2 * at, NONE);
     }
     (0..CPUS as usize).for_each(|cpu| settings.put_u16(config::SIBLING + 2 * SIBLINGS * cpu, cpu as u16));
-    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, t| eprint!("{t}"))));
+    libbpf_rs::set_print(None);
     let mut open = ObjectBuilder::default().open_memory(program).map_err(|error| error.to_string())?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();

@@ -197,6 +197,7 @@ pub(crate) mod call {
 #[cfg(all(test, feature = "bpf"))]
 mod tests {
     use super::*;
+    use cosched_core::Counter;
     use libbpf_rs::btf::types::{MemberAttr, Struct};
     use libbpf_rs::btf::{Btf, HasSize as _};
 
@@ -259,6 +260,10 @@ mod tests {
         let of_count = [("enabled", total::ENABLED), ("running", total::RUNNING), ("value", total::VALUE)];
         check(&btf, "cosched_count", Some(total::COUNT), &of_count);
         check(&btf, "cosched_total", Some(total::SIZE), &[("of", 0)]);
+        let header = include_str!("../bpf/intf.h");
+        for (name, counter) in [("READS", Counter::MmReads), ("WRITES", Counter::MmWrites)] {
+            assert!(header.contains(&format!("#define COSCHED_{name} {}\n", counter as usize)), "{name}");
+        }
         let of_switch = [("at", switch::AT), ("cpu", switch::CPU), ("slot", switch::SLOT)];
         check(&btf, "cosched_switch", Some(switch::SIZE), &of_switch);
         check(&btf, "cosched_install", Some(install::SIZE), &[("which", install::WHICH)]);
