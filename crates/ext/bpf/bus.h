@@ -25,8 +25,6 @@
 #define BUS_FRACTION 12
 /* A demand or a use as it is measured: 1 in these units. */
 #define BUS_UNIT (1U << 31)
-/* Halvings of the distance to the root: no more than digits of a share, and four. */
-#define BUS_TRIES 64
 
 /* What user space computes once. */
 struct cosched_tables {
@@ -55,11 +53,12 @@ struct bus_state {
 };
 
 /*
- * The verifier of the kernel follows both ways of each branch, so what is decided often is computed without one; and it follows
- * each known number of its own, so searches begin with one that it does not know: the kernel defines BUS_START.
+ * The verifier of the kernel follows both ways of each branch, so what is decided often is computed without one. It follows each
+ * known number of its own, too, so what is searched goes through a number that it does not know: the kernel defines BUS_UNKNOWN,
+ * which is 0.
  */
-#ifndef BUS_START
-#define BUS_START 0
+#ifndef BUS_UNKNOWN
+#define BUS_UNKNOWN 0
 #endif
 
 /* The compiler must not know what a number can be: it would make a branch of what is computed with 0 or 1. */
@@ -74,20 +73,43 @@ static __always_inline unsigned long long bus_sign(unsigned long long x)
 	return x;
 }
 
+/* 1 if a number is not 0. */
+static __always_inline unsigned long long bus_is_some(unsigned long long x)
+{
+	return bus_sign(x | -x);
+}
+
+/* 1 if `a` is less than `b`; they are less than 2^63 apart. */
+static __always_inline unsigned long long bus_less(unsigned long long a, unsigned long long b)
+{
+	return bus_sign(a - b);
+}
+
+/* `a` if `which` is 1, `b` if it is 0. */
+static __always_inline unsigned long long bus_either(unsigned long long which, unsigned long long a, unsigned long long b)
+{
+	return b ^ ((a ^ b) & -which);
+}
+
+/* By how much `a` is above `b`; 0 if it is not. */
+static __always_inline unsigned long long bus_above(unsigned long long a, unsigned long long b)
+{
+	return (a - b) & (bus_less(a, b) - 1);
+}
+
 static __always_inline unsigned int bus_leading_zeros(unsigned long long x)
 {
 	unsigned int half;
 	unsigned long long n = 0;
 
-	if (!x)
-		return 64;
 	for (half = 32; half; half /= 2) {
-		unsigned long long step = half * (1 - bus_sign((x >> (64 - half)) | -(x >> (64 - half))));
+		unsigned long long step = half * (1 - bus_is_some(x >> (64 - half)));
 
 		n += step;
 		x <<= step & 63;
 	}
-	return n;
+	/* 63 were found in a number of 0. */
+	return n + 1 - bus_sign(x);
 }
 
 /* The logarithm of a share; a share of 0 counts as the least. */
@@ -95,31 +117,27 @@ static __always_inline int bus_log(const struct cosched_tables *tables, unsigned
 {
 	unsigned int zeros, mantissa;
 
-	if (!share)
-		share = 1;
+	share += 1 - bus_is_some(share);
 	zeros = bus_leading_zeros(share);
 	mantissa = (share << zeros) << 1 >> 54;
 	return (int)((23 - (int)zeros) * 4096) + tables->log[mantissa & (BUS_MANTISSAS - 1)];
 }
 
-/* part / whole in units of 2^-12, rounded down; part is at most whole, whole above 0. */
+/* part / whole in units of 2^-12, rounded down, at most 1; whole is above 0, and both are below 2^62. */
 static __always_inline unsigned long long bus_fraction(unsigned long long part, unsigned long long whole)
 {
-	unsigned long long quotient = 0;
+	unsigned long long quotient = 0, is_part = bus_less(part, whole);
 	int i;
 
-	if (part >= whole)
-		return 1 << BUS_FRACTION;
 	for (i = 0; i < BUS_FRACTION; i++) {
 		unsigned long long digit;
 
 		part <<= 1;
-		/* Both are below 2^63. */
-		digit = 1 - bus_sign(part - whole);
+		digit = 1 - bus_less(part, whole);
 		part -= digit * whole;
 		quotient = quotient << 1 | digit;
 	}
-	return quotient;
+	return bus_either(is_part, quotient, 1 << BUS_FRACTION);
 }
 
 /* The class nearest to odds with this logarithm. */
@@ -227,10 +245,10 @@ static __always_inline struct bus_state bus_at(const struct cosched_tables *tabl
 					       unsigned int point)
 {
 	unsigned int at = bus_point(point);
-	unsigned long long free = tables->free[at], used = BUS_ONE - free, busy = bus->busy[at];
+	unsigned long long free = tables->free[at], used = BUS_ONE - free;
 	struct bus_state state = {
 		.free = free,
-		.rest = used > busy ? used - busy : 0,
+		.rest = bus_above(used, bus->busy[at]),
 		.others = used + bus->computing[at],
 	};
 
@@ -240,11 +258,10 @@ static __always_inline struct bus_state bus_at(const struct cosched_tables *tabl
 /* How far the throughput falls short of what is needed if one more task takes the rest; negative if it does not. */
 static __always_inline long long bus_short(const struct bus_state *state, unsigned long long needed)
 {
-	unsigned long long a = needed > state->others ? needed - state->others : 0;
+	unsigned long long a = bus_above(needed, state->others);
 	unsigned long long v = state->rest + state->free;
 
-	if (a > BUS_ONE)
-		a = BUS_ONE;
+	a -= bus_above(a, BUS_ONE);
 	/* (a v) >> 40 in two parts, each below 2^62. */
 	return (long long)(((a >> 20) * v + ((a & 0xfffff) * v >> 20)) >> 20) - (long long)state->free;
 }
@@ -283,6 +300,18 @@ static __always_inline struct bus_state bus_halved(const struct bus_state *from,
 	return state;
 }
 
+static __always_inline struct bus_state bus_one_of(unsigned long long which, const struct bus_state *a,
+						    const struct bus_state *b)
+{
+	struct bus_state state = {
+		.free = bus_either(which, a->free, b->free),
+		.rest = bus_either(which, a->rest, b->rest),
+		.others = bus_either(which, a->others, b->others),
+	};
+
+	return state;
+}
+
 /*
  * The highest class that is admitted beside the tasks of a load if the throughput must grow by the factor `gain`, in units of
  * 2^-20, and by `least`, in units of 2^-40 of a task that runs alone; BUS_NOTHING if nothing is.
@@ -290,26 +319,22 @@ static __always_inline struct bus_state bus_halved(const struct bus_state *from,
 static __always_inline int bus_ceiling(const struct cosched_tables *tables, const struct cosched_bus *bus, unsigned int gain,
 				       unsigned long long least)
 {
-	unsigned int low_at = BUS_START, size = BUS_POINTS, settled_at, point, tries, halvings;
+	unsigned int settled_at = BUS_UNKNOWN, point, passed = BUS_UNKNOWN, tries, halvings, half;
 	struct bus_state settled, low, high, root;
 	unsigned long long needed, below, above;
-	long long short_low, short_high;
 	int i;
 
 	if (!bus->tasks)
 		return BUS_HIGHEST;
 
-	/* Where the tasks fill the bus. */
-	for (i = 0; i < 7 && size > 1; i++) {
-		unsigned int half = size / 2, at = bus_point(low_at + half - 1);
+	/* Where the tasks fill the bus: the first point where they do not use more than there is. */
+	for (half = 64; half; half /= 2) {
+		unsigned int at = bus_point(settled_at + half - 1);
+		unsigned long long is_over = bus_less(BUS_ONE, bus->busy[at] + tables->free[at]);
 
-		if (bus->busy[at] + tables->free[at] > BUS_ONE)
-			low_at += half;
-		size -= half;
+		settled_at += half * (is_over & bus_less(settled_at + half, BUS_POINTS + 1)) + BUS_UNKNOWN;
 	}
-	if (bus->busy[bus_point(low_at)] + tables->free[bus_point(low_at)] > BUS_ONE)
-		low_at++;
-	settled_at = bus_point(low_at);
+	settled_at = bus_point(settled_at);
 	settled = bus_at(tables, bus, settled_at);
 	if (settled_at > 0) {
 		unsigned int before = bus_point(settled_at - 1);
@@ -333,60 +358,40 @@ static __always_inline int bus_ceiling(const struct cosched_tables *tables, cons
 		return BUS_HIGHEST;
 
 	/* The first point where one more that takes the rest brings too little. */
-	low_at = settled_at;
-	size = BUS_POINTS - settled_at;
-	for (i = 0; i < 7 && size > 1; i++) {
-		unsigned int half = size / 2;
-
-		low = bus_at(tables, bus, low_at + half - 1);
-		if (bus_short(&low, needed) < 0)
-			low_at += half;
-		size -= half;
+	point = settled_at + BUS_UNKNOWN;
+	for (half = 64; half; half /= 2) {
+		low = bus_at(tables, bus, point + half - 1);
+		point += half * (bus_sign(bus_short(&low, needed)) & bus_less(point + half, BUS_POINTS + 1)) + BUS_UNKNOWN;
 	}
-	low = bus_at(tables, bus, low_at);
-	if (bus_short(&low, needed) < 0)
-		low_at++;
-	point = low_at;
 	if (point >= BUS_POINTS)
 		return BUS_HIGHEST;
 
 	low = bus_at(tables, bus, point);
 	high = point == settled_at ? settled : bus_at(tables, bus, point - 1);
-	tries = bus_leading_zeros(high.free | 1);
-	halvings = bus_leading_zeros(low.rest | 1);
-	tries = (tries > halvings ? tries - halvings : 0) + 4;
-	/* The first number of halvings of the way from the upper state that has passed the root. */
-	low_at = BUS_START + 1;
-	size = tries - 1;
-	for (i = 0; i < 7 && size > 1; i++) {
-		unsigned int half = size / 2;
-
-		root = bus_halved(&high, &low, low_at + half - 1);
-		if (bus_short(&root, needed) > 0)
-			low_at += half;
-		size -= half;
+	/* So many halvings of the way from the upper state surely pass the root: between 4 and 44. */
+	tries = bus_above(bus_leading_zeros(high.free | 1), bus_leading_zeros(low.rest | 1)) + 4;
+	/* Those before the first that has passed it. */
+	for (half = 32; half; half /= 2) {
+		root = bus_halved(&high, &low, passed + half);
+		passed += half * (bus_sign(-bus_short(&root, needed)) & bus_less(passed + half, tries)) + BUS_UNKNOWN;
 	}
-	root = bus_halved(&high, &low, low_at);
-	if (bus_short(&root, needed) > 0)
-		low_at++;
-	halvings = low_at;
+	halvings = passed + 1;
 	root = low;
 	low = bus_halved(&high, &root, halvings - 1);
-	if (halvings != tries)
-		high = bus_halved(&high, &root, halvings);
+	root = bus_halved(&high, &root, halvings);
+	high = bus_one_of(bus_less(halvings, tries), &root, &high);
 
 	for (i = 0; i < 2; i++) {
+		unsigned long long is_short;
+
 		root = bus_halved(&low, &high, 1);
-		if (bus_short(&root, needed) >= 0)
-			low = root;
-		else
-			high = root;
+		is_short = 1 - bus_sign(bus_short(&root, needed));
+		low = bus_one_of(is_short, &root, &low);
+		high = bus_one_of(is_short, &high, &root);
 	}
-	short_low = bus_short(&low, needed);
-	short_high = bus_short(&high, needed);
-	below = short_low > 0 ? short_low : 0;
-	above = short_high < 0 ? -short_high : 0;
-	root = bus_towards(&low, &high, bus_fraction(below, below + above ? below + above : 1));
+	below = bus_above(bus_short(&low, needed), 0);
+	above = bus_above(-bus_short(&high, needed), 0);
+	root = bus_towards(&low, &high, bus_fraction(below, below + above + 1 - bus_is_some(below + above)));
 	if (!root.rest)
 		return 0;
 	return bus_class_at(bus_log(tables, root.rest) + bus_log(tables, root.rest + root.free) - bus_log(tables, root.free));

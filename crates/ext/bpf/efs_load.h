@@ -5,7 +5,7 @@
 
 #include "shared.h"
 /* See bus.h. */
-#define BUS_START READ_ONCE(nothing)
+#define BUS_UNKNOWN READ_ONCE(nothing)
 #include "bus.h"
 
 /* Scheduling periods (Eq. 21). */

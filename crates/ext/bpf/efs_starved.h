@@ -127,13 +127,50 @@ static __always_inline u32 cpu_for(s32 pid, u32 queue, u32 in_vain)
 	return best;
 }
 
+/* The longest starved process that was found so far. Only the tick looks, and it is one. What is kept in memory and not in registers
+ * is no state that the verifier must follow through the loops. */
+struct longest {
+	u64 waits;
+	u64 lag;
+	u32 queue;
+	u32 class;
+	s32 pid;
+	u32 unused;
+};
+struct longest longest;
+
+/* Looks who of a queue has starved for longer than whoever was found before. */
+__noinline int look_in(u32 queue, u64 now, u64 global)
+{
+	u32 looks = READ_ONCE(nothing), cpu = AT(queue);
+	u64 local = efs.c_local * period(scx_bpf_dsq_nr_queued(queue) + (words[cpu] != 0));
+	struct task_struct *p;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		u64 waits = starves_for(p, cpu, looks == 0, now, local, global);
+
+		if (looks++ >= LOOKS)
+			break;
+		if (waits > longest.waits) {
+			u64 vtime = queues[cpu].vtime;
+
+			longest.waits = waits;
+			longest.lag = vtime > p->scx.dsq_vtime ? vtime - p->scx.dsq_vtime : 0;
+			longest.queue = queue;
+			longest.class = class_of(slot_in(task_of(p)));
+			longest.pid = p->pid;
+		}
+	}
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
 /* Calls a CPU for the longest starved process of the machine. */
 __noinline int look_for_starved(u64 now)
 {
-	u64 longest = READ_ONCE(nothing), lag = 0, global, running = READ_ONCE(nothing), waiting = READ_ONCE(nothing);
-	u32 cpu, best = COSCHED_NONE, in_vain = COSCHED_NONE;
-	u32 class = 0, state = starved.state;
-	s32 pid = 0;
+	u64 global, running = READ_ONCE(nothing), waiting = READ_ONCE(nothing);
+	u32 cpu, in_vain = COSCHED_NONE, state = starved.state;
 
 	if (state == RUNS && now < starved.until + PATIENCE)
 		return 0;
@@ -153,44 +190,20 @@ __noinline int look_for_starved(u64 now)
 	if (!waiting)
 		return 0;
 	global = efs.c_global * period(running + waiting);
+	longest.waits = 0;
 	EACH(cpu, config.cpus) {
-		struct task_struct *p;
-		u64 local, queued;
-		u32 looks = READ_ONCE(nothing);
-
-		if (cpu >= COSCHED_CPUS)
-			break;
-		queued = scx_bpf_dsq_nr_queued(cpu);
 		/* Who is bound to a CPU that is not the run's needs no call. */
-		if (!queued || !efs.is_ours[cpu])
-			continue;
-		local = efs.c_local * period(queued + (words[AT(cpu)] != 0));
-		bpf_rcu_read_lock();
-		bpf_for_each(scx_dsq, p, cpu, 0) {
-			u64 waits = starves_for(p, BELOW(cpu, COSCHED_CPUS), looks == 0, now, local, global);
-
-			if (looks++ >= LOOKS)
-				break;
-			if (waits > longest) {
-				u64 vtime = queues[BELOW(cpu, COSCHED_CPUS)].vtime;
-
-				longest = waits;
-				pid = p->pid;
-				class = class_of(slot_in(task_of(p)));
-				best = cpu;
-				lag = vtime > p->scx.dsq_vtime ? vtime - p->scx.dsq_vtime : 0;
-			}
-		}
-		bpf_rcu_read_unlock();
+		if (cpu < COSCHED_CPUS && efs.is_ours[cpu] && scx_bpf_dsq_nr_queued(cpu) > 0)
+			look_in(cpu, now, global);
 	}
-	if (best == COSCHED_NONE)
+	if (!longest.waits)
 		return 0;
-	cpu = cpu_for(pid, AT(best), pid == starved.pid ? in_vain : COSCHED_NONE);
-	starved.pid = pid;
-	starved.queue = best;
+	cpu = cpu_for(longest.pid, AT(longest.queue), longest.pid == starved.pid ? in_vain : COSCHED_NONE);
+	starved.pid = longest.pid;
+	starved.queue = longest.queue;
 	starved.cpu = cpu;
-	starved.lag = lag;
-	starved.class = class;
+	starved.lag = longest.lag;
+	starved.class = longest.class;
 	starved.until = now + PATIENCE;
 	starved_becomes(NOBODY, CALLED);
 	call_busy(cpu);
