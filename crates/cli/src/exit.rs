@@ -47,7 +47,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// An error with the exit code that it leads to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     /// What is wrong, where, and what to write instead.

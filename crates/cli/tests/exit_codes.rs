@@ -219,3 +219,28 @@ fn a_halt_on_successes_is_a_success_whatever_failed_before() {
         assert_eq!(run.status.code(), Some(code), "{rule}: {}", err(&run));
     }
 }
+
+/// Where there is no scheduler in the kernel to be had, what is wrong with the command line is told first, and a plan can be shown.
+#[test]
+fn what_a_machine_lacks_is_told_last() {
+    let folder = tempdir().expect("a folder");
+    let run = |more: &[&str]| {
+        cosched(&folder, &[&["run", "--actuator", "sched-ext", "--no-logs"], more, &["true", ":::", "1"]].concat())
+    };
+    let wrong = run(&["--policy", "efs", "--param", "c_local=x"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", err(&wrong));
+    assert!(err(&wrong).contains("c_local"), "{}", err(&wrong));
+    let shown = run(&["--dry-run"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", err(&shown));
+    assert!(out(&shown).contains("actuation plans"), "{}", out(&shown));
+    let started = run(&[]);
+    let told = err(&started);
+    match started.status.code() {
+        Some(3 | 4) => {
+            assert!(told.contains("--actuator sched-ext: ") && told.contains("nothing was started"), "{told}");
+            let why = told.trim().strip_prefix("cosched: ").expect("a message");
+            assert!(out(&shown).contains(&format!("refused   {why}\n")), "{}", out(&shown));
+        }
+        code => assert_eq!((code, out(&shown).contains("refused")), (Some(0), false), "{told}"),
+    }
+}

@@ -110,12 +110,13 @@ fn the_page_and_the_figures_need_nothing_beside_them() {
             assert!(std::fs::read(png).unwrap().starts_with(b"\x89PNG"), "{name}");
         }
     }
-    // A part of the timeline.
+    // A part of the timeline, beside the whole.
     let whole = read(&folder, "figures/timeline.svg");
     let made = report(&folder, &["logs", "--figures", "figures", "--section", "0.4-0.8"]);
     assert!(made.status.success(), "{}", err(&made));
-    let part = read(&folder, "figures/timeline.svg");
-    assert!(part != whole && part.contains("from 0.4 to 0.8 s"), "{part}");
+    let part = read(&folder, "figures/timeline-0.4-0.8.svg");
+    assert!(part.contains("from 0.4 to 0.8 s"), "{part}");
+    assert_eq!(read(&folder, "figures/timeline.svg"), whole);
     let told = error(&folder, &["logs", "--figures", "late", "--section", "100-200"]);
     assert!(told.contains("--section begins after 100 s, and all ended after"), "{told}");
     for wrong in ["2-1", "x", "1"] {

@@ -5,6 +5,7 @@ use crate::facts::RunFacts;
 use crate::timeline;
 use crate::view::{ComparisonView, RunView};
 use cosched_core::Nanos;
+use cosched_report::Timeline;
 use cosched_report::chart::Chart;
 
 /// A chart with a name for its file.
@@ -16,21 +17,24 @@ pub struct Picture {
     pub chart: Chart,
 }
 
-/// Every picture of a run; the timeline of it all, or of the section between two times.
+/// Every picture of a run; the timeline of it all, and of the section between two times if that is given.
 pub fn run_pictures(view: &RunView<'_>, section: Option<(Nanos, Nanos)>) -> Vec<Picture> {
-    let part = view.timeline.zip(section).map(|(timeline, (from, to))| timeline.section(from, to));
-    let shown = part.as_ref().or(view.timeline);
+    let timeline = |shown: &Timeline| timeline::picture(&view.label, shown, view.record);
+    let section = view.timeline.zip(section).and_then(|(whole, (from, to))| {
+        let name = format!("timeline-{}-{}", from.as_s(), to.as_s());
+        Some(Picture { name, chart: timeline(&whole.section(from, to))? })
+    });
     let facts = RunFacts::of(view.record);
     let named = [(view.record.policy.clone(), &facts)];
     let all = [
-        ("timeline", shown.and_then(|timeline| timeline::picture(&view.label, timeline, view.record))),
+        ("timeline", view.timeline.and_then(timeline)),
         ("completion", completion(&named, "Jobs ended over time")),
         ("slowdowns", slowdowns(&named, "Slowdown of each job")),
         ("estimates", estimates(&named, "Estimated against true slowdown")),
         ("memory", view.timeline.and_then(|timeline| memory(timeline.traffic.as_ref()?))),
     ];
     let named = |(name, chart): (&str, Option<Chart>)| Some(Picture { name: name.to_owned(), chart: chart? });
-    all.into_iter().filter_map(named).collect()
+    all.into_iter().filter_map(named).chain(section).collect()
 }
 
 /// Every picture of a comparison.

@@ -96,6 +96,7 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::LeftScheduler { job: job(), processes: 2 },
         RunWarning::StandIn { events: vec!["mm_reads: software/config=0x0002/".to_owned()] },
         RunWarning::NotCounted { why: "mm_reads (0x4844) on cpu: the processor has no such event".to_owned() },
+        RunWarning::CountedOutside { why: "lines of memory can't be counted on each CPU".to_owned(), plans: true },
         RunWarning::NotTaken { job: job(), why: "operation not permitted".to_owned() },
         RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
         RunWarning::NoHistory { why: "/h/history.sqlite: it is full; make room".to_owned() },

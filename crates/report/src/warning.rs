@@ -175,6 +175,13 @@ pub enum RunWarning {
         /// The counter, with the event, and why.
         why: String,
     },
+    /// The scheduler in the kernel can't read counters: they are read for each job, at decisions.
+    CountedOutside {
+        /// What the system says.
+        why: String,
+        /// EFS was to measure in the kernel. It decides by plans.
+        plans: bool,
+    },
     /// A job could not be given to the scheduler in the kernel.
     NotTaken {
         /// The job's name.
@@ -380,6 +387,7 @@ impl RunWarning {
             RunWarning::LeftScheduler { .. } => "left-scheduler",
             RunWarning::StandIn { .. } => "stand-in",
             RunWarning::NotCounted { .. } => "not-counted",
+            RunWarning::CountedOutside { .. } => "counted-outside",
             RunWarning::NotTaken { .. } => "not-taken",
             RunWarning::FreezeFailed { .. } => "freeze-failed",
             RunWarning::CountersFailed { .. } => "counters-failed",

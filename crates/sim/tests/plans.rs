@@ -134,77 +134,133 @@ fn a_filler_must_fit_the_memory_bus() {
     assert!(filled(DemandClass::ZERO));
 }
 
-#[test]
-fn plans_are_asked_for_only_where_they_are_carried_out() {
-    struct Without(Sim);
-    impl Backend for Without {
-        type Error = SimError;
-        fn machine(&self) -> std::sync::Arc<Machine> {
-            self.0.machine()
-        }
-        fn capabilities(&self) -> Capabilities {
-            let mut capabilities = self.0.capabilities();
+/// A simulation that carries out no plans, or tells each millisecond of a switch.
+struct Other {
+    sim: Sim,
+    has_plans: bool,
+    told: Nanos,
+}
+
+impl Backend for Other {
+    type Error = SimError;
+    fn machine(&self) -> std::sync::Arc<Machine> {
+        self.sim.machine()
+    }
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = self.sim.capabilities();
+        if !self.has_plans {
             capabilities.missing.insert(Capability::Plans, Absence::NotOffered);
-            capabilities
         }
-        fn now(&mut self) -> Nanos {
-            self.0.now()
-        }
-        fn stopwatch(&self) -> Option<Nanos> {
-            None
-        }
-        fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), SimError> {
-            self.0.wait(until, events)
-        }
-        fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
-            self.0.read(tasks, out);
-        }
-        fn wanting(&mut self, task: TaskId) -> Reading<u32> {
-            self.0.wanting(task)
-        }
-        fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
-            self.0.apply(changes)
-        }
-        fn switches(&mut self, out: &mut Vec<Switch>) {
-            self.0.switches(out);
-        }
+        capabilities
+    }
+    fn now(&mut self) -> Nanos {
+        self.sim.now()
+    }
+    fn stopwatch(&self) -> Option<Nanos> {
+        None
+    }
+    fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), SimError> {
+        self.sim.wait(until, events)
+    }
+    fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        self.sim.read(tasks, out);
+    }
+    fn wanting(&mut self, task: TaskId) -> Reading<u32> {
+        self.sim.wanting(task)
+    }
+    fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
+        self.sim.apply(changes)
+    }
+    fn switches(&mut self, out: &mut Vec<Switch>) {
+        // The kernel tells of all CPUs at once, and goes on telling while it is asked.
+        let until = self.sim.now() + Nanos::from_ms(2);
+        let times = (self.told.0 / 1_000_000..until.0 / 1_000_000).rev().map(Nanos::from_ms);
+        out.extend(times.map(|at| Switch { at, what: Switched::To { cpu: CpuId(0), task: None } }));
+        self.told = until;
+    }
 
-        fn occupation(&mut self) -> Option<Occupation> {
-            self.0.occupation()
-        }
+    fn occupation(&mut self) -> Option<Occupation> {
+        self.sim.occupation()
+    }
 
-        fn admits(&mut self) -> Option<Vec<Demand>> {
-            self.0.admits()
-        }
+    fn admits(&mut self) -> Option<Vec<Demand>> {
+        self.sim.admits()
+    }
 
-        fn began(&self, task: TaskId) -> Option<Nanos> {
-            self.0.began(task)
-        }
-        fn install(&mut self, _plan: &Plan) -> Result<(), SimError> {
-            panic!("a plan, and this backend carries out none")
-        }
-        fn kill(&mut self, task: TaskId, how: Kill) {
-            self.0.kill(task, how);
-        }
-        fn restart(&mut self, task: TaskId) -> bool {
-            self.0.restart(task)
-        }
-        fn resources(&mut self, task: TaskId) -> Resources {
-            self.0.resources(task)
-        }
-        fn may_start(&mut self, task: &TaskSpec) -> MayStart {
-            self.0.may_start(task)
-        }
-        fn traffic(&mut self, out: &mut Vec<Traffic>) {
-            self.0.traffic(out);
-        }
+    fn began(&self, task: TaskId) -> Option<Nanos> {
+        self.sim.began(task)
+    }
+    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
+        assert!(self.has_plans, "a plan, and this backend carries out none");
+        self.sim.install(plan)
+    }
+    fn kill(&mut self, task: TaskId, how: Kill) {
+        self.sim.kill(task, how);
+    }
+    fn restart(&mut self, task: TaskId) -> bool {
+        self.sim.restart(task)
+    }
+    fn resources(&mut self, task: TaskId) -> Resources {
+        self.sim.resources(task)
+    }
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        self.sim.may_start(task)
+    }
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        self.sim.traffic(out);
+    }
 
-        fn energy_j(&mut self) -> Reading<f64> {
-            self.0.energy_j()
+    fn energy_j(&mut self) -> Reading<f64> {
+        self.sim.energy_j()
+    }
+}
+
+#[test]
+fn switches_are_told_before_what_happens_after_them() {
+    #[derive(Default)]
+    struct Told {
+        switches: Vec<Nanos>,
+        last: Nanos,
+        others: u32,
+    }
+    impl Told {
+        fn other(&mut self, now: Nanos) {
+            assert!(now >= self.last, "{now:?} after {:?}", self.last);
+            self.last = now;
+            self.others += 1;
+            // All of them up to now, but none later.
+            let told = self.switches.last().copied().unwrap_or_default();
+            assert!(told <= now && told + Nanos::from_ms(1) > now, "{told:?} before {now:?}");
         }
     }
+    impl Recorder for Told {
+        fn decided(&mut self, record: DecisionRecord<'_>) {
+            self.other(record.snapshot.now);
+        }
+        fn ended(&mut self, now: Nanos, _result: &TaskResult) {
+            self.other(now);
+        }
+        fn switched(&mut self, switches: &[Switch]) {
+            self.switches.extend(switches.iter().map(|switch| switch.at));
+        }
+    }
+    let config = config(&machine(2, 1), vec![job(&compute(), 1_500), job(&sleepy(), 500), job(&compute(), 700)]);
+    let mut sim = Other { sim: Sim::new(config.clone()).unwrap(), has_plans: true, told: Nanos::ZERO };
+    let entry = find_policy("round-robin").unwrap();
+    let mut policy = (entry.build)(&config.machine.params_for(entry).unwrap());
+    let settings = RunConfig { actuation: Actuation::Plans, ..RunConfig::default() };
+    let mut told = Told::default();
+    run(&mut sim, &mut *policy, &mut told, specs(&config), &settings).unwrap();
+    assert!(told.others > 6, "{}", told.others);
+    // Each once, to the last.
+    let all: Vec<Nanos> = (0..sim.told.0 / 1_000_000).map(Nanos::from_ms).collect();
+    assert_eq!(told.switches, all);
+}
+
+#[test]
+fn plans_are_asked_for_only_where_they_are_carried_out() {
     let config = config(&machine(2, 1), vec![job(&compute(), 100)]);
-    let mut without = Without(Sim::new(config.clone()).unwrap());
+    let mut without = Other { sim: Sim::new(config.clone()).unwrap(), has_plans: false, told: Nanos::ZERO };
     let entry = find_policy("fifo").unwrap();
     let mut policy = (entry.build)(&Params::resolve("fifo", entry.params, &[]).unwrap());
     let settings = RunConfig { actuation: Actuation::Plans, ..RunConfig::default() };

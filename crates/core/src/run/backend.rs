@@ -146,8 +146,8 @@ pub trait Backend {
     /// Tasks can't be acted upon any longer, or the backend carries out no plans.
     fn install(&mut self, plan: &Plan) -> Result<(), Self::Error>;
 
-    /// Appends which CPUs went to which tasks since this was last asked, in the order of time, if it carries out plans and sees
-    /// that. Nothing of it is later than the end of the last wait.
+    /// Appends which CPUs went to which tasks since this was last asked, if it carries out plans and sees that. One that came as this
+    /// was asked the last time may be told only now.
     fn switches(&mut self, out: &mut Vec<Switch>);
 
     /// What the tasks had of the CPUs while it carried out plans, if it can tell.

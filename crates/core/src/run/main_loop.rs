@@ -108,8 +108,7 @@ impl<B: Backend> Loop<'_, B> {
         let mut events = Vec::new();
         let mut triggers = vec![Trigger::QuantumEnd];
         loop {
-            let now = self.backend.now();
-            self.snap.now = now;
+            let now = self.moment();
             self.admit(now, &mut triggers);
             if self.snap.tasks.is_empty() && self.dying.is_empty() {
                 if self.pending.is_empty() {
@@ -125,14 +124,7 @@ impl<B: Backend> Loop<'_, B> {
             let until = self.next_instant();
             events.clear();
             self.backend.wait(until, &mut events)?;
-            // Before anything is told of the time after the wait; also when plans were given up.
-            if self.plans.is_some() {
-                self.backend.switches(&mut self.switches);
-                self.recorder.switched(&self.switches);
-                self.switches.clear();
-            }
-            let now = self.backend.now();
-            self.snap.now = now;
+            let now = self.moment();
             // What else has happened is seen on the machine as it is now.
             events.sort_by_key(|event| *event != Event::MachineChanged);
             for event in events.drain(..) {
@@ -141,6 +133,7 @@ impl<B: Backend> Loop<'_, B> {
             self.enforce_limits(now, &mut triggers);
             self.recorder.tick(&self.snap, self.pending.len());
         }
+        self.recorder.switched(&self.switches);
         if !self.samples.is_empty() {
             self.recorder.left(&self.samples);
         }
@@ -156,6 +149,20 @@ impl<B: Backend> Loop<'_, B> {
             plans,
             energy_j: self.energy_j.unwrap_or_else(|| self.backend.energy_j()),
         })
+    }
+
+    /// What is told from here on is of this moment. Switches before it are told first, also after plans were given up.
+    fn moment(&mut self) -> Nanos {
+        let now = self.backend.now();
+        self.snap.now = now;
+        if self.plans.is_some() {
+            self.backend.switches(&mut self.switches);
+            self.switches.sort_by_key(|switch| switch.at);
+            let until = self.switches.partition_point(|switch| switch.at <= now);
+            self.recorder.switched(&self.switches[..until]);
+            self.switches.drain(..until);
+        }
+        now
     }
 
     /// Adds the triggers that follow from the time alone, and brings waiting times up to date.

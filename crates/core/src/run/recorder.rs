@@ -91,8 +91,8 @@ pub trait Recorder {
     fn tick(&mut self, _snapshot: &Snapshot, _queued: usize) {}
     /// The backend adopted the plan of this generation.
     fn plan_adopted(&mut self, _now: Nanos, _generation: u64) {}
-    /// What CPUs went to which tasks, in the order of time. It is newer than everything that was told before, but for what was
-    /// measured since the last decision.
+    /// What CPUs went to which tasks, in the order of time, up to the moment of what is told next. One may be older by some
+    /// microseconds than what was told before: the kernel tells from all CPUs at once.
     fn switched(&mut self, _switches: &[Switch]) {}
     /// The user asks what runs: these tasks have arrived and not ended.
     fn asked(&mut self, _now: Nanos, _tasks: &[TaskNow<'_>]) {}

@@ -64,7 +64,7 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) waits: Vec<Wait>,
     /// Tasks that were placed on CPUs that are gone.
     pub(super) displaced: Vec<TaskId>,
-    /// Kept so that its room is used again.
+    /// Switches after the [moment](Loop::moment) that is told of.
     pub(super) switches: Vec<Switch>,
     /// What the next plan needs; `None` where decisions are carried out one by one.
     pub(super) planning: Option<Planning>,

@@ -2,7 +2,7 @@
 
 use super::{Row, SERIES_SCHEMA, SeriesHeader};
 use crate::json::{self, JsonError};
-use cosched_core::Nanos;
+use cosched_core::{CpuSet, Nanos, Switched};
 use std::io::{self, BufRead, Read as _};
 
 /// A series that can't be read.
@@ -50,6 +50,8 @@ pub struct SeriesReader<R> {
     file: String,
     input: R,
     header: SeriesHeader,
+    /// The CPUs of the header's machine.
+    cpus: CpuSet,
     line: usize,
     buffer: Vec<u8>,
     cut_off: bool,
@@ -76,7 +78,16 @@ impl<R: BufRead> SeriesReader<R> {
             let problem = JsonError::at(1, "schema", format!("found `{}`", header.schema));
             return Err(SeriesError::Header { file, problem });
         }
-        Ok(SeriesReader { file, input, header, line: 1, buffer: Vec::new(), cut_off: false, done: false })
+        Ok(SeriesReader {
+            file,
+            input,
+            cpus: header.machine.all_cpus(),
+            header,
+            line: 1,
+            buffer: Vec::new(),
+            cut_off: false,
+            done: false,
+        })
     }
 
     /// The header.
@@ -107,6 +118,15 @@ impl<R: BufRead> SeriesReader<R> {
     fn check(&self, at: Nanos, row: &Row) -> Result<(), String> {
         if at > MOST_TIME {
             return Err(format!("column `t_ns`: {} ns are more than a run takes", at.0));
+        }
+        let on = |column: &str, cpus: &CpuSet| match cpus.is_subset(&self.cpus) {
+            true if !cpus.is_empty() => Ok(()),
+            _ => Err(format!("column `{column}`: `{cpus}`, but the header's machine has {}", self.cpus)),
+        };
+        match row {
+            Row::Placed { cpus, .. } => on("cpus", cpus)?,
+            Row::Switched(Switched::To { cpu, .. }) => on("cpu", &CpuSet::from_iter([*cpu]))?,
+            _ => {}
         }
         let known = self.header.tasks.len();
         match row.task() {

@@ -224,6 +224,11 @@ pub enum Row {
 }
 
 impl Row {
+    /// Whether its time is that of what it measures: it stands in a series after rows with later times.
+    pub(crate) fn is_of_the_past(&self) -> bool {
+        matches!(self, Row::Sampled(_) | Row::Lacks { .. })
+    }
+
     /// The task that the line is about, if it is about one.
     pub fn task(&self) -> Option<TaskId> {
         match self {

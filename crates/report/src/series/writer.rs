@@ -34,6 +34,8 @@ pub struct SeriesWriter<W> {
     last: BTreeMap<TaskId, Last>,
     /// Rows that say which CPU went to whom.
     switches: u32,
+    /// The time of the last row, but for those that tell of the past.
+    latest: Nanos,
     buffer: Vec<u8>,
 }
 
@@ -48,6 +50,7 @@ impl<W: Write> SeriesWriter<W> {
             sink: LineSink::new(out, RunFile::Series),
             last: BTreeMap::new(),
             switches: 0,
+            latest: Nanos::ZERO,
             buffer: vec![],
         };
         // A header is plain data with text keys: it can't fail to serialise.
@@ -64,6 +67,9 @@ impl<W: Write> SeriesWriter<W> {
     }
 
     fn row(&mut self, at: Nanos, row: &Row) {
+        if !row.is_of_the_past() {
+            self.latest = at;
+        }
         row.write(at, &mut self.buffer);
     }
 
@@ -179,7 +185,8 @@ impl<W: Write> SeriesWriter<W> {
             };
             // Nothing follows what says that nothing follows.
             self.switches = if row == Switched::Untold { MOST_SWITCHES + 1 } else { self.switches + 1 };
-            self.row(switch.at, &Row::Switched(row));
+            // Rows stand in the order of time.
+            self.row(switch.at.max(self.latest), &Row::Switched(row));
         }
         self.flush();
     }

@@ -81,9 +81,13 @@ impl Timeline {
         let mut timeline = Timeline { cpus: series.header().machine.all_cpus(), ..Timeline::default() };
         let mut traffic = Traffic::new();
         let mut owners: BTreeMap<CpuId, Option<TaskId>> = BTreeMap::new();
+        let mut now = Nanos::ZERO;
         for line in series.by_ref() {
             let (at, row) = line?;
+            // Measurements tell of the past. Whatever else has an earlier time than a line before it is told late.
             timeline.until = timeline.until.max(at);
+            now = if row.is_of_the_past() { now } else { now.max(at) };
+            let at = if row.is_of_the_past() { at } else { now };
             match row {
                 Row::Decided { .. } => timeline.decisions += 1,
                 Row::Placed { task, cpus, mode, purpose } => change(&mut open, task, |job| {
@@ -111,10 +115,13 @@ impl Timeline {
                     }
                 }
                 Row::Waits { task, reason } => change(&mut open, task, |job| job.wait(at, reason)),
-                Row::Started(task) => change(&mut open, task, |job| job.done.starts.push(at)),
+                Row::Started(task) => change(&mut open, task, |job| {
+                    job.done.starts.push(at);
+                    job.is_over = false;
+                }),
                 Row::Ended(row) => change(&mut open, row.task, |job| {
                     job.leave(at);
-                    (job.place, job.has, job.reason) = (None, None, None);
+                    (job.place, job.has, job.reason, job.is_over) = (None, None, None, true);
                     job.done.end = Some((at, row.text));
                 }),
                 Row::Sampled(sample) => {
@@ -182,6 +189,8 @@ struct Open {
     has: Option<BTreeSet<CpuId>>,
     /// Why it waits where it was not placed.
     reason: Option<WaitReason>,
+    /// It has ended. Processes that it left behind may still have CPUs.
+    is_over: bool,
 }
 
 fn change(jobs: &mut [Open], task: TaskId, change: impl FnOnce(&mut Open)) {
@@ -223,6 +232,9 @@ impl Open {
 
     /// It is seen to have other CPUs.
     fn has(&mut self, at: Nanos, change: impl FnOnce(&mut BTreeSet<CpuId>)) {
+        if self.is_over {
+            return;
+        }
         change(self.has.get_or_insert_default());
         self.settle(at);
     }
@@ -322,6 +334,7 @@ mod tests {
 ["p",3000000000,0,"1","exclusive","run"]
 ["o",4000000000,0,0]
 ["e",5000000000,1,0,"exit 0",0,null,null,null,null,null]
+["o",5500000000,1,1]
 ["o",6000000000,null,null]
 ["e",7000000000,0,0,"exit 0",0,null,null,null,null,null]
 "#;
@@ -343,6 +356,22 @@ mod tests {
         let part = timeline.section(Nanos(1_500_000_000), s(4));
         let cut: Vec<(Nanos, Nanos)> = part.jobs[0].stays.iter().map(|stay| (stay.from, stay.to)).collect();
         assert_eq!((cut, part.from, part.until), (vec![(Nanos(1_500_000_000), s(2)), (s(2), s(3))], part.from, s(4)));
+    }
+
+    #[test]
+    fn what_is_told_late_overlaps_nothing() {
+        let text = r#"["p",0,0,"0","exclusive","run"]
+["o",0,0,0]
+["p",3000000000,0,"1","exclusive","run"]
+["s",2000000000,0,1000000000,"0","run","",null,null,null,null,null,null,null,0]
+["o",2000000000,0,null]
+["o",2000000000,1,0]
+["e",4000000000,0,0,"exit 0",0,null,null,null,null,null]
+"#;
+        let stays = timeline(text).jobs.swap_remove(0).stays;
+        let stays: Vec<(Nanos, Nanos, String)> =
+            stays.into_iter().map(|stay| (stay.from, stay.to, stay.cpus.to_string())).collect();
+        assert_eq!(stays, [(s(0), s(3), "0".to_owned()), (s(3), s(4), "1".to_owned())]);
     }
 
     #[test]

@@ -67,7 +67,6 @@ pub(super) struct Converter<'a, W> {
     owners: BTreeMap<CpuId, usize>,
     /// Jobs that have not arrived, the next one first.
     arrivals: VecDeque<(Nanos, usize)>,
-    cpus: CpuSet,
     /// What a record tells of jobs, by their names.
     recorded: BTreeMap<&'a str, &'a Job>,
     now: Nanos,
@@ -95,7 +94,6 @@ impl<'a, W: Write> Converter<'a, W> {
             placed: BTreeSet::new(),
             owners: BTreeMap::new(),
             arrivals: arrivals.into(),
-            cpus: header.machine.all_cpus(),
             recorded: jobs.iter().map(|job| (job.name.as_str(), job)).collect(),
             now: Nanos::ZERO,
             latest: Nanos::ZERO,
@@ -128,10 +126,6 @@ impl<'a, W: Write> Converter<'a, W> {
             Row::Switched(switched) => self.switched(*switched)?,
             Row::Placed { task, cpus, mode, purpose } => {
                 let job = self.job(*task)?;
-                if cpus.is_empty() || !cpus.is_subset(&self.cpus) {
-                    let has = &self.cpus;
-                    return Err(Refused::Row(format!("column `cpus`: `{cpus}`, but the header's machine has {has}")));
-                }
                 let place = Place { cpus: cpus.clone(), mode: *mode, purpose: *purpose };
                 self.lives[job].idle = None;
                 self.place(job, place);
@@ -245,10 +239,6 @@ impl<'a, W: Write> Converter<'a, W> {
             }
             return Ok(());
         };
-        if !self.cpus.contains(cpu) {
-            let has = &self.cpus;
-            return Err(Refused::Row(format!("column `cpu`: `{}`, but the header's machine has {has}", cpu.0)));
-        }
         let to = task.map(|task| self.job(task)).transpose()?;
         if let Some(before) = self.owners.remove(&cpu) {
             self.lives[before].has.get_or_insert_default().remove(&cpu);

@@ -83,6 +83,10 @@ impl RunWarning {
                 events.join(", ")
             ),
             RunWarning::NotCounted { why } => format!("--event: {why}"),
+            RunWarning::CountedOutside { why, plans } => {
+                let then = if *plans { ", and efs decides once a quantum, by plans" } else { "" };
+                format!("counters can't be read in the kernel ({why}): they are read for each job, at decisions{then}")
+            }
             RunWarning::NotTaken { job, why } => {
                 format!("job {job} could not be given to the scheduler in the kernel ({why}): the ordinary one has it")
             }

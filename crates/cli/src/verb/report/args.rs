@@ -41,7 +41,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 
-    /// Of the timeline among the figures draw this part only, in seconds since the start, as in 5-5.3
+    /// Draw this part of the timeline as well, in seconds since the start, as in 5-5.3, which becomes timeline-5-5.3
     #[arg(long, value_name = "FROM-TO", requires = "figures", value_parser = section)]
     pub(crate) section: Option<(Nanos, Nanos)>,
 

@@ -105,6 +105,7 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
             "order": plan.config.order,
             "history": args.history().map(|path| path.display().to_string()),
             "actuation": plan.config.actuation,
+            "refused": view.refused.as_ref().map(ToString::to_string),
             "without": plan.choice.shortfalls.iter().map(shortfall_text).collect::<Vec<_>>(),
             "skipped": plan.earlier.len(),
             "warnings": plan.warnings.iter().map(RunWarning::text).collect::<Vec<_>>(),
@@ -144,6 +145,9 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     }
     if plan.config.actuation == Actuation::Plans {
         writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
+    }
+    if let Some(why) = &view.refused {
+        writeln!(out, "refused   {}", visible(&why.message))?;
     }
     writeln!(out, "logs      {}", told(plan.logs.as_os_str()))?;
     if !view.is_simulated() {

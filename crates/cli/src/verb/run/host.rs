@@ -2,23 +2,24 @@
 
 use super::args::{ActuatorArg, FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::cpus::CpuChoice;
+use super::kernel;
 use super::keys::Keys;
 use super::platform::{KernelPart, Platform, Problem, SoloWork, View};
 use super::screen::Screen;
-use crate::exit::{Exit, Failure, incapable, no_program, usage};
+use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capability, Counter, CpuSet, Machine, Nanos};
 use cosched_linux::accounts::CpuUse;
-use cosched_linux::counters::{CounterSupport, CpuEvents, probe};
+use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, KernelScheduler, Notice, Program,
-    Seat, Share, check_file_size, check_open_files, find_program,
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, Notice, Program, Seat, Share,
+    check_file_size, check_open_files, find_program,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, RunWarning};
@@ -90,18 +91,15 @@ impl HostPlatform {
             Some(small) => emulated(small, &topology.machine, freezing, freezer_problem.as_ref(), args)?,
         };
         let mut capabilities = cosched_linux::capabilities(root, &machine, &counters, freezing);
+        let mut refused = None;
         if args.actuator == ActuatorArg::SchedExt {
-            if let Some(lack) = cosched_ext::lack(root) {
-                let exit = if lack.is_permission() { Exit::Permission } else { Exit::Incapable };
-                let message = format!("--actuator sched-ext: {lack}; nothing was started; {}", lack.remedy());
-                return Err(Failure { exit, message }.into());
-            }
             if args.emulate_small.is_some() {
                 return Err(usage(
                     "--emulate-small pauses jobs, and --actuator sched-ext pauses none; leave one of them out",
                 ));
             }
             capabilities.missing.remove(&Capability::Plans);
+            refused = kernel::refused(root);
         } else if args.all {
             return Err(usage("--all is for --actuator sched-ext"));
         }
@@ -124,6 +122,7 @@ impl HostPlatform {
             // On emulated small cores a job that may also use others would not be slowed.
             files: Vec::new(),
             measures_width: args.emulate_small.is_none(),
+            refused,
             warnings,
         };
         Ok(HostPlatform {
@@ -268,13 +267,10 @@ impl Platform for HostPlatform {
         let tell = screen.clone();
         let kernel = match part {
             KernelPart::None => None,
-            mut part => {
-                let events = CpuEvents::open(&self.view.machine, &self.counters.usable).ok();
-                let reads = events.iter().flat_map(CpuEvents::counters).any(|counter| counter == Counter::MmReads);
-                if matches!(part, KernelPart::Efs { lines_per_us: Some(_), .. }) && !reads {
-                    part = KernelPart::Plans;
-                }
-                Some(scheduler(&self.view.machine, jobs.len(), args.policy.all, part, events)?)
+            part => {
+                Some(kernel::load(&self.view.machine, &self.counters, jobs.len(), args.policy.all, part, |warning| {
+                    screen.warn(warning);
+                })?)
             }
         };
         Ok(Host::new(HostConfig {
@@ -321,41 +317,6 @@ fn event_warnings(given: &[EventOverride], events: &MachineEvents, counters: &Co
     let lacking = counters.problems.iter().filter(|problem| is_given(problem.counter) && !counted(&problem.counter));
     warnings.extend(lacking.map(|problem| RunWarning::NotCounted { why: problem.to_string() }));
     warnings
-}
-
-/// Loads the scheduler into the kernel.
-#[cfg(feature = "sched-ext")]
-fn scheduler(
-    machine: &Machine,
-    jobs: usize,
-    all: bool,
-    part: KernelPart,
-    events: Option<CpuEvents>,
-) -> anyhow::Result<Box<dyn KernelScheduler>> {
-    let work = match part {
-        KernelPart::Efs { local, global, lines_per_us } => cosched_ext::Work::Efs { local, global, lines_per_us },
-        _ => cosched_ext::Work::Plans,
-    };
-    let loaded = cosched_ext::Scheduler::load(machine, jobs, all, work, events);
-    let loaded = loaded.map_err(|error| {
-        incapable(format!(
-            "--actuator sched-ext: {error}; nothing was started; this kernel and the scheduler may not fit each other, and \
-             --actuator freezer works everywhere"
-        ))
-    })?;
-    Ok(Box::new(loaded))
-}
-
-#[cfg(not(feature = "sched-ext"))]
-fn scheduler(
-    _machine: &Machine,
-    _jobs: usize,
-    _all: bool,
-    _part: KernelPart,
-    _events: Option<CpuEvents>,
-) -> anyhow::Result<Box<dyn KernelScheduler>> {
-    let lack = cosched_ext::Lack::NotBuilt;
-    Err(incapable(format!("--actuator sched-ext: {lack}; nothing was started; {}", lack.remedy())))
 }
 
 /// What was found for a job and is the same for others: where jobs are many, most call the same program.

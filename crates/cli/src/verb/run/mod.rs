@@ -9,7 +9,7 @@
 //! - [`limits`]: limits in GNU parallel's forms; [`metrics`]: where metrics are served; [`mod@cpus`]: which CPUs, and how many a job; [`args`]: the command line;
 //!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too; [`mod@window`]: for those who look at the
 //!   run, and [`watched`]: what they are told;
-//! - [`platform`]: what a machine must do for a run; [`host`] and [`simulated`] (with [`interruptible`]): the two
+//! - [`platform`]: what a machine must do for a run; [`host`] (with [`kernel`]) and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`folder`] and
 //!   [`runs`]: log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this one;
@@ -29,6 +29,7 @@ mod files;
 mod folder;
 mod host;
 mod interruptible;
+mod kernel;
 mod keys;
 mod killed;
 mod limits;
@@ -102,6 +103,11 @@ fn go<P: platform::Platform>(
     input: RunInput,
 ) -> anyhow::Result<ExitCode> {
     require(args, platform)?;
+    if let Some(refused) = platform.view().refused.as_ref().filter(|_| !args.dry_run) {
+        // What is wrong with the command line is told first. Nothing that earlier runs have left is touched.
+        plan::policy(args, platform, false)?;
+        return Err(refused.clone().into());
+    }
     if !args.dry_run {
         // Resuming writes beside the job log.
         named::AllNamed::check(args)?;

@@ -158,19 +158,31 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
     Ok(())
 }
 
+/// What is to be known of jobs alone, what the machine can do then, and the policy; `crowded`: more jobs are wanted at once than
+/// there are CPUs.
+pub(crate) fn policy<P: Platform>(
+    args: &RunArgs,
+    platform: &P,
+    crowded: bool,
+) -> anyhow::Result<(SoloWish, Capabilities, Choice)> {
+    let view = platform.view();
+    let solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT, &view.machine.name)?;
+    let mut capabilities = view.capabilities.clone();
+    solo.capabilities(&mut capabilities);
+    let choice = choose(&args.policy, &capabilities, &view.params, crowded)?;
+    Ok((solo, capabilities, choice))
+}
+
 impl<P: Platform> Plan<P> {
     pub(crate) fn new(args: &RunArgs, platform: &P, resumed: Resumed, input: RunInput) -> anyhow::Result<Plan<P>> {
         let Resumed { left: jobs, earlier, newly_adopted, seen, mut warnings } = resumed;
         let view = platform.view();
-        let mut solo = SoloWish::new(args.solo.as_deref(), P::SOLO_BY_DEFAULT, &view.machine.name)?;
-        warnings.append(&mut solo.warnings);
-        let mut capabilities = view.capabilities.clone();
-        solo.capabilities(&mut capabilities);
         let machine = &view.machine;
         let cpus = machine.cpus.len();
         // `-j 8 sleep` means eight sleepers at once.
         let asked = args.limits.jobs.map(|limit| limit.on(cpus).min(jobs.len()));
-        let choice = choose(&args.policy, &capabilities, &view.params, asked.is_some_and(|asked| asked > cpus))?;
+        let (mut solo, capabilities, choice) = policy(args, platform, asked.is_some_and(|asked| asked > cpus))?;
+        warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
         if let (Some(path), Some(content)) = (&args.policy.profile, &choice.profile) {
             files.push(setting::file("profile", path, content.as_bytes()));

@@ -3,6 +3,7 @@
 
 use super::args::{Requirement, RunArgs};
 use super::screen::Screen;
+use crate::exit::Failure;
 use crate::input::Job;
 use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
 use cosched_linux::Inbox;
@@ -30,6 +31,8 @@ pub(crate) struct View {
     pub(crate) energy: EnergySource,
     /// Whether it can be measured how many CPUs a job uses.
     pub(crate) measures_width: bool,
+    /// Why a run would be refused here as things stand; a plan of it can be shown all the same.
+    pub(crate) refused: Option<Failure>,
     /// The files of simulated machines and programs.
     pub(crate) files: Vec<SettingFile>,
     /// What the user should know of the machine before anything is started.

@@ -233,6 +233,7 @@ impl SimPlatform {
             // The report has a modelled figure even if policies have no meter to read.
             energy: EnergySource::Modelled,
             measures_width: false,
+            refused: None,
             files,
             warnings: Vec::new(),
         };

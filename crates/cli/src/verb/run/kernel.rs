@@ -1,0 +1,82 @@
+//! The scheduler that a run has in the kernel with `--actuator sched-ext`.
+
+use super::platform::KernelPart;
+use crate::exit::{Exit, Failure, incapable};
+use cosched_core::{Counter, Machine};
+use cosched_linux::KernelScheduler;
+use cosched_linux::counters::{CounterSupport, CpuEvents};
+use cosched_linux::root::Root;
+use cosched_report::RunWarning;
+
+/// Why a run can't have one here; `None` if it can.
+pub(super) fn refused(root: &Root) -> Option<Failure> {
+    let lack = cosched_ext::lack(root)?;
+    let exit = if lack.is_permission() { Exit::Permission } else { Exit::Incapable };
+    Some(Failure { exit, message: format!("--actuator sched-ext: {lack}; nothing was started; {}", lack.remedy()) })
+}
+
+/// Loads it. If it can't read the counters, it goes without, and `tell` is told: then they are read as everywhere, and EFS, if
+/// it was to measure, decides by plans.
+pub(super) fn load(
+    machine: &Machine,
+    counters: &CounterSupport,
+    jobs: usize,
+    all: bool,
+    part: KernelPart,
+    tell: impl Fn(RunWarning),
+) -> anyhow::Result<Box<dyn KernelScheduler>> {
+    let measures = matches!(part, KernelPart::Efs { lines_per_us: Some(_), .. });
+    let uncounted = if measures { KernelPart::Plans } else { part };
+    let (loaded, why) = match CpuEvents::open(machine, &counters.usable) {
+        Ok(events) => {
+            let has_lines = events.counters().any(|counter| counter == Counter::MmReads);
+            let lacking = || "lines of memory can't be counted on each CPU".to_owned();
+            let (part, why) = if measures && !has_lines { (uncounted, Some(lacking())) } else { (part, None) };
+            match scheduler(machine, jobs, all, part, Some(events)) {
+                Ok(loaded) => (Ok(loaded), why),
+                Err(why) => (scheduler(machine, jobs, all, uncounted, None), Some(why)),
+            }
+        }
+        Err(problem) => (scheduler(machine, jobs, all, uncounted, None), problem.map(|problem| problem.to_string())),
+    };
+    let loaded = loaded.map_err(|why| {
+        incapable(format!(
+            "--actuator sched-ext: {why}; nothing was started; this kernel and the scheduler may not fit each other, and \
+             --actuator freezer works everywhere"
+        ))
+    })?;
+    if let Some(why) = why {
+        tell(RunWarning::CountedOutside { why, plans: measures });
+    }
+    Ok(loaded)
+}
+
+/// Loads one that does this part, or says why it can't.
+#[cfg(feature = "sched-ext")]
+fn scheduler(
+    machine: &Machine,
+    jobs: usize,
+    all: bool,
+    part: KernelPart,
+    events: Option<CpuEvents>,
+) -> Result<Box<dyn KernelScheduler>, String> {
+    let work = match part {
+        KernelPart::Efs { local, global, lines_per_us } => cosched_ext::Work::Efs { local, global, lines_per_us },
+        _ => cosched_ext::Work::Plans,
+    };
+    match cosched_ext::Scheduler::load(machine, jobs, all, work, events) {
+        Ok(loaded) => Ok(Box::new(loaded)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(not(feature = "sched-ext"))]
+fn scheduler(
+    _machine: &Machine,
+    _jobs: usize,
+    _all: bool,
+    _part: KernelPart,
+    _events: Option<CpuEvents>,
+) -> Result<Box<dyn KernelScheduler>, String> {
+    Err(cosched_ext::Lack::NotBuilt.to_string())
+}
