@@ -34,6 +34,7 @@ within() {
     done
 }
 is_off() { [ "$(state)" = disabled ]; }
+all_of_8() { [ "$(jobs_left)" -ge 8 ]; }
 is_on() { [ "$(state)" = enabled ]; }
 none_left() { [ "$(jobs_left)" = 0 ]; }
 
@@ -181,6 +182,32 @@ crowded() {
     grep -q "have left a job no CPU for 20 s" err || echo "the batch got CPUs all the same"
 }
 
+# A run that hangs keeps nobody from running: its guardian gives the jobs back to the ordinary scheduler. When it is back it goes on
+# with the freezer.
+hangs() {
+    rm -f go
+    cosched run --actuator sched-ext --policy round-robin --jobs 8 --logs hangs "while [ ! -e /tmp/go ]; do :; done; : {}" ::: 1 2 3 4 5 6 7 8 >out 2>err &
+    run=$!
+    within 20 is_on || return 1
+    within 30 all_of_8 || { touch go; return 1; }
+    kill -STOP $run
+    sleep 14
+    for pid in $(pidof sh); do
+        grep -qz ^COSCHED_JOB= /proc/$pid/environ 2>/dev/null || continue
+        stat=$(cat /proc/$pid/stat)
+        # The policy.
+        echo ${stat##*) } | cut -d' ' -f39
+    done >policies
+    kill -CONT $run
+    sleep 3
+    touch go
+    wait $run
+    code=$?
+    cat policies err out
+    [ $code = 0 ] && grep -q "8 ended well" out && grep -q "given back to the ordinary scheduler" err || return 1
+    [ "$(sort -u policies)" = 0 ] && is_off
+}
+
 # Batches beside programs that switch, fork and send messages all the time, all of them under the same scheduler: it is never
 # given up, and nobody waits too long. BESIDE_S: for how long, in seconds.
 beside() {
@@ -310,7 +337,7 @@ killed() {
 }
 
 cd /tmp
-for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all efs measured beset crowded beside killed}; do
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all efs measured beset hangs crowded beside killed}; do
     check $name $name
 done
 # SysRq-S says its own, and is meant.

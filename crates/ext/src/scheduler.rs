@@ -447,7 +447,7 @@ impl KernelScheduler for Scheduler {
                 out.push(Switch { at: *last, what: Switched::To { cpu: CpuId(cpu), task } });
             }
         });
-        if (lost || self.why_removed.is_some()) && !std::mem::replace(&mut self.untold, true) {
+        if (lost || self.link.is_none()) && !std::mem::replace(&mut self.untold, true) {
             out.push(Switch { at: *last, what: Switched::Untold });
         }
     }
@@ -471,8 +471,11 @@ impl KernelScheduler for Scheduler {
                 STARVED.0 / 1_000_000_000,
                 if self.takes_all { "" } else { "; --all shares the CPUs with them" }
             ));
-            self.link = None;
         }
+    }
+
+    fn unload(&mut self) {
+        self.link = None;
     }
 
     fn line(&self) -> BorrowedFd<'_> {
@@ -488,7 +491,6 @@ impl KernelScheduler for Scheduler {
             let reason = told.text(exit::REASON, exit::REASON_SIZE);
             let message = told.text(exit::MESSAGE, exit::MESSAGE_SIZE);
             self.why_removed = Some(if message.is_empty() { reason } else { format!("{reason}: {message}") });
-            self.link = None;
         }
         self.why_removed.clone()
     }

@@ -23,16 +23,33 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
-use std::time::Duration;
+use std::os::fd::{AsFd as _, AsRawFd, RawFd};
+use std::time::{Duration, Instant};
 
 /// The run's end of the pipe to its guardian.
 #[derive(Debug)]
 pub(crate) struct Guardian {
     /// The guardian's process.
     pub(crate) pid: RawPid,
-    _line: OwnedFd,
+    line: OwnedFd,
 }
+
+/// What a run with a scheduler in the kernel tells its guardian, a byte each.
+///
+/// Such a scheduler's processes come after ordinary ones. One that ordinary processes keep from its CPU may be in the middle of
+/// something that others wait for: the kernel, for one, neither puts a process into a cgroup nor removes the scheduler before
+/// all that read without a lock (RCU) have read. So the run itself may hang, and its end may. The guardian does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beat {
+    /// The run looks after its scheduler. It will say so again within [`HELD`].
+    Tends = b'b' as isize,
+    /// It is suspended, or has a scheduler no longer.
+    Rests = b'r' as isize,
+}
+
+/// When a run that looked after its scheduler has not done so for this long, the guardian gives its processes back to the
+/// ordinary scheduler. The kernel complains of a read that lasts for 21 s, and of a process that waits for 30 s.
+pub(crate) const HELD: Duration = Duration::from_secs(10);
 
 /// What a guardian must know.
 #[derive(Clone, Debug)]
@@ -58,15 +75,22 @@ impl Guardian {
     /// # Errors
     /// No process or no pipe could be made.
     pub(crate) fn start(charge: &Charge) -> io::Result<Guardian> {
-        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        // Neither side waits for the other.
+        let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
+        let (read, write) = rustix::pipe::pipe_with(flags)?;
         // SAFETY: the run has one thread (the backend checks that when it is made).
         match unsafe { sys::fork() }? {
             Side::Child => {
                 guard(charge, read);
                 sys::exit_now(0)
             }
-            Side::Parent(pid) => Ok(Guardian { pid, _line: write }),
+            Side::Parent(pid) => Ok(Guardian { pid, line: write }),
         }
+    }
+
+    /// Tells it how the run does. A guardian that does not listen is told nothing.
+    pub(crate) fn tell(&self, beat: Beat) {
+        let _ = rustix::io::write(&self.line, &[beat as u8]);
     }
 
     /// Ends the guardian, whatever state it is in: the run has ended in good order, or another guardian takes over. One
@@ -93,21 +117,95 @@ fn guard(charge: &Charge, line: OwnedFd) {
     let mut kept = charge.ledger.descriptors();
     kept.push(line.as_raw_fd());
     keep_only(kept);
-    // A job that is being started has a copy of the run's end of the pipe, and keeps it while the program's file system does
-    // not answer. So the run's process is watched as well. Nothing is ever written to the pipe.
-    let run = Process::find(&charge.root, charge.head.run.pid, charge.head.run.start);
-    let run = run.and_then(|run| run.handle(&charge.root));
-    let mut watched: Vec<PollFd<'_>> =
-        [Some(&line), run.as_ref()].into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    while charge.head.run.is_seen(&charge.root) && matches!(poll(&mut watched, None), Err(Errno::INTR)) {}
+    let mut beats = Beats::default();
+    listen(charge, &line, &mut beats);
     // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
     let mut pause = Duration::from_millis(1);
     while charge.head.run.is_seen(&charge.root) {
+        if beats.tends {
+            // Its end may wait for one of them.
+            give_back(&charge.root);
+        }
         std::thread::sleep(pause);
         pause = (2 * pause).min(PATIENCE);
     }
     free(charge);
     stay(charge);
+}
+
+/// Listens to the run until it ends or has no more use for this guardian.
+fn listen(charge: &Charge, line: &OwnedFd, beats: &mut Beats) {
+    // A job that is being started has a copy of the run's end of the pipe, and keeps it while the program's file system does
+    // not answer. So the run's process is watched as well.
+    let run = Process::find(&charge.root, charge.head.run.pid, charge.head.run.start);
+    let run = run.and_then(|run| run.handle(&charge.root));
+    while charge.head.run.is_seen(&charge.root) {
+        let mut watched = vec![PollFd::new(line, PollFlags::IN)];
+        watched.extend(run.as_ref().map(|run| PollFd::new(run, PollFlags::IN)));
+        let left = beats.left(Instant::now()).map(|left| rustix::time::Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        match poll(&mut watched, left.as_ref()) {
+            Err(Errno::INTR) => continue,
+            Err(_) => return,
+            Ok(_) => {}
+        }
+        if watched.get(1).is_some_and(|run| !run.revents().is_empty()) {
+            return;
+        }
+        if !watched[0].revents().is_empty() {
+            let mut told = [0; 64];
+            match rustix::io::read(line.as_fd(), &mut told) {
+                Ok(0) => return,
+                Ok(count) => beats.hear(&told[..count], Instant::now()),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => return,
+            }
+        }
+        if beats.left(Instant::now()) == Some(Duration::ZERO) {
+            give_back(&charge.root);
+            // Until the run is heard again.
+            beats.last = None;
+        }
+    }
+}
+
+/// What was heard of the run.
+#[derive(Debug, Default)]
+struct Beats {
+    /// It has a scheduler, and looks after it.
+    tends: bool,
+    /// When it last said so. Nothing is done twice about its silence.
+    last: Option<Instant>,
+}
+
+impl Beats {
+    fn hear(&mut self, told: &[u8], now: Instant) {
+        for &byte in told {
+            self.tends = byte == Beat::Tends as u8;
+            self.last = self.tends.then_some(now);
+        }
+    }
+
+    /// For how long it may be silent.
+    fn left(&self, now: Instant) -> Option<Duration> {
+        Some((self.last? + HELD).saturating_duration_since(now))
+    }
+}
+
+/// Gives the processes of the scheduler in the kernel, of which there is one at a time, back to the ordinary scheduler. What asks
+/// for groups could wait itself here.
+fn give_back(root: &Root) {
+    // One that was started meanwhile has what its parent had.
+    for _ in 0..LOOKS {
+        process::for_threads(root, &process::all_pids(root), |tid| {
+            if sys::is_loaded(tid) {
+                let _ = sys::set_loaded_scheduler(tid, false);
+            }
+        });
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
 }
 
 /// Frees all that the dead run stopped or froze.
@@ -185,5 +283,29 @@ fn keep_only(mut kept: Vec<RawFd>) {
         if null > 2 && !kept.contains(&null) {
             libc::close(null);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_tends_nothing_may_be_silent() {
+        let begin = Instant::now();
+        let at = |s| begin + Duration::from_secs(s);
+        let mut beats = Beats::default();
+        assert_eq!((beats.left(at(0)), beats.tends), (None, false));
+        beats.hear(b"b", at(1));
+        assert_eq!(beats.left(at(3)), Some(Duration::from_secs(8)));
+        beats.hear(b"bbb", at(5));
+        assert_eq!(beats.left(at(5)), Some(HELD));
+        assert_eq!(beats.left(at(15)), Some(Duration::ZERO));
+        assert_eq!(beats.left(at(99)), Some(Duration::ZERO));
+        // Suspended, and continued.
+        beats.hear(b"br", at(6));
+        assert_eq!((beats.left(at(99)), beats.tends), (None, false));
+        beats.hear(b"rb", at(100));
+        assert_eq!(beats.left(at(101)), Some(Duration::from_secs(9)));
     }
 }

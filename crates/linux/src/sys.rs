@@ -301,6 +301,16 @@ pub(crate) fn set_loaded_scheduler(tid: RawPid, loaded: bool) -> io::Result<()> 
     check(unsafe { libc::sched_setscheduler(tid, policy, &param) }).map(drop)
 }
 
+/// Whether a thread belongs to a scheduler that was loaded into the kernel, by its own policy.
+///
+/// ```c
+/// int sched_getscheduler(pid_t pid);
+/// ```
+pub(crate) fn is_loaded(tid: RawPid) -> bool {
+    // SAFETY: the call takes and returns numbers.
+    unsafe { libc::sched_getscheduler(tid) & !libc::SCHED_RESET_ON_FORK == SCHED_EXT }
+}
+
 /// Whether a thread has an ordinary scheduling policy, and none of real time or with a deadline.
 ///
 /// ```c

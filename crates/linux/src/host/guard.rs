@@ -1,7 +1,7 @@
 //! Keeps a guardian at hand: starts it, and replaces it when somebody killed or stopped it.
 
 use super::notice::{Notice, Notices};
-use crate::guardian::{Charge, Guardian};
+use crate::guardian::{Beat, Charge, Guardian};
 use crate::sys::RawPid;
 use cosched_core::Nanos;
 
@@ -37,6 +37,13 @@ impl Guard {
             }
         }
         self.guardian.is_some()
+    }
+
+    /// Tells the guardian how the run does.
+    pub(crate) fn tell(&self, beat: Beat) {
+        if let Some(guardian) = &self.guardian {
+            guardian.tell(beat);
+        }
     }
 
     /// Whether this child of ours is the guardian.

@@ -64,7 +64,10 @@ pub trait KernelScheduler {
     /// Can be read when the scheduler was removed.
     fn line(&self) -> BorrowedFd<'_>;
 
-    /// Why the scheduler was removed, if it was.
+    /// Removes it from the kernel. What it counts goes on.
+    fn unload(&mut self);
+
+    /// Why the scheduler was removed or is to be, if so.
     fn removed(&mut self) -> Option<String>;
 
     /// The task and the number of its processes that have left the scheduler since this was last asked, by choosing a

@@ -9,7 +9,7 @@ use super::guard::Guard;
 use super::notice::{Notice, Notices};
 use super::orphanage::{Found, Orphanage};
 use crate::cgroup::{CpuTimes, JobGroup, RunGroup};
-use crate::guardian::Charge;
+use crate::guardian::{Beat, Charge};
 use crate::interrupts;
 use crate::ledger::{Head, Ledger};
 use crate::meminfo::OomKills;
@@ -439,6 +439,11 @@ impl Lifecycle {
             }
         }
         next
+    }
+
+    /// Tells the guardian how the run does.
+    pub(crate) fn tell_guardian(&self, beat: Beat) {
+        self.guard.tell(beat);
     }
 
     /// Starts a guardian if there is none; when to try again if that fails.

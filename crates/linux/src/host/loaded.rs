@@ -5,6 +5,7 @@ use super::kernel::{Clock, KernelScheduler};
 use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
 use crate::counters::Counted;
+use crate::guardian::{Beat, HELD};
 use crate::tree::Tree;
 use cosched_core::{
     Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency, Schedule, Seat, Switch,
@@ -16,6 +17,9 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// How often the scheduler is looked after.
 const TENDING: Nanos = Nanos::from_ms(1000);
+
+/// After so long without that the guardian may have given the jobs back: a little less than [`HELD`](crate::guardian::HELD).
+const GIVEN_BACK: Nanos = Nanos(HELD.as_nanos() as u64 - TENDING.0);
 
 /// The scheduler, and what became of each job under it.
 pub(crate) struct Loaded {
@@ -30,6 +34,10 @@ pub(crate) struct Loaded {
     /// Where the time of jobs went that have ended.
     last: BTreeMap<TaskId, Residency>,
     next_tending: Nanos,
+    /// When it was looked after last.
+    tended: Option<Nanos>,
+    /// Why it can't be gone on with.
+    failed: Option<String>,
     /// What CPUs went to whom and nobody has asked for yet.
     switches: Vec<Switch>,
     notices: Notices,
@@ -45,6 +53,8 @@ impl Loaded {
             taken: BTreeSet::new(),
             last: BTreeMap::new(),
             next_tending: Nanos::ZERO,
+            tended: None,
+            failed: None,
             switches: Vec::new(),
             notices,
         }
@@ -186,9 +196,26 @@ impl Loaded {
         Reading::Absent(Absence::NotTold)
     }
 
+    /// From now on somebody looks after the scheduler.
+    pub(crate) fn begin(&mut self, life: &Lifecycle, now: Nanos) {
+        self.tended = Some(now);
+        if !self.kernel.takes_all() {
+            life.tell_guardian(Beat::Tends);
+        }
+    }
+
     /// Looks after the scheduler, if it is time; when to do so again.
     pub(crate) fn tend(&mut self, life: &Lifecycle, now: Nanos, clock: &Clock) -> Nanos {
         if now >= self.next_tending {
+            let silent = self.tended.map_or(Nanos::ZERO, |before| now - before);
+            self.begin(life, now);
+            if silent > GIVEN_BACK && !self.kernel.takes_all() {
+                self.failed = Some(format!(
+                    "cosched itself could not go on for {} s, so its jobs were given back to the ordinary scheduler",
+                    silent.0 / 1_000_000_000
+                ));
+                return now;
+            }
             self.kernel.tend();
             // The kernel has room for some only.
             self.kernel.switches(clock, &mut self.switches);
@@ -203,7 +230,18 @@ impl Loaded {
         self.next_tending
     }
 
+    /// The run is about to be suspended: nobody looks after the scheduler.
+    pub(crate) fn rest(&mut self, life: &Lifecycle) {
+        self.tended = None;
+        self.next_tending = Nanos::ZERO;
+        life.tell_guardian(Beat::Rests);
+    }
+
     pub(crate) fn removed(&mut self) -> Option<String> {
-        self.kernel.removed()
+        self.failed.clone().or_else(|| self.kernel.removed())
+    }
+
+    pub(crate) fn unload(&mut self) {
+        self.kernel.unload();
     }
 }

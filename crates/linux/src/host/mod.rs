@@ -113,7 +113,11 @@ impl Host {
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
         let count = jobs.len();
         let lifecycle = Lifecycle::new(root.clone(), run, jobs, group, home.clone(), max_pause, notices.clone())?;
-        let loaded = kernel.map(|kernel| Loaded::new(kernel, machine.all_cpus(), notices.clone()));
+        let clock = RunClock::start();
+        let mut loaded = kernel.map(|kernel| Loaded::new(kernel, machine.all_cpus(), notices.clone()));
+        if let Some(loaded) = &mut loaded {
+            loaded.begin(&lifecycle, clock.now());
+        }
         Ok(Host {
             loaded,
             retired: None,
@@ -128,7 +132,7 @@ impl Host {
             room: Room::new(mem_keep, most_load),
             inbox,
             queued: Vec::new(),
-            clock: RunClock::start(),
+            clock,
             left_out: CpuUse::default(),
             root,
         })
@@ -193,10 +197,15 @@ impl Host {
     /// Goes on without the scheduler in the kernel, if it was removed.
     fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
         if let Some(why) = self.loaded.as_mut().and_then(Loaded::removed) {
-            self.retired = self.loaded.take();
-            // Or another one that is loaded later would have them.
+            // Or another one that is loaded later would have them; and one that waits for a CPU within the kernel may keep the
+            // scheduler from being removed.
             let live: Vec<TaskId> = self.lifecycle.tasks().collect();
             live.into_iter().for_each(|task| self.actuator.give(&self.lifecycle, task, false));
+            if let Some(mut loaded) = self.loaded.take() {
+                loaded.rest(&self.lifecycle);
+                loaded.unload();
+                self.retired = Some(loaded);
+            }
             events.push(Event::SchedulerEjected { why });
         }
     }
@@ -210,6 +219,9 @@ impl Host {
             self.actuator.freeze(&mut self.lifecycle, task);
         }
         self.actuator.settle(&mut self.lifecycle);
+        if let Some(loaded) = &mut self.loaded {
+            loaded.rest(&self.lifecycle);
+        }
         let cpus = self.machine.all_cpus();
         let before = accounts::read(&self.root, &cpus);
         let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
@@ -271,9 +283,8 @@ impl Backend for Host {
             lines.extend(self.loaded.as_ref().map(Loaded::line));
             let news = self.lifecycle.wait(timeout, &lines)?;
             drop(lines);
-            if news.from_outside || events.is_empty() {
-                self.look_for_ejection(events);
-            }
+            // Whatever else there is: where time is short, every wait begins with news of the plan.
+            self.look_for_ejection(events);
             if let Some(inbox) = self.inbox.as_mut().filter(|_| news.from_outside) {
                 inbox.take(events);
             }
