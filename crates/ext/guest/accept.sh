@@ -221,7 +221,10 @@ beside() {
     (while [ $(date +%s) -lt $end ]; do hackbench -g 2 -l 100 >/dev/null || exit 1; done) &
     hack=$!
     while [ $(date +%s) -lt $end ]; do
-        cosched run -q --actuator sched-ext --all --policy round-robin --param quantum_s=0.1 --record beside.json --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 || return 1
+        # In turns the one that carries out plans and EFS.
+        policy="--policy round-robin --param quantum_s=0.1"
+        [ $((batches % 2)) = 0 ] || policy="--policy efs --param demand=given"
+        cosched run -q --actuator sched-ext --all $policy --record beside.json --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 || return 1
         tr -d ' \n' <beside.json | grep -q '"given_up[a-z_]*":[0-9]' && { grep -A3 '"warnings"' beside.json; return 1; }
         batches=$((batches + 1))
     done
