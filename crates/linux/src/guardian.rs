@@ -5,6 +5,9 @@
 //! the run's list ([`crate::ledger`]), not by what a program can change. The jobs run on. The guardian removes the
 //! groups and the list when the last of them has ended, and ends.
 //!
+//! A run with a scheduler in the kernel says through the pipe that it goes on ([`Beat`]). If it falls silent, the guardian gives its
+//! jobs back to the ordinary scheduler.
+//!
 //! It lives in a session of its own and ignores all signals, so that a signal from the terminal that ends the run does
 //! not end the guardian. Its name does not contain that of the program, so that `pkill cosched` does not end it
 //! either. If somebody kills or stops it, the run sees that of its child, kills it if it is still there, and starts
@@ -40,11 +43,12 @@ pub(crate) struct Guardian {
 /// something that others wait for: the kernel, for one, neither puts a process into a cgroup nor removes the scheduler before
 /// all that read without a lock (RCU) have read. So the run itself may hang, and its end may. The guardian does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Beat {
     /// The run looks after its scheduler. It will say so again within [`HELD`].
-    Tends = b'b' as isize,
+    Tends = b'b',
     /// It is suspended, or has a scheduler no longer.
-    Rests = b'r' as isize,
+    Rests = b'r',
 }
 
 /// When a run that looked after its scheduler has not done so for this long, the guardian gives its processes back to the

@@ -33,8 +33,7 @@ pub(crate) struct Loaded {
     taken: BTreeSet<TaskId>,
     /// Where the time of jobs went that have ended.
     last: BTreeMap<TaskId, Residency>,
-    next_tending: Nanos,
-    /// When it was looked after last.
+    /// When it was looked after last; `None` if it is to be at once.
     tended: Option<Nanos>,
     /// Why it can't be gone on with.
     failed: Option<String>,
@@ -52,7 +51,6 @@ impl Loaded {
             shared: BTreeMap::new(),
             taken: BTreeSet::new(),
             last: BTreeMap::new(),
-            next_tending: Nanos::ZERO,
             tended: None,
             failed: None,
             switches: Vec::new(),
@@ -196,8 +194,8 @@ impl Loaded {
         Reading::Absent(Absence::NotTold)
     }
 
-    /// From now on somebody looks after the scheduler.
-    pub(crate) fn begin(&mut self, life: &Lifecycle, now: Nanos) {
+    /// The run goes on, and says so. Where all processes belong to the scheduler there are no ordinary ones that could hold it up.
+    pub(crate) fn beat(&mut self, life: &Lifecycle, now: Nanos) {
         self.tended = Some(now);
         if !self.kernel.takes_all() {
             life.tell_guardian(Beat::Tends);
@@ -206,9 +204,10 @@ impl Loaded {
 
     /// Looks after the scheduler, if it is time; when to do so again.
     pub(crate) fn tend(&mut self, life: &Lifecycle, now: Nanos, clock: &Clock) -> Nanos {
-        if now >= self.next_tending {
-            let silent = self.tended.map_or(Nanos::ZERO, |before| now - before);
-            self.begin(life, now);
+        let before = self.tended;
+        if before.is_none_or(|before| now >= before + TENDING) {
+            let silent = before.map_or(Nanos::ZERO, |before| now - before);
+            self.beat(life, now);
             if silent > GIVEN_BACK && !self.kernel.takes_all() {
                 self.failed = Some(format!(
                     "cosched itself could not go on for {} s, so its jobs were given back to the ordinary scheduler",
@@ -225,15 +224,13 @@ impl Loaded {
                     self.notices.tell(Notice::LeftScheduler { job: life.name(task).to_owned(), processes });
                 }
             }
-            self.next_tending = now + TENDING;
         }
-        self.next_tending
+        self.tended.unwrap_or(now) + TENDING
     }
 
-    /// The run is about to be suspended: nobody looks after the scheduler.
+    /// Nobody looks after the scheduler until the next time: the run is about to be suspended, or goes on without it.
     pub(crate) fn rest(&mut self, life: &Lifecycle) {
         self.tended = None;
-        self.next_tending = Nanos::ZERO;
         life.tell_guardian(Beat::Rests);
     }
 

@@ -116,7 +116,8 @@ impl Host {
         let clock = RunClock::start();
         let mut loaded = kernel.map(|kernel| Loaded::new(kernel, machine.all_cpus(), notices.clone()));
         if let Some(loaded) = &mut loaded {
-            loaded.begin(&lifecycle, clock.now());
+            // The first job may be what it hangs at.
+            loaded.beat(&lifecycle, clock.now());
         }
         Ok(Host {
             loaded,
