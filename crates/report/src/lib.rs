@@ -11,6 +11,7 @@ mod events;
 mod figures;
 mod forecast;
 mod given;
+mod holders;
 mod info;
 mod joblog;
 mod json;
@@ -80,4 +81,4 @@ pub use tidy::{
 pub use timeline::{JobTimeline, Stay, Timeline, Traffic, Wait};
 pub use trace::{TraceDone, TraceError, is_of_run, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
-pub use why::{Did, Latest, Preferred, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text};
+pub use why::{Did, Held, Latest, Preferred, Seen, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text};

@@ -261,6 +261,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn switched(&mut self, switches: &[Switch]) {
+        self.live.switched(switches);
         if let Some(series) = self.series.as_mut().filter(|_| !switches.is_empty()) {
             series.switched(switches);
         }

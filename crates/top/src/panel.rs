@@ -67,10 +67,10 @@ fn why(scene: &Scene<'_>, job: &JobNow, width: usize) -> Lines {
     let style = of_state(job, scene.view.has_colour);
     let mut say = |text: &str, style: Style| lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
     match job.state {
-        JobState::Running => {
-            let cpus = job.cpus.as_deref().unwrap_or_default();
-            say(&format!("It runs on CPU {cpus}."), style);
-        }
+        JobState::Running => match &job.cpus {
+            Some(cpus) => say(&format!("It runs on CPU {cpus}."), style),
+            None => say("It has a place, and at this moment the kernel gives it no CPU.", style),
+        },
         JobState::Sleeping => say("It sleeps of its own accord, or has stopped itself, and needs no CPU.", style),
         JobState::Ending => say("It was asked to end, and is killed if it does not (--grace).", style),
         JobState::Ended => {

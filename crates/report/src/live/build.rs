@@ -2,6 +2,7 @@
 
 use super::{CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status};
 use crate::figures::{Absences, Figures};
+use crate::holders::Holders;
 use crate::info::{JobInfo, RunInfo};
 use crate::progress::{OVERDUE, ProgressTracker};
 use crate::reason::{wait_code, wait_text};
@@ -9,8 +10,8 @@ use crate::record::{Energy, exit_status};
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, TaskId, TaskResult, TaskView,
-    WatchedTask,
+    CpuId, Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
+    TaskResult, TaskView, WatchedTask,
 };
 use std::collections::{HashMap, VecDeque};
 
@@ -45,6 +46,8 @@ pub(crate) struct Live {
     earlier: usize,
     /// The jobs that ended last, the last first.
     recent: VecDeque<Ended>,
+    /// Who has which CPU, if a scheduler in the kernel tells.
+    holders: Holders,
 }
 
 impl Live {
@@ -54,7 +57,13 @@ impl Live {
             energy_source: info.energy_source,
             earlier: info.earlier.len(),
             recent: VecDeque::new(),
+            holders: Holders::default(),
         }
+    }
+
+    /// CPUs went to other jobs.
+    pub(crate) fn switched(&mut self, switches: &[Switch]) {
+        switches.iter().for_each(|switch| self.holders.switched(switch.at, switch.what));
     }
 
     /// A job has ended.
@@ -105,8 +114,11 @@ impl Live {
         let source = if joules.is_some() { self.energy_source } else { EnergySource::Absent };
         let row = |task: TaskId, state| start_row(jobs.get(task.0 as usize), task, state);
         let live = now.tasks.iter().take(MOST_LIVE).map(|task| {
-            let row = row(task.now.spec.id, state_of(task));
-            live_row(row, task, now, tracker)
+            let mut row = live_row(row(task.now.spec.id, state_of(task)), task, now, tracker);
+            if self.holders.told().is_some() {
+                row.cpus = Some(self.holders.cpus_of(task.now.spec.id).to_string()).filter(|cpus| !cpus.is_empty());
+            }
+            row
         });
         let queued = now.pending.iter().take(MOST_QUEUED).map(|&task| row(task, JobState::Queued));
         // A job that has been started again is among the live ones.
@@ -119,7 +131,7 @@ impl Live {
             elapsed_s: now.at.as_s(),
             energy: Energy { joules, source, absent },
             own: OwnUse { figures: Figures::default(), decisions: now.decisions },
-            cpus: cpus(now),
+            cpus: if self.holders.told().is_some() { self.held(now) } else { cpus(now) },
             jobs: live.chain(queued).chain(ended).collect(),
             left_out: LeftOut {
                 live: now.tasks.len().saturating_sub(MOST_LIVE),
@@ -128,6 +140,25 @@ impl Live {
             },
             totals,
         }
+    }
+}
+
+impl Live {
+    /// Who has each CPU, as the kernel sees it.
+    fn held(&self, now: &RunNow<'_>) -> Vec<CpuNow> {
+        // What a job left behind is not it any more.
+        let is_live = |task: TaskId| now.tasks.binary_search_by_key(&task, |task| task.now.spec.id).is_ok();
+        let cpu = |cpu: CpuId| {
+            let holder = self.holders.of(cpu).filter(|holder| is_live(holder.task));
+            CpuNow {
+                cpu: cpu.0,
+                job: holder.map(|holder| holder.task.0),
+                since_s: holder.map(|holder| holder.since.as_s()),
+                shared: false,
+                jobs: holder.is_some().into(),
+            }
+        };
+        now.snapshot.machine.cpus.iter().map(|one| cpu(one.id)).collect()
     }
 }
 
@@ -264,7 +295,7 @@ fn ended_row(mut row: JobNow, ended: &Ended) -> JobNow {
     row
 }
 
-/// Who has each CPU.
+/// Who has each CPU, as it was decided.
 fn cpus(now: &RunNow<'_>) -> Vec<CpuNow> {
     let mut all: Vec<CpuNow> = now
         .snapshot

@@ -137,7 +137,7 @@ pub struct CpuNow {
     pub since_s: Option<f64>,
     /// The kernel shares it out among jobs.
     pub shared: bool,
-    /// How many jobs may use it now.
+    /// How many jobs may use it now; how many have it, where a scheduler in the kernel tells.
     pub jobs: u32,
 }
 
@@ -210,7 +210,7 @@ pub struct JobNow {
     pub command: Option<String>,
     /// What it does.
     pub state: JobState,
-    /// The CPUs that it may use now.
+    /// The CPUs that it may use now; those that it has, where a scheduler in the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
     /// Why it waits.

@@ -3,23 +3,23 @@ use crate::info::JobInfo;
 use crate::progress::ProgressTracker;
 use crate::testing::{finished, info, result, snapshot};
 use cosched_core::{
-    Absence, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis, Reading, RunConfig, RunNow, TaskId,
-    TaskNow, TaskSpec, WaitReason, WatchedTask,
+    Absence, CpuId, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis, Reading, RunConfig, RunNow, Switch,
+    Switched, TaskId, TaskNow, TaskSpec, WaitReason, WatchedTask,
 };
 use std::collections::{BTreeMap, VecDeque};
 
 /// Two jobs that run, one that waits, one that is to come, and one that has ended.
 pub(crate) fn status() -> Status {
-    status_of(Nanos::from_s(6.0), None)
+    status_of(Nanos::from_s(6.0), None, &[])
 }
 
 /// The same, with jobs that have had a place for so long.
 fn status_after(ran: Nanos) -> Status {
-    status_of(ran, None)
+    status_of(ran, None, &[])
 }
 
-/// The same, with what earlier runs let expect of the job that waits.
-fn status_of(ran: Nanos, expected: Option<Expected>) -> Status {
+/// The same, with what earlier runs let expect of the job that waits, and with what a scheduler in the kernel told.
+fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Status {
     let (result, mut snapshot) = (result(), snapshot());
     snapshot.tasks[2].expected = expected;
     let info = info(&result);
@@ -87,6 +87,7 @@ fn status_of(ran: Nanos, expected: Option<Expected>) -> Status {
         command_line: Some(vec!["cosched".to_owned(), "run".to_owned()]),
         absent: Absences::default(),
     };
+    live.switched(switches);
     let mut ended = finished(4, "check", 8.0, 5.0);
     ended.exit = Some(cosched_core::Exit::Signal { signal: 11, oom: false });
     tracker.ended(Nanos::from_s(8.0), &ended);
@@ -151,6 +152,25 @@ fn after_the_end_all_jobs_have_ended() {
     assert_eq!(status.elapsed_s, 24.0);
 }
 
+/// A job that is placed may have no CPU, one that waits may fill in, and what an ended one left behind has none.
+#[test]
+fn who_has_a_cpu_in_the_kernel_has_it() {
+    let to = |s: f64, cpu: u32, task: Option<u32>| Switch {
+        at: Nanos::from_s(s),
+        what: Switched::To { cpu: CpuId(cpu), task: task.map(TaskId) },
+    };
+    let mut switches = vec![to(10.0, 0, Some(0)), to(10.5, 1, Some(4)), to(11.0, 0, Some(2))];
+    let told = status_of(Nanos::from_s(6.0), None, &switches);
+    let cpus: Vec<_> = told.cpus.iter().map(|cpu| (cpu.cpu, cpu.job, cpu.since_s, cpu.shared, cpu.jobs)).collect();
+    assert_eq!(cpus, [(0, Some(2), Some(11.0), false, 1), (1, None, None, false, 0)]);
+    let jobs: Vec<_> = told.jobs[..3].iter().map(|job| (job.state, job.cpus.as_deref())).collect();
+    assert_eq!(jobs, [(JobState::Running, None), (JobState::Running, None), (JobState::Waiting, Some("0"))]);
+    let text = jobs_text(&told, 0.0, 100);
+    assert!(text.contains("CPUs: 0 gzip, 1 idle"), "{text}");
+    switches.push(Switch { at: Nanos::from_s(11.5), what: Switched::Untold });
+    assert_eq!(status_of(Nanos::from_s(6.0), None, &switches), status());
+}
+
 /// A job that has not ended is never wholly done, and what is known of other commands is no firm time.
 #[test]
 fn what_rests_on_other_commands_is_marked() {
@@ -164,7 +184,8 @@ fn what_rests_on_other_commands_is_marked() {
     };
     let some = |share: &str, left: &str| (Some(share.to_owned()), Some(left.to_owned()));
     let after = |ran_s: f64| {
-        let status = status_of(Nanos::from_s(ran_s), Some(Expected::of(Nanos::from_s(8.0), ExpectedFrom::Program)));
+        let status =
+            status_of(Nanos::from_s(ran_s), Some(Expected::of(Nanos::from_s(8.0), ExpectedFrom::Program)), &[]);
         let job = &status.jobs[2];
         (job.share_text(), job.figures.why("share").map(str::to_owned), job.share_from.clone())
     };

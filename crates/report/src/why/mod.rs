@@ -2,12 +2,15 @@
 //! runs at the latest. All of it comes from the series, so it can be asked of a run that has ended as well as of one that
 //! goes on.
 //!
-//! [`text`]: the answer in words.
+//! [`seen`]: who had which CPU, as a scheduler in the kernel saw it. [`text`]: the answer in words.
 
+mod seen;
 mod text;
 
 use crate::series::{Mode, Row, SeriesError, SeriesReader};
-use cosched_core::{CpuSet, Nanos, Purpose, TaskId, Trigger, WaitReason};
+use cosched_core::{CpuSet, Nanos, Purpose, Switched, TaskId, Trigger, WaitReason};
+use seen::Watch;
+pub use seen::{Held, Seen};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -167,6 +170,8 @@ pub struct Why {
     pub preferred: Vec<Preferred>,
     /// How many others waited.
     pub waiting: usize,
+    /// Who had which CPU in fact; `None` if no scheduler in the kernel told, or if it had not begun, or had ended.
+    pub seen: Option<Seen>,
     /// When it runs at the latest, if it waited.
     pub latest: Option<Latest>,
     /// When the policy decides again at the latest; `None` if that had passed, or only something that happens leads to a
@@ -216,6 +221,7 @@ pub fn why<R: BufRead>(
     let own = task.0 as usize;
     let (mut now, mut last, mut goes_on) = (Now::default(), Nanos::ZERO, false);
     let mut steps: VecDeque<Step> = VecDeque::new();
+    let mut watch = Watch::new(task);
     for line in series.by_ref() {
         let (time, row) = line?;
         if at.is_some_and(|at| time > at) {
@@ -271,9 +277,20 @@ pub fn why<R: BufRead>(
                     }
                     life.ended = Some((time, row.text));
                 }
+                watch.ended(last, row.task);
                 None
             }
-            Row::Sampled(_) | Row::Lacks { .. } | Row::Switched(_) | Row::Warned { .. } => None,
+            Row::Switched(switched) => {
+                // What a job left behind is not it any more.
+                let is_over = |task: &TaskId| lives.get(task.0 as usize).is_none_or(|life| life.ended.is_some());
+                let switched = match switched {
+                    Switched::To { cpu, task } => Switched::To { cpu, task: task.filter(|task| !is_over(task)) },
+                    Switched::Untold => Switched::Untold,
+                };
+                watch.switched(last, switched);
+                None
+            }
+            Row::Sampled(_) | Row::Lacks { .. } | Row::Warned { .. } => None,
         };
         if let Some((_, did)) = did.filter(|(about, _)| *about == task) {
             if steps.len() == STEPS {
@@ -297,6 +314,8 @@ pub fn why<R: BufRead>(
     };
     let live = |life: &&Life| (life.is_started || life.let_in) && life.ended.is_none();
     let count = lives.iter().filter(live).count();
+    let seen = watch.seen(asked, &header.machine.all_cpus());
+    let seen = seen.filter(|_| matches!(state, State::Runs { .. } | State::Waits { .. }));
     let is_waiting = matches!(state, State::Waits { .. } | State::Queued { .. });
     let preferred = lives.iter().enumerate().filter_map(|(at, life)| {
         let (since, cpus, _, purpose) = life.place.clone()?;
@@ -327,6 +346,7 @@ pub fn why<R: BufRead>(
         steps: steps.into(),
         preferred: if is_waiting { preferred.collect() } else { Vec::new() },
         waiting: lives.iter().enumerate().filter(|one| waits(*one)).count(),
+        seen,
         latest,
         next_decision: now.next.filter(|next| *next > asked && series_end != Some(SeriesEnd::Over)),
         series_end,
@@ -371,6 +391,32 @@ mod tests {
         let texts = [(0, Some(100)), (1, Some(100)), (0, Some(450)), (0, Some(600)), (0, None), (3, Some(1))]
             .map(|(task, at)| why_text(&ask(RUN, task, at), 100));
         insta::assert_snapshot!(texts.join("\n"));
+    }
+
+    /// What a scheduler in the kernel saw stands beside what was decided.
+    #[test]
+    fn who_had_which_cpu_in_the_kernel_is_told() {
+        let text = r#"["b",0,0]
+["b",0,1]
+["d",0,["quantum-end"],200000000,0,null,null,null]
+["p",0,0,"0-1","shared","run"]
+["p",0,1,"0-1","shared","run"]
+["o",10000000,0,0]
+["o",30000000,0,1]
+["o",70000000,0,0]
+["o",75000000,1,1]
+["e",150000000,0,0,"exit 0",0,null,null,null,null,null]
+["o",151000000,0,1]
+["o",160000000,0,null]
+["o",160000000,1,null]
+["o",180000000,null,null]
+["d",200000000,["quantum-end"],400000000,0,null,null,null]
+"#;
+        let answers = [(0, 5), (1, 20), (0, 60), (1, 155), (1, 170), (0, 170), (1, 190)];
+        let texts = answers.map(|(task, at)| why_text(&ask(text, task, Some(at)), 100));
+        insta::assert_snapshot!(texts.join("\n"));
+        let seen = ask(text, 0, Some(60)).seen.unwrap();
+        insta::assert_snapshot!(serde_json::to_string(&seen).unwrap());
     }
 
     /// What is not in the series is not told.

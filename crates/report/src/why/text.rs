@@ -1,6 +1,6 @@
 //! The answer in words.
 
-use super::{Did, Latest, SeriesEnd, State, Step, Why};
+use super::{Did, Latest, Seen, SeriesEnd, State, Step, Why};
 use crate::reason::{trigger_text, wait_text_naming};
 use crate::series::Mode;
 use crate::text::{count, seconds, visible, wrap};
@@ -48,7 +48,8 @@ pub fn why_text(why: &Why, width: usize) -> String {
         State::NotArrived { arrival } => format!("has not arrived: it does at {}", at(*arrival)),
         State::Queued { since: from } => format!("is in the queue, {}: it has not been started", since(*from)),
         State::Runs { since: from, cpus, mode, purpose } => {
-            format!("runs on CPU {cpus}{}{}, {}", mode_text(*mode), purpose_text(*purpose), since(*from))
+            let runs = if why.seen.as_ref().is_some_and(|seen| seen.cpus.is_empty()) { "is placed" } else { "runs" };
+            format!("{runs} on CPU {cpus}{}{}, {}", mode_text(*mode), purpose_text(*purpose), since(*from))
         }
         State::Waits { since: from } => format!("waits, {}", since(*from)),
         State::Ended { at: ended, exit } => format!("ended at {} ({})", at(*ended), visible(exit)),
@@ -71,6 +72,9 @@ pub fn why_text(why: &Why, width: usize) -> String {
     });
     if let (State::Waits { .. } | State::Queued { .. }, Some((told, reason))) = (&why.state, reason) {
         say(2, &format!("why: {} (as decided at {})", wait_text_naming(reason, |task| name(task.0)), at(told)));
+    }
+    if let Some(seen) = &why.seen {
+        say(2, &format!("in the kernel: {}", seen_text(seen, why.at, &name)));
     }
     if matches!(why.state, State::Waits { .. } | State::Queued { .. }) {
         let shown = why.preferred.iter().take(NAMED);
@@ -118,6 +122,31 @@ pub fn why_text(why: &Why, width: usize) -> String {
         say(2, &step_text(step, &name));
     }
     out
+}
+
+/// Who had which CPU.
+fn seen_text(seen: &Seen, now: Nanos, name: &impl Fn(u32) -> String) -> String {
+    let (had, span) = (seconds(seen.had.as_s()), seconds(seen.span.as_s()));
+    let since = match seen.since {
+        Some(since) => format!("since {}, for {}", at(since), seconds((now - since).as_s())),
+        None => format!("for {span} or longer"),
+    };
+    let own = if seen.cpus.is_empty() {
+        format!("on no CPU {since}; it had one for {had} of the last {span}")
+    } else {
+        format!("on CPU {}; it has had one {since}, and for {had} of the last {span}", seen.cpus)
+    };
+    let shown = seen.others.iter().take(NAMED);
+    let mut cpus: Vec<String> =
+        shown.map(|held| format!("{} on CPU {} since {}", name(held.task), held.cpu.0, at(held.since))).collect();
+    if let more @ 1.. = seen.others.len().saturating_sub(NAMED) {
+        cpus.push(format!("others on {}", count(more as u64, "CPU")));
+    }
+    if !seen.free.is_empty() {
+        cpus.push(format!("no job on CPU {}", seen.free));
+    }
+    let cpus = if cpus.is_empty() { String::new() } else { format!("; {}", cpus.join("; ")) };
+    format!("{own}{cpus}")
 }
 
 /// A decision and its trigger.
