@@ -7,6 +7,7 @@
  * - Each memory domain has a load: the demands of those that run there, as user space tells or knows them. It changes, under a
  *   lock, when what runs on a CPU changes to another demand.
  * - A CPU is judged beside what the others run, without what it runs itself.
+ * - Whoever waits for a CPU that stays idle, and would fit in the place of one that runs, takes turns with it.
  * - The first that fits may not be the first in line. Who has waited too long runs at once whatever the load, one at a time.
  * - When the load falls, idle CPUs look again; a timer has them look again for whatever was missed.
  */
@@ -143,23 +144,28 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 
 enum picked { NONE_FITS, PICKED, GOES_ON, CHANGED };
 
-/* Takes the first of a queue that fits and is before a virtual time. */
-__noinline int pick(u32 from, u32 cpu, int ceiling, u32 seen, u64 before)
+/* At whatever time. */
+#define ANY (~0ULL)
+
+/* Takes the first of a queue that fits, is before a virtual time, and waits since some time. */
+__noinline int pick(u32 from, u32 cpu, u64 before, u64 since)
 {
+	struct view *view = bpf_map_lookup_elem(&views, &cpu);
+	u32 looks = READ_ONCE(nothing), least = queues[AT(from)].least;
 	struct task_struct *p;
 	int found = NONE_FITS;
-	u32 looks = READ_ONCE(nothing), least = queues[AT(from)].least;
 
-	if (least && (int)least - 1 > ceiling)
+	if (!view || (least && (int)least - 1 > view->ceiling))
 		return NONE_FITS;
 	bpf_for_each(scx_dsq, p, from, 0) {
-		u32 slot = slot_in(task_of(p)), class = class_of(slot);
+		struct cosched_task *task = task_of(p);
+		u32 class = class_of(slot_in(task));
 
 		if (looks++ >= LOOKS || p->scx.dsq_vtime >= before)
 			break;
-		if ((int)class > ceiling || !may_go_to(p, cpu))
+		if ((int)class > view->ceiling || !may_go_to(p, cpu) || (task && task->queued_at > since))
 			continue;
-		if (!seat(cpu, class + 1, true, seen)) {
+		if (!seat(cpu, class + 1, true, view->version)) {
 			found = CHANGED;
 			break;
 		}
@@ -172,8 +178,17 @@ __noinline int pick(u32 from, u32 cpu, int ceiling, u32 seen, u64 before)
 	return found;
 }
 
-/* Takes what waits for others. */
-__noinline int take_over(u32 cpu, int ceiling, u32 seen)
+/* Whether a CPU takes from another one of the memory domain while it has something to run itself: that one runs nothing of the
+ * batch, or has more to do by two. */
+static __always_inline bool may_take_from(u32 other, u32 cpu)
+{
+	if (domain_of(other) != domain_of(cpu))
+		return false;
+	return !words[other] || scx_bpf_dsq_nr_queued(other) >= scx_bpf_dsq_nr_queued(cpu) + 2;
+}
+
+/* Takes what waits for others: ANY, or what waits since some time. */
+__noinline int take_over(u32 cpu, u64 since)
 {
 	int found = NONE_FITS;
 	u32 step;
@@ -185,35 +200,47 @@ __noinline int take_over(u32 cpu, int ceiling, u32 seen)
 			other -= config.cpus;
 		if (other == cpu || other >= COSCHED_CPUS || scx_bpf_dsq_nr_queued(other) <= 0)
 			continue;
-		found = pick(other, cpu, ceiling, seen, ~0ULL);
+		if (since != ANY && !may_take_from(other, cpu))
+			continue;
+		found = pick(other, cpu, ANY, since);
 		if (found != NONE_FITS)
 			break;
 	}
 	return found;
 }
 
-/* What a CPU does next: it takes somebody who waits, or the process that has it goes on, whose class and one is `word` and whose
- * virtual time is `before`; with 0 it has none of the batch. CHANGED says that somebody fits and the load was changed meanwhile. */
-__noinline int choose(u32 cpu, u32 word, u64 before, u32 in_any_case)
+/*
+ * What a CPU does next: it takes somebody who waits, or the process that has it goes on, whose class and one is `word`, whose
+ * virtual time is `before`, and which has it since some time; with 0 it has none of the batch. CHANGED says that somebody fits and
+ * the load was changed meanwhile.
+ *
+ * Who waits for a CPU that stays idle, since the bus is full, waits for whoever fills the bus. Its own queue stands still, and no
+ * order of virtual time is between the two. So it comes first here if it fits in that one's place, and has waited for as long.
+ */
+__noinline int choose(u32 cpu, u32 word, u64 before, u64 since, u32 in_any_case)
 {
 	struct view *view = bpf_map_lookup_elem(&views, &cpu);
 	int ceiling, found;
 	bool may_stay;
-	u32 seen;
 
 	if (!view)
 		return NONE_FITS;
 	ceiling = threshold(cpu);
-	seen = view->version;
+	view->ceiling = ceiling;
 	if (ceiling == BUS_NOTHING)
 		return NONE_FITS;
 	may_stay = word && (int)word - 1 <= ceiling;
-	found = pick(cpu, cpu, ceiling, seen, may_stay ? before : ~0ULL);
+	if (may_stay) {
+		found = take_over(cpu, since);
+		if (found != NONE_FITS)
+			return found;
+	}
+	found = pick(cpu, cpu, may_stay ? before : ANY, ANY);
 	if (found != NONE_FITS)
 		return found;
 	if (may_stay)
-		return seat(cpu, word, !in_any_case, seen) ? GOES_ON : CHANGED;
-	return take_over(cpu, ceiling, seen);
+		return seat(cpu, word, !in_any_case, view->version) ? GOES_ON : CHANGED;
+	return take_over(cpu, ANY);
 }
 
 /* Takes whatever waits, where the bus does not decide. */
@@ -237,7 +264,7 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 {
 	u32 cpu = BELOW(number, COSCHED_CPUS), had = COSCHED_NONE, word = 0, try, old = words[AT(cpu)];
 	struct cosched_task *task = 0;
-	u64 now = bpf_ktime_get_ns(), before = 0;
+	u64 now = bpf_ktime_get_ns(), before = 0, since = 0;
 	bool is_ours;
 
 	/* One that sleeps does not go on. */
@@ -275,10 +302,11 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 	if (is_ours && task) {
 		word = class_of(had) + 1;
 		before = prev->scx.dsq_vtime + charged(task, used_by(task, now));
+		since = task->ran_at;
 	}
 	for (try = READ_ONCE(nothing); try < TRIES && MAY_GO_ON; try++) {
 		/* Who has the CPU does not lose it to the last of several changes. */
-		int found = choose(cpu, word, before, try + 1 == TRIES);
+		int found = choose(cpu, word, before, since, try + 1 == TRIES);
 
 		if (found == GOES_ON && word) {
 			/* The time of the queue goes on with it: whoever comes has no precedence for what it has had meanwhile. */

@@ -63,6 +63,9 @@ struct view {
 	/* What runs on the CPU itself, and whether anything runs on the others of its core. */
 	u32 own;
 	u32 is_awake;
+	/* The highest class that fits beside them. */
+	int ceiling;
+	u32 unused;
 	struct cosched_bus bus;
 };
 struct {

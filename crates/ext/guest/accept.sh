@@ -43,7 +43,7 @@ check() {
     shift
     if "$@" >/tmp/$name.log 2>&1; then
         echo "ok      $name"
-        [ $name != killed ] && [ $name != beside ] && [ $name != efs ] && [ $name != measured ] && [ $name != beset ] || tail -n 1 /tmp/$name.log
+        [ $name != killed ] && [ $name != beside ] && [ $name != efs ] && [ $name != turns ] && [ $name != measured ] && [ $name != beset ] || tail -n 1 /tmp/$name.log
     else
         echo "FAILED  $name"
         tail -n 20 /tmp/$name.log
@@ -284,6 +284,35 @@ efs() {
     echo "$(tail -n 1 full); $(tail -n 1 light)"
 }
 
+# Jobs that fill the bus have equal shares of it, and so have those of which two fit; beside those that use little a job that fills
+# it has less.
+turns() {
+    line=
+    for each in 1 0.5; do
+        shares $each $each $each $each || return 1
+        awk '{ if ($2 < 0.17 || $2 > 0.35) bad = 1 } END { exit !(NR == 4 && !bad) }' had || return 1
+        line="$line$(awk '{ printf "%.0f ", 100 * $2 }' had)% of four at $each; "
+    done
+    shares 1 0.2 0.2 0.2 || return 1
+    awk '/-1 / { if ($2 > 0.2) bad = 1 } !/-1 / { if ($2 < 0.22) bad = 1 } END { exit !(NR == 4 && !bad) }' had || return 1
+    echo "shares: $line$(awk '{ printf "%.0f ", 100 * $2 }' had)% of one at 1 and three at 0.2"
+}
+
+# What jobs that use so much of the bus each had of the CPU time of all of them in 16 s.
+shares() {
+    number=0
+    for use in "$@"; do
+        number=$((number + 1))
+        printf '[[job]]\nname = "job-%s-%s"\ncommand = "while :; do :; done"\nbus_use = %s\n' $number $use $use
+    done >mixed.toml
+    cosched run -q mixed.toml --actuator sched-ext --policy efs --param demand=given --param quantum_s=1 --timeout 16s --record mixed.json --logs mixed
+    tr -d ' \n' <mixed.json | grep -q '"given_up[a-z_]*":[0-9]' && return 1
+    sed -n 's/^ *"\(name\|cpu_s\)": "*\([a-z0-9.-]*\)"*,*$/\1 \2/p' mixed.json |
+        awk '$1 == "name" { name = $2 } $1 == "cpu_s" && name { of[name] = $2; all += $2; name = "" } END { for (n in of) print n, of[n] / all }' | sort >had
+    cat had
+    is_off
+}
+
 # Demands that the kernel measures: who is seen to fill the bus runs alone, who is seen to use little of it beside others. And what
 # it counts for a job while the CPU is that job's is what the job's own clock says.
 measured() {
@@ -340,7 +369,7 @@ killed() {
 }
 
 cd /tmp
-for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all efs measured beset hangs crowded beside killed}; do
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all efs turns measured beset hangs crowded beside killed}; do
     check $name $name
 done
 # SysRq-S says its own, and is meant.
