@@ -184,7 +184,7 @@ static __always_inline bool may_take_from(u32 other, u32 cpu)
 {
 	if (domain_of(other) != domain_of(cpu))
 		return false;
-	return !words[other] || scx_bpf_dsq_nr_queued(other) >= scx_bpf_dsq_nr_queued(cpu) + 2;
+	return !words[AT(other)] || scx_bpf_dsq_nr_queued(other) >= scx_bpf_dsq_nr_queued(cpu) + 2;
 }
 
 /* Takes what waits for others: ANY, or what waits since some time. */

@@ -181,6 +181,8 @@ __noinline int threshold(u32 cpu)
 	view->active = domain->active;
 	view->bus.tasks = domain->bus.tasks;
 	view->bus.undisturbed = domain->bus.undisturbed;
+	/* Unrolled: the compiler lets a loop count up from a negative place, which Linux 7.3 does not follow. */
+#pragma clang loop unroll(full)
 	for (i = 0; i < BUS_POINTS; i++) {
 		view->bus.busy[i] = domain->bus.busy[i];
 		view->bus.computing[i] = domain->bus.computing[i];
