@@ -8,6 +8,7 @@
  *   lock, when what runs on a CPU changes to another demand.
  * - A CPU is judged beside what the others run, without what it runs itself.
  * - Whoever waits for a CPU that stays idle, and would fit in the place of one that runs, takes turns with it.
+ * - Who has gone on evens out queues of the same memory domain.
  * - The first that fits may not be the first in line. Who has waited too long runs at once whatever the load, one at a time.
  * - When the load falls, idle CPUs look again; a timer has them look again for whatever was missed.
  */
@@ -147,11 +148,16 @@ enum picked { NONE_FITS, PICKED, GOES_ON, CHANGED };
 /* At whatever time. */
 #define ANY (~0ULL)
 
+static __always_inline bool fits(struct task_struct *p, u32 cpu, int ceiling)
+{
+	return (int)class_of(slot_in(task_of(p))) <= ceiling && may_go_to(p, cpu);
+}
+
 /* Takes the first of a queue that fits, is before a virtual time, and waits since some time. */
 __noinline int pick(u32 from, u32 cpu, u64 before, u64 since)
 {
 	struct view *view = bpf_map_lookup_elem(&views, &cpu);
-	u32 looks = READ_ONCE(nothing), least = queues[AT(from)].least;
+	u32 looks = READ_ONCE(nothing), least = queues[AT(from)].least, own = words[AT(cpu)] != 0;
 	struct task_struct *p;
 	int found = NONE_FITS;
 
@@ -159,17 +165,17 @@ __noinline int pick(u32 from, u32 cpu, u64 before, u64 since)
 		return NONE_FITS;
 	bpf_for_each(scx_dsq, p, from, 0) {
 		struct cosched_task *task = task_of(p);
-		u32 class = class_of(slot_in(task));
 
 		if (looks++ >= LOOKS || p->scx.dsq_vtime >= before)
 			break;
-		if ((int)class > view->ceiling || !may_go_to(p, cpu) || (task && task->queued_at > since))
+		if (!fits(p, cpu, view->ceiling) || (task && task->queued_at > since))
 			continue;
-		if (!seat(cpu, class + 1, true, view->version)) {
+		if (!seat(cpu, class_of(slot_in(task)) + 1, true, view->version)) {
 			found = CHANGED;
 			break;
 		}
-		scx_bpf_dsq_move_set_slice(&___it, slice_of(scx_bpf_dsq_nr_queued(cpu) + 1));
+		/* One of its own queue was counted there; whoever has the CPU comes into it. */
+		scx_bpf_dsq_move_set_slice(&___it, slice_of(scx_bpf_dsq_nr_queued(cpu) + 1 + (from != cpu && own)));
 		if (scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL, 0)) {
 			found = PICKED;
 			break;
@@ -178,17 +184,8 @@ __noinline int pick(u32 from, u32 cpu, u64 before, u64 since)
 	return found;
 }
 
-/* Whether a CPU takes from another one of the memory domain while it has something to run itself: that one runs nothing of the
- * batch, or has more to do by two. */
-static __always_inline bool may_take_from(u32 other, u32 cpu)
-{
-	if (domain_of(other) != domain_of(cpu))
-		return false;
-	return !words[AT(other)] || scx_bpf_dsq_nr_queued(other) >= scx_bpf_dsq_nr_queued(cpu) + 2;
-}
-
-/* Takes what waits for others: ANY, or what waits since some time. */
-__noinline int take_over(u32 cpu, u64 since)
+/* Takes what waits for others. */
+__noinline int take_over(u32 cpu)
 {
 	int found = NONE_FITS;
 	u32 step;
@@ -200,7 +197,23 @@ __noinline int take_over(u32 cpu, u64 since)
 			other -= config.cpus;
 		if (other == cpu || other >= COSCHED_CPUS || scx_bpf_dsq_nr_queued(other) <= 0)
 			continue;
-		if (since != ANY && !may_take_from(other, cpu))
+		found = pick(other, cpu, ANY, ANY);
+		if (found != NONE_FITS)
+			break;
+	}
+	return found;
+}
+
+/* Takes one that has waited since some time from a CPU of the memory domain whose queue is longer by so many. */
+__noinline int even_out(u32 cpu, s32 by, u64 since)
+{
+	s32 least = scx_bpf_dsq_nr_queued(cpu) + by;
+	int found = NONE_FITS;
+	u32 other;
+
+	EACH(other, config.cpus) {
+		if (other == cpu || other >= COSCHED_CPUS || domain_of(other) != domain_of(cpu) ||
+		    scx_bpf_dsq_nr_queued(other) < least)
 			continue;
 		found = pick(other, cpu, ANY, since);
 		if (found != NONE_FITS)
@@ -209,38 +222,109 @@ __noinline int take_over(u32 cpu, u64 since)
 	return found;
 }
 
+/* Looks at the first of a queue that fits on a CPU: since when it waits, and its virtual time. */
+__noinline int look_at_first(u32 from, u32 cpu)
+{
+	struct view *view = bpf_map_lookup_elem(&views, &cpu);
+	u32 looks = READ_ONCE(nothing);
+	struct task_struct *p;
+
+	if (!view)
+		return 0;
+	view->first_since = ANY;
+	view->first_vtime = ANY;
+	bpf_for_each(scx_dsq, p, from, 0) {
+		struct cosched_task *task = task_of(p);
+
+		if (looks++ >= LOOKS)
+			break;
+		if (!task || !fits(p, cpu, view->ceiling))
+			continue;
+		view->first_since = task->queued_at;
+		view->first_vtime = p->scx.dsq_vtime;
+		break;
+	}
+	return 0;
+}
+
+/* The CPU of the memory domain that runs nothing of the batch, and of which the first that would fit on another CPU has waited
+ * longest, since some time at the least; that CPU itself if there is none. */
+__noinline u32 overlooked(u32 cpu, u64 since)
+{
+	struct view *view = bpf_map_lookup_elem(&views, &cpu);
+	u32 other, best = cpu;
+
+	if (!view)
+		return cpu;
+	EACH(other, config.cpus) {
+		if (other == cpu || other >= COSCHED_CPUS || words[AT(other)] || domain_of(other) != domain_of(cpu) ||
+		    scx_bpf_dsq_nr_queued(other) <= 0)
+			continue;
+		look_at_first(other, cpu);
+		if (view->first_since <= since) {
+			since = view->first_since;
+			best = other;
+		}
+	}
+	view->longest = since;
+	return best;
+}
+
+/* How a CPU chooses. */
+enum {
+	/* Whoever has it does not lose it since the load was changed meanwhile. */
+	IN_ANY_CASE = 1,
+	/* It has gone on with it before. */
+	WENT_ON = 2,
+};
+
 /*
  * What a CPU does next: it takes somebody who waits, or the process that has it goes on, whose class and one is `word`, whose
  * virtual time is `before`, and which has it since some time; with 0 it has none of the batch. CHANGED says that somebody fits and
  * the load was changed meanwhile.
  *
- * Who waits for a CPU that stays idle, since the bus is full, waits for whoever fills the bus. Its own queue stands still, and no
- * order of virtual time is between the two. So it comes first here if it fits in that one's place, and has waited for as long.
+ * Who waits for a CPU that stays idle, since the bus is full, waits for whoever fills the bus. Its own queue stands still, so no
+ * order of virtual time is between the two. If it fits here, in the place of whoever had this CPU, the one comes first that has
+ * waited for longer: it, or the first of this queue. But who has just woken, and is far behind, has this CPU.
  */
-__noinline int choose(u32 cpu, u32 word, u64 before, u64 since, u32 in_any_case)
+__noinline int choose(u32 cpu, u32 word, u64 before, u64 since, u32 how)
 {
 	struct view *view = bpf_map_lookup_elem(&views, &cpu);
-	int ceiling, found;
-	bool may_stay;
+	bool may_stay, must_tell;
+	u64 longest;
+	int found;
+	u32 other;
 
 	if (!view)
 		return NONE_FITS;
-	ceiling = threshold(cpu);
-	view->ceiling = ceiling;
-	if (ceiling == BUS_NOTHING)
+	view->ceiling = threshold(cpu);
+	if (view->ceiling == BUS_NOTHING)
 		return NONE_FITS;
-	may_stay = word && (int)word - 1 <= ceiling;
-	if (may_stay) {
-		found = take_over(cpu, since);
-		if (found != NONE_FITS)
-			return found;
+	may_stay = word && (int)word - 1 <= view->ceiling;
+	must_tell = may_stay && (how & IN_ANY_CASE);
+	other = overlooked(cpu, since);
+	longest = view->longest;
+	if (other != cpu) {
+		look_at_first(cpu, cpu);
+		if (view->first_since >= longest &&
+		    !(may_stay && view->first_since > since && view->first_vtime < before - WAKEUP_GRANULARITY)) {
+			found = pick(other, cpu, ANY, longest);
+			if (found == PICKED || (found == CHANGED && !must_tell))
+				return found;
+		}
 	}
 	found = pick(cpu, cpu, may_stay ? before : ANY, ANY);
-	if (found != NONE_FITS)
+	if (found == PICKED || (found == CHANGED && !must_tell))
 		return found;
-	if (may_stay)
-		return seat(cpu, word, !in_any_case, view->version) ? GOES_ON : CHANGED;
-	return take_over(cpu, ANY);
+	if (!may_stay)
+		return take_over(cpu);
+	if (other != cpu)
+		found = pick(other, cpu, ANY, longest);
+	else
+		found = even_out(cpu, how & WENT_ON ? 1 : 2, since);
+	if (found == PICKED || (found == CHANGED && !must_tell))
+		return found;
+	return seat(cpu, word, !must_tell, view->version) ? GOES_ON : CHANGED;
 }
 
 /* Takes whatever waits, where the bus does not decide. */
@@ -264,7 +348,9 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 {
 	u32 cpu = BELOW(number, COSCHED_CPUS), had = COSCHED_NONE, word = 0, try, old = words[AT(cpu)];
 	struct cosched_task *task = 0;
-	u64 now = bpf_ktime_get_ns(), before = 0, since = 0;
+	/* Whoever waits for an idle CPU was called to it since the last tick but one, or does not fit there. */
+	u64 now = bpf_ktime_get_ns(), before = 0, since = now - TICK;
+	u32 how = 0;
 	bool is_ours;
 
 	/* One that sleeps does not go on. */
@@ -303,21 +389,24 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 		word = class_of(had) + 1;
 		before = prev->scx.dsq_vtime + charged(task, used_by(task, now));
 		since = task->ran_at;
+		how = task->went_on ? WENT_ON : 0;
 	}
 	for (try = READ_ONCE(nothing); try < TRIES && MAY_GO_ON; try++) {
 		/* Who has the CPU does not lose it to the last of several changes. */
-		int found = choose(cpu, word, before, since, try + 1 == TRIES);
+		int found = choose(cpu, word, before, since, how | (try + 1 == TRIES ? IN_ANY_CASE : 0));
 
 		if (found == GOES_ON && word) {
 			/* The time of the queue goes on with it: whoever comes has no precedence for what it has had meanwhile. */
 			prev->scx.slice = slice_of(scx_bpf_dsq_nr_queued(cpu) + 1);
 			prev->scx.dsq_vtime = before;
 			task->ran_at = now;
+			task->went_on = 1;
 			if (queues[AT(cpu)].vtime < before)
 				queues[AT(cpu)].vtime = before;
 		}
 		if (found == GOES_ON || found == PICKED) {
-			/* There may be room for more: the next one looks. */
+			/* There may be room for more: the next one looks, and that is not this one. */
+			cpus[AT(cpu)].is_idle = 0;
 			if (words[AT(cpu)] < old || !old)
 				call_idle(false);
 			return;
@@ -346,14 +435,17 @@ void BPF_PROG(cosched_running, struct task_struct *p)
 	struct cosched_task *task = task_of(p);
 	u32 slot = slot_in(task), cpu = BELOW(scx_bpf_task_cpu(p), COSCHED_CPUS), word = 0, home;
 	u64 now = bpf_ktime_get_ns();
+	bool came;
 
 	if (task && slot < COSCHED_SLOTS && in_force && !is_free(slot)) {
 		word = class_of(slot) + 1;
 		home = BELOW(task->home - 1, COSCHED_CPUS);
-		if (task->home && home != cpu)
+		came = task->home && home != cpu;
+		if (came)
 			p->scx.dsq_vtime += queues[cpu].vtime - queues[home].vtime;
 		task->home = cpu + 1;
-		if (queues[cpu].vtime < p->scx.dsq_vtime)
+		/* One that came before its time does not take the others' time forward. */
+		if (queues[cpu].vtime < p->scx.dsq_vtime && !(came && scx_bpf_dsq_nr_queued(cpu) > 0))
 			queues[cpu].vtime = p->scx.dsq_vtime;
 	} else if (others_vtime < p->scx.dsq_vtime) {
 		others_vtime = p->scx.dsq_vtime;
@@ -361,6 +453,7 @@ void BPF_PROG(cosched_running, struct task_struct *p)
 	if (task) {
 		task->ran_at = now;
 		task->queued_at = 0;
+		task->went_on = 0;
 	}
 	cpus[cpu].is_idle = 0;
 	cpus[cpu].pid = p->pid;

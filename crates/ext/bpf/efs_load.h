@@ -66,6 +66,10 @@ struct view {
 	/* The highest class that fits beside them. */
 	int ceiling;
 	u32 unused;
+	/* Of the first of a queue that fits: since when it waits, and its virtual time. And the longest such wait that was found. */
+	u64 first_since;
+	u64 first_vtime;
+	u64 longest;
 	struct cosched_bus bus;
 };
 struct {

@@ -91,7 +91,9 @@ struct cosched_task {
 	/* The CPU in whose queue it stands, and one; 0: in none yet. */
 	unsigned short home;
 	/* It has just had a CPU. */
-	unsigned short requeued;
+	unsigned char requeued;
+	/* It has gone on with its CPU when its turn was over. */
+	unsigned char went_on;
 	/* It has become its program, or what made it has. */
 	unsigned short counts;
 	/* It is among those that are awake. */

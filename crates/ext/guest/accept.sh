@@ -288,19 +288,20 @@ efs() {
 # it has less.
 turns() {
     line=
-    for each in 1 0.5; do
-        shares $each $each $each $each || return 1
-        awk '{ if ($2 < 0.17 || $2 > 0.35) bad = 1 } END { exit !(NR == 4 && !bad) }' had || return 1
-        line="$line$(awk '{ printf "%.0f ", 100 * $2 }' had)% of four at $each; "
+    for uses in "1 1 1 1" "0.5 0.5 0.5 0.5" "0.5 0.5 0.5"; do
+        shares $uses || return 1
+        awk '{ if ($2 < 0.7 / jobs || $2 > 1.4 / jobs) bad = 1 } END { exit !(NR == jobs && !bad) }' jobs=$(echo $uses | wc -w) had || return 1
+        line="$line$(awk '{ printf "%.0f ", 100 * $2 }' had)% at $uses; "
     done
     shares 1 0.2 0.2 0.2 || return 1
     awk '/-1 / { if ($2 > 0.2) bad = 1 } !/-1 / { if ($2 < 0.22) bad = 1 } END { exit !(NR == 4 && !bad) }' had || return 1
-    echo "shares: $line$(awk '{ printf "%.0f ", 100 * $2 }' had)% of one at 1 and three at 0.2"
+    echo "shares: $line$(awk '{ printf "%.0f ", 100 * $2 }' had)% at 1 0.2 0.2 0.2"
 }
 
 # What jobs that use so much of the bus each had of the CPU time of all of them in 16 s.
 shares() {
     number=0
+    rm -f mixed.json had
     for use in "$@"; do
         number=$((number + 1))
         printf '[[job]]\nname = "job-%s-%s"\ncommand = "while :; do :; done"\nbus_use = %s\n' $number $use $use

@@ -1,8 +1,8 @@
 //! Who has which CPU, as a scheduler in the kernel sees it. It may differ from what was decided: a job that was placed may wait for
 //! its CPU, and one that was not may fill in.
 
-use cosched_core::{CpuId, CpuSet, Nanos, Switched, TaskId};
-use std::collections::BTreeMap;
+use cosched_core::{CpuId, Nanos, Switched, TaskId};
+use std::collections::{BTreeMap, HashSet};
 
 /// A task that has a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(crate) struct Holders {
     /// Since when it is told; `None` while it is not.
     told: Option<Nanos>,
     held: BTreeMap<CpuId, Holder>,
+    /// Tasks that have had a CPU meanwhile. Of another one nothing is known: the scheduler may not have it.
+    seen: HashSet<TaskId>,
 }
 
 impl Holders {
@@ -26,7 +28,10 @@ impl Holders {
             Switched::To { cpu, task } => {
                 self.told.get_or_insert(at);
                 match task {
-                    Some(task) => _ = self.held.insert(cpu, Holder { task, since: at }),
+                    Some(task) => {
+                        self.held.insert(cpu, Holder { task, since: at });
+                        self.seen.insert(task);
+                    }
                     None => _ = self.held.remove(&cpu),
                 }
             }
@@ -54,8 +59,8 @@ impl Holders {
         self.held.iter().map(|(cpu, holder)| (*cpu, *holder))
     }
 
-    /// The CPUs that this task has.
-    pub(crate) fn cpus_of(&self, task: TaskId) -> CpuSet {
-        self.iter().filter(|(_, holder)| holder.task == task).map(|(cpu, _)| cpu).collect()
+    /// Whether this task has had a CPU since it is told.
+    pub(crate) fn has_seen(&self, task: TaskId) -> bool {
+        self.seen.contains(&task)
     }
 }

@@ -69,7 +69,7 @@ fn why(scene: &Scene<'_>, job: &JobNow, width: usize) -> Lines {
     match job.state {
         JobState::Running => match &job.cpus {
             Some(cpus) => say(&format!("It runs on CPU {cpus}."), style),
-            None => say("It has a place, and at this moment the kernel gives it no CPU.", style),
+            None => say("It has a place, and no CPU at this moment.", style),
         },
         JobState::Sleeping => say("It sleeps of its own accord, or has stopped itself, and needs no CPU.", style),
         JobState::Ending => say("It was asked to end, and is killed if it does not (--grace).", style),
@@ -85,7 +85,8 @@ fn why(scene: &Scene<'_>, job: &JobNow, width: usize) -> Lines {
                 left if left > 0.0 => format!(" In {} at the latest it comes before all others.", seconds(left)),
                 _ => " It comes before all others now.".to_owned(),
             });
-            say(&format!("It has waited{since}.{latest}"), style);
+            let fills = job.cpus.as_ref().map_or(String::new(), |cpus| format!(" It fills in on CPU {cpus}."));
+            say(&format!("It has waited{since}.{fills}{latest}"), style);
         }
     }
     let reasons: Vec<(f64, &str)> = scene.reasons.of(job.job).collect();

@@ -10,7 +10,7 @@ use crate::record::{Energy, exit_status};
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    CpuId, Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
+    CpuId, CpuSet, Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
     TaskResult, TaskView, WatchedTask,
 };
 use std::collections::{HashMap, VecDeque};
@@ -113,10 +113,12 @@ impl Live {
         let joules = absent.note("joules", now.energy_j);
         let source = if joules.is_some() { self.energy_source } else { EnergySource::Absent };
         let row = |task: TaskId, state| start_row(jobs.get(task.0 as usize), task, state);
+        let mut seen: HashMap<TaskId, CpuSet> = HashMap::new();
+        self.holders.iter().for_each(|(cpu, holder)| _ = seen.entry(holder.task).or_default().insert(cpu));
         let live = now.tasks.iter().take(MOST_LIVE).map(|task| {
             let mut row = live_row(row(task.now.spec.id, state_of(task)), task, now, tracker);
-            if self.holders.told().is_some() {
-                row.cpus = Some(self.holders.cpus_of(task.now.spec.id).to_string()).filter(|cpus| !cpus.is_empty());
+            if self.holders.has_seen(task.now.spec.id) {
+                row.cpus = seen.get(&task.now.spec.id).map(ToString::to_string);
             }
             row
         });

@@ -170,7 +170,8 @@ pub struct Why {
     pub preferred: Vec<Preferred>,
     /// How many others waited.
     pub waiting: usize,
-    /// Who had which CPU in fact; `None` if no scheduler in the kernel told, or if it had not begun, or had ended.
+    /// Who had which CPU in fact; `None` if no scheduler in the kernel told, if it had not begun, had ended,
+    /// or had never been seen on one: that scheduler may not have it.
     pub seen: Option<Seen>,
     /// When it runs at the latest, if it waited.
     pub latest: Option<Latest>,

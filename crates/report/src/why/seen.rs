@@ -13,8 +13,8 @@ const SPAN: Nanos = Nanos(1_000_000_000);
 pub struct Seen {
     /// The job's CPUs; empty if it had none.
     pub cpus: CpuSet,
-    /// Since when it had one, or had none; `None` if it has had none since it is told.
-    pub since: Option<Nanos>,
+    /// Since when it had one, or had none.
+    pub since: Nanos,
     /// For how long it had a CPU, one or several, of the last `span`.
     pub had: Nanos,
     /// A second, or the time since it is told who has which CPU, if that is less.
@@ -41,7 +41,8 @@ pub(super) struct Watch {
     own: TaskId,
     holders: Holders,
     cpus: CpuSet,
-    /// Since when the job has CPUs, or has none.
+    /// Whether it had one when that was looked at last, and since when that is so; `None` if it has had none so far.
+    has_one: bool,
     since: Option<Nanos>,
     /// When it had CPUs, and no longer has.
     stays: VecDeque<(Nanos, Nanos)>,
@@ -50,31 +51,42 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn new(own: TaskId) -> Watch {
         let (holders, cpus, stays) = Default::default();
-        Watch { own, holders, cpus, since: None, stays }
+        Watch { own, holders, cpus, has_one: false, since: None, stays }
     }
 
     /// Takes in a line.
     pub(super) fn switched(&mut self, at: Nanos, switched: Switched) {
-        self.holders.switched(at, switched);
         match switched {
-            Switched::To { .. } => self.look(at),
+            Switched::To { cpu, task } => {
+                if self.holders.of(cpu).is_some_and(|holder| holder.task == self.own) {
+                    self.cpus.remove(cpu);
+                }
+                if task == Some(self.own) {
+                    self.cpus.insert(cpu);
+                }
+                self.holders.switched(at, switched);
+                self.look(at);
+            }
             Switched::Untold => *self = Watch::new(self.own),
         }
     }
 
     pub(super) fn ended(&mut self, at: Nanos, task: TaskId) {
         self.holders.ended(task);
+        if task == self.own {
+            self.cpus = CpuSet::new();
+        }
         self.look(at);
     }
 
     /// Notes where the job is now.
     fn look(&mut self, at: Nanos) {
-        let before = std::mem::replace(&mut self.cpus, self.holders.cpus_of(self.own));
-        if before.is_empty() == self.cpus.is_empty() {
+        let had_one = std::mem::replace(&mut self.has_one, !self.cpus.is_empty());
+        if self.has_one == had_one {
             return;
         }
         let began = self.since.replace(at);
-        if let (true, Some(began)) = (self.cpus.is_empty(), began) {
+        if let (true, Some(began)) = (had_one, began) {
             self.stays.push_back((began, at));
         }
         while self.stays.front().is_some_and(|(_, end)| *end + SPAN < at) {
@@ -82,18 +94,19 @@ impl Watch {
         }
     }
 
-    /// What was seen by then, on these CPUs; `None` while it is not told.
+    /// What was seen by then, on these CPUs; `None` while it is not told, or if the job has had none so far.
     pub(super) fn seen(&self, at: Nanos, all: &CpuSet) -> Option<Seen> {
+        let since = self.since?;
         let span = (at - self.holders.told()?).min(SPAN);
         let from = at - span;
-        let now = self.since.filter(|_| !self.cpus.is_empty()).map(|since| (since, at));
+        let now = self.has_one.then_some((since, at));
         let stays = self.stays.iter().copied().chain(now);
         let had = stays.fold(Nanos::ZERO, |sum, (began, end)| sum + (end - began.max(from)));
         let mut free = all.clone();
         self.holders.iter().for_each(|(cpu, _)| _ = free.remove(cpu));
         let others = self.holders.iter().filter(|(_, holder)| holder.task != self.own);
         let others = others.map(|(cpu, Holder { task, since })| Held { cpu, task: task.0, since }).collect();
-        Some(Seen { cpus: self.cpus.clone(), since: self.since, had, span, others, free })
+        Some(Seen { cpus: self.cpus.clone(), since, had, span, others, free })
     }
 }
 
@@ -119,22 +132,18 @@ mod tests {
         let all = set("0-2");
         assert_eq!(watch.seen(ms(1), &all), None);
         watch.switched(ms(100), to(0, Some(0)));
-        let seen = watch.seen(ms(200), &all).unwrap();
-        assert_eq!(
-            (seen.cpus, seen.since, seen.had, seen.span, seen.free),
-            (set(""), None, ms(0), ms(100), set("1-2"))
-        );
-        assert_eq!(seen.others, [Held { cpu: CpuId(0), task: 0, since: ms(100) }]);
+        // A job that was never seen may be one that the scheduler does not have.
+        assert_eq!(watch.seen(ms(200), &all), None);
         // Two CPUs at once, and a moment on each alone, are one stay.
         watch.switched(ms(300), to(1, Some(1)));
         watch.switched(ms(350), to(2, Some(1)));
         watch.switched(ms(400), to(1, None));
         let seen = watch.seen(ms(420), &all).unwrap();
-        assert_eq!((seen.cpus, seen.since, seen.had, seen.free), (set("2"), Some(ms(300)), ms(120), set("1")));
+        assert_eq!((seen.cpus, seen.since, seen.had, seen.free), (set("2"), ms(300), ms(120), set("1")));
         watch.switched(ms(450), to(2, Some(0)));
         let seen = watch.seen(ms(600), &all).unwrap();
-        assert_eq!((seen.cpus, seen.since, seen.had, seen.span), (set(""), Some(ms(450)), ms(150), ms(500)));
-        assert_eq!(seen.others.len(), 2);
+        assert_eq!((seen.cpus, seen.since, seen.had, seen.span), (set(""), ms(450), ms(150), ms(500)));
+        assert_eq!(seen.others[1], Held { cpu: CpuId(2), task: 0, since: ms(450) });
         // Of what lies a second back only a part counts, and then nothing.
         assert_eq!(watch.seen(ms(1_400), &all).unwrap().had, ms(50));
         assert_eq!(watch.seen(ms(1_500), &all).unwrap().had, ms(0));
@@ -152,6 +161,6 @@ mod tests {
         assert_eq!((seen.cpus, seen.had, seen.others, seen.free), (set("1"), ms(30), vec![], set("0,2")));
         watch.ended(ms(40), TaskId(1));
         let seen = watch.seen(ms(50), &set("0-2")).unwrap();
-        assert_eq!((seen.cpus, seen.since, seen.had), (set(""), Some(ms(40)), ms(40)));
+        assert_eq!((seen.cpus, seen.since, seen.had), (set(""), ms(40), ms(40)));
     }
 }

@@ -48,7 +48,8 @@ pub fn why_text(why: &Why, width: usize) -> String {
         State::NotArrived { arrival } => format!("has not arrived: it does at {}", at(*arrival)),
         State::Queued { since: from } => format!("is in the queue, {}: it has not been started", since(*from)),
         State::Runs { since: from, cpus, mode, purpose } => {
-            let runs = if why.seen.as_ref().is_some_and(|seen| seen.cpus.is_empty()) { "is placed" } else { "runs" };
+            let is_there = |seen: &Seen| !seen.cpus.is_empty() && seen.cpus.is_subset(cpus);
+            let runs = if why.seen.as_ref().is_none_or(is_there) { "runs" } else { "is placed" };
             format!("{runs} on CPU {cpus}{}{}, {}", mode_text(*mode), purpose_text(*purpose), since(*from))
         }
         State::Waits { since: from } => format!("waits, {}", since(*from)),
@@ -127,10 +128,7 @@ pub fn why_text(why: &Why, width: usize) -> String {
 /// Who had which CPU.
 fn seen_text(seen: &Seen, now: Nanos, name: &impl Fn(u32) -> String) -> String {
     let (had, span) = (seconds(seen.had.as_s()), seconds(seen.span.as_s()));
-    let since = match seen.since {
-        Some(since) => format!("since {}, for {}", at(since), seconds((now - since).as_s())),
-        None => format!("for {span} or longer"),
-    };
+    let since = format!("since {}, for {}", at(seen.since), seconds((now - seen.since).as_s()));
     let own = if seen.cpus.is_empty() {
         format!("on no CPU {since}; it had one for {had} of the last {span}")
     } else {

@@ -78,12 +78,14 @@ pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(fixture
     let (used, elapsed) = backend.used_while(&[2], 20);
     assert_share::<F>(used, elapsed, 1);
     assert_eq!(backend.cpus_of(2), a);
-    let before = residency(&mut backend, 0).waiting;
+    let before = residency(&mut backend, 0);
     backend.until(|event| *event == Event::Woke(TaskId(0)));
     backend.until_ended(0);
     // What the one that fills in uses would tell too little: once the seat is empty for good it has the CPU again.
-    let waited = residency(&mut backend, 0).waiting - before;
+    let after = residency(&mut backend, 0);
+    let waited = after.waiting - before.waiting;
     assert!(waited <= F::AFTER_STOP, "it gets its CPU back at once: it waited for {waited:?}");
+    assert!(after.on_cpu > before.on_cpu, "it runs");
     // Both seats are empty for good now: the tasks that fill in keep them.
     backend.until_ended(3);
     let (used, elapsed) = backend.used_while(&[1, 2], WATCHED);
