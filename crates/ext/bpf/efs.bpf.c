@@ -348,8 +348,8 @@ void BPF_PROG(cosched_dispatch, s32 number, struct task_struct *prev)
 {
 	u32 cpu = BELOW(number, COSCHED_CPUS), had = COSCHED_NONE, word = 0, try, old = words[AT(cpu)];
 	struct cosched_task *task = 0;
-	/* Whoever waits for an idle CPU was called to it since the last tick but one, or does not fit there. */
-	u64 now = bpf_ktime_get_ns(), before = 0, since = now - TICK;
+	/* Where nobody has the CPU: one that comes from an idle CPU before those that wait here has waited for a period. */
+	u64 now = bpf_ktime_get_ns(), before = 0, since = now - PERIOD;
 	u32 how = 0;
 	bool is_ours;
 
