@@ -204,8 +204,8 @@ __noinline int take_over(u32 cpu)
 	return found;
 }
 
-/* Takes one that has waited since some time from a CPU of the memory domain whose queue is longer by so many. */
-__noinline int even_out(u32 cpu, s32 by, u64 since)
+/* Takes one from a CPU of the memory domain whose queue is longer by so many. */
+__noinline int even_out(u32 cpu, s32 by)
 {
 	s32 least = scx_bpf_dsq_nr_queued(cpu) + by;
 	int found = NONE_FITS;
@@ -215,7 +215,7 @@ __noinline int even_out(u32 cpu, s32 by, u64 since)
 		if (other == cpu || other >= COSCHED_CPUS || domain_of(other) != domain_of(cpu) ||
 		    scx_bpf_dsq_nr_queued(other) < least)
 			continue;
-		found = pick(other, cpu, ANY, since);
+		found = pick(other, cpu, ANY, ANY);
 		if (found != NONE_FITS)
 			break;
 	}
@@ -321,7 +321,7 @@ __noinline int choose(u32 cpu, u32 word, u64 before, u64 since, u32 how)
 	if (other != cpu)
 		found = pick(other, cpu, ANY, longest);
 	else
-		found = even_out(cpu, how & WENT_ON ? 1 : 2, since);
+		found = even_out(cpu, how & WENT_ON ? 1 : 2);
 	if (found == PICKED || (found == CHANGED && !must_tell))
 		return found;
 	return seat(cpu, word, !must_tell, view->version) ? GOES_ON : CHANGED;
