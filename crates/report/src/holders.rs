@@ -22,21 +22,19 @@ pub(crate) struct Holders {
 }
 
 impl Holders {
-    /// Takes in what was told.
-    pub(crate) fn switched(&mut self, at: Nanos, switched: Switched) {
-        match switched {
-            Switched::To { cpu, task } => {
-                self.told.get_or_insert(at);
-                match task {
-                    Some(task) => {
-                        self.held.insert(cpu, Holder { task, since: at });
-                        self.seen.insert(task);
-                    }
-                    None => _ = self.held.remove(&cpu),
-                }
-            }
-            Switched::Untold => *self = Holders::default(),
-        }
+    /// Takes in what was told, and answers who had the CPU before.
+    pub(crate) fn switched(&mut self, at: Nanos, switched: Switched) -> Option<TaskId> {
+        let Switched::To { cpu, task } = switched else {
+            *self = Holders::default();
+            return None;
+        };
+        self.told.get_or_insert(at);
+        self.seen.extend(task);
+        let before = match task {
+            Some(task) => self.held.insert(cpu, Holder { task, since: at }),
+            None => self.held.remove(&cpu),
+        };
+        before.map(|holder| holder.task)
     }
 
     /// The task has ended. What it left behind may still have CPUs, and is not it any more.

@@ -63,7 +63,9 @@ impl Live {
 
     /// CPUs went to other jobs.
     pub(crate) fn switched(&mut self, switches: &[Switch]) {
-        switches.iter().for_each(|switch| self.holders.switched(switch.at, switch.what));
+        for switch in switches {
+            self.holders.switched(switch.at, switch.what);
+        }
     }
 
     /// A job has ended.
@@ -143,9 +145,7 @@ impl Live {
             totals,
         }
     }
-}
 
-impl Live {
     /// Who has each CPU, as the kernel sees it.
     fn held(&self, now: &RunNow<'_>) -> Vec<CpuNow> {
         // What a job left behind is not it any more.

@@ -5,9 +5,10 @@
 
 mod traffic;
 
+use crate::holders::Holders;
 use crate::series::{Mode, Row, SeriesError, SeriesReader};
 use cosched_core::{Counter, CpuId, CpuSet, Nanos, Purpose, Switched, TaskId, WaitReason};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::BufRead;
 pub use traffic::Traffic;
 
@@ -80,7 +81,7 @@ impl Timeline {
         let mut open: Vec<Open> = series.header().tasks.iter().map(|_| Open::default()).collect();
         let mut timeline = Timeline { cpus: series.header().machine.all_cpus(), ..Timeline::default() };
         let mut traffic = Traffic::new();
-        let mut owners: BTreeMap<CpuId, Option<TaskId>> = BTreeMap::new();
+        let mut holders = Holders::default();
         let mut now = Nanos::ZERO;
         for line in series.by_ref() {
             let (at, row) = line?;
@@ -98,8 +99,8 @@ impl Timeline {
                     job.place = None;
                     job.settle(at);
                 }),
-                Row::Switched(Switched::To { cpu, task }) => {
-                    if let Some(before) = owners.insert(cpu, task).flatten() {
+                Row::Switched(switched @ Switched::To { cpu, task }) => {
+                    if let Some(before) = holders.switched(at, switched) {
                         change(&mut open, before, |job| job.has(at, |cpus| _ = cpus.remove(&cpu)));
                     }
                     if let Some(task) = task {
@@ -107,7 +108,7 @@ impl Timeline {
                     }
                 }
                 Row::Switched(Switched::Untold) => {
-                    owners.clear();
+                    holders = Holders::default();
                     for job in &mut open {
                         if job.has.take().is_some() {
                             job.settle(at);

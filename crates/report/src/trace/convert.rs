@@ -5,6 +5,7 @@ use super::packet::{Arg, Args, Count, Phase};
 use super::stage::{Happened, Stage};
 use super::sweep::Sweep;
 use super::tracks::{DECISIONS, Meter, Tracks, WARNINGS};
+use crate::holders::Holders;
 use crate::reason::trigger_text;
 use crate::record::{Job, Record};
 use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
@@ -64,7 +65,7 @@ pub(super) struct Converter<'a, W> {
     /// Jobs with a CPU.
     placed: BTreeSet<usize>,
     /// Who was seen to have each CPU.
-    owners: BTreeMap<CpuId, usize>,
+    holders: Holders,
     /// Jobs that have not arrived, the next one first.
     arrivals: VecDeque<(Nanos, usize)>,
     /// What a record tells of jobs, by their names.
@@ -92,7 +93,7 @@ impl<'a, W: Write> Converter<'a, W> {
             sweep: Sweep::default(),
             lives: header.tasks.iter().map(|_| Life::default()).collect(),
             placed: BTreeSet::new(),
-            owners: BTreeMap::new(),
+            holders: Holders::default(),
             arrivals: arrivals.into(),
             recorded: jobs.iter().map(|job| (job.name.as_str(), job)).collect(),
             now: Nanos::ZERO,
@@ -229,7 +230,7 @@ impl<'a, W: Write> Converter<'a, W> {
     /// A CPU was seen to go to a job, or to none.
     fn switched(&mut self, switched: Switched) -> Result<(), Refused> {
         let Switched::To { cpu, task } = switched else {
-            self.owners.clear();
+            self.holders = Holders::default();
             for job in 0..self.lives.len() {
                 if self.lives[job].has.take().is_some() {
                     let place = self.lives[job].place.clone().filter(|_| self.placed.contains(&job));
@@ -240,12 +241,12 @@ impl<'a, W: Write> Converter<'a, W> {
             return Ok(());
         };
         let to = task.map(|task| self.job(task)).transpose()?;
-        if let Some(before) = self.owners.remove(&cpu) {
+        if let Some(before) = self.holders.switched(self.now, switched) {
+            let before = self.job(before)?;
             self.lives[before].has.get_or_insert_default().remove(&cpu);
             self.seen(before);
         }
         if let Some(job) = to {
-            self.owners.insert(cpu, job);
             self.lives[job].has.get_or_insert_default().insert(cpu);
             self.seen(job);
         }
@@ -288,7 +289,7 @@ impl<'a, W: Write> Converter<'a, W> {
 
     fn ended(&mut self, job: usize, row: &EndedRow) {
         self.lives[job].ended = true;
-        self.owners.retain(|_, owner| *owner != job);
+        self.holders.ended(TaskId(job as u32));
         self.lives[job].has = None;
         self.stage.figures(job).end(row.progress_milli);
         if let Some(milli) = row.progress_milli {

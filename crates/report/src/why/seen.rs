@@ -41,8 +41,7 @@ pub(super) struct Watch {
     own: TaskId,
     holders: Holders,
     cpus: CpuSet,
-    /// Whether it had one when that was looked at last, and since when that is so; `None` if it has had none so far.
-    has_one: bool,
+    /// Since when it has one, or has none; `None` if it has had none so far.
     since: Option<Nanos>,
     /// When it had CPUs, and no longer has.
     stays: VecDeque<(Nanos, Nanos)>,
@@ -51,22 +50,21 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn new(own: TaskId) -> Watch {
         let (holders, cpus, stays) = Default::default();
-        Watch { own, holders, cpus, has_one: false, since: None, stays }
+        Watch { own, holders, cpus, since: None, stays }
     }
 
     /// Takes in a line.
     pub(super) fn switched(&mut self, at: Nanos, switched: Switched) {
+        let before = self.holders.switched(at, switched);
         match switched {
-            Switched::To { cpu, task } => {
-                if self.holders.of(cpu).is_some_and(|holder| holder.task == self.own) {
-                    self.cpus.remove(cpu);
+            Switched::To { cpu, task } => self.change(at, |own, cpus| {
+                if before == Some(own) {
+                    cpus.remove(cpu);
                 }
-                if task == Some(self.own) {
-                    self.cpus.insert(cpu);
+                if task == Some(own) {
+                    cpus.insert(cpu);
                 }
-                self.holders.switched(at, switched);
-                self.look(at);
-            }
+            }),
             Switched::Untold => *self = Watch::new(self.own),
         }
     }
@@ -74,15 +72,15 @@ impl Watch {
     pub(super) fn ended(&mut self, at: Nanos, task: TaskId) {
         self.holders.ended(task);
         if task == self.own {
-            self.cpus = CpuSet::new();
+            self.change(at, |_, cpus| *cpus = CpuSet::new());
         }
-        self.look(at);
     }
 
-    /// Notes where the job is now.
-    fn look(&mut self, at: Nanos) {
-        let had_one = std::mem::replace(&mut self.has_one, !self.cpus.is_empty());
-        if self.has_one == had_one {
+    /// The job's CPUs change.
+    fn change(&mut self, at: Nanos, change: impl FnOnce(TaskId, &mut CpuSet)) {
+        let had_one = !self.cpus.is_empty();
+        change(self.own, &mut self.cpus);
+        if had_one != self.cpus.is_empty() {
             return;
         }
         let began = self.since.replace(at);
@@ -99,7 +97,7 @@ impl Watch {
         let since = self.since?;
         let span = (at - self.holders.told()?).min(SPAN);
         let from = at - span;
-        let now = self.has_one.then_some((since, at));
+        let now = (!self.cpus.is_empty()).then_some((since, at));
         let stays = self.stays.iter().copied().chain(now);
         let had = stays.fold(Nanos::ZERO, |sum, (began, end)| sum + (end - began.max(from)));
         let mut free = all.clone();
