@@ -184,8 +184,8 @@ __noinline int pick(u32 from, u32 cpu, u64 before, u64 since)
 	return found;
 }
 
-/* Takes what waits for others. */
-__noinline int take_over(u32 cpu)
+/* Takes what waits for others, where at least so many do; of its memory domain only, or of all. */
+__noinline int take_over(u32 cpu, s32 least, u32 own_domain)
 {
 	int found = NONE_FITS;
 	u32 step;
@@ -195,24 +195,7 @@ __noinline int take_over(u32 cpu)
 
 		if (other >= config.cpus)
 			other -= config.cpus;
-		if (other == cpu || other >= COSCHED_CPUS || scx_bpf_dsq_nr_queued(other) <= 0)
-			continue;
-		found = pick(other, cpu, ANY, ANY);
-		if (found != NONE_FITS)
-			break;
-	}
-	return found;
-}
-
-/* Takes one from a CPU of the memory domain whose queue is longer by so many. */
-__noinline int even_out(u32 cpu, s32 by)
-{
-	s32 least = scx_bpf_dsq_nr_queued(cpu) + by;
-	int found = NONE_FITS;
-	u32 other;
-
-	EACH(other, config.cpus) {
-		if (other == cpu || other >= COSCHED_CPUS || domain_of(other) != domain_of(cpu) ||
+		if (other == cpu || other >= COSCHED_CPUS || (own_domain && domain_of(other) != domain_of(cpu)) ||
 		    scx_bpf_dsq_nr_queued(other) < least)
 			continue;
 		found = pick(other, cpu, ANY, ANY);
@@ -226,13 +209,16 @@ __noinline int even_out(u32 cpu, s32 by)
 __noinline int look_at_first(u32 from, u32 cpu)
 {
 	struct view *view = bpf_map_lookup_elem(&views, &cpu);
-	u32 looks = READ_ONCE(nothing);
+	u32 looks = READ_ONCE(nothing), least = queues[AT(from)].least;
 	struct task_struct *p;
 
 	if (!view)
 		return 0;
 	view->first_since = ANY;
 	view->first_vtime = ANY;
+	/* The paper's rule for idle CPUs. */
+	if (least && (int)least - 1 > view->ceiling)
+		return 0;
 	bpf_for_each(scx_dsq, p, from, 0) {
 		struct cosched_task *task = task_of(p);
 
@@ -290,7 +276,7 @@ enum {
 __noinline int choose(u32 cpu, u32 word, u64 before, u64 since, u32 how)
 {
 	struct view *view = bpf_map_lookup_elem(&views, &cpu);
-	bool may_stay, must_tell;
+	bool may_stay, must_decide;
 	u64 longest;
 	int found;
 	u32 other;
@@ -301,7 +287,7 @@ __noinline int choose(u32 cpu, u32 word, u64 before, u64 since, u32 how)
 	if (view->ceiling == BUS_NOTHING)
 		return NONE_FITS;
 	may_stay = word && (int)word - 1 <= view->ceiling;
-	must_tell = may_stay && (how & IN_ANY_CASE);
+	must_decide = may_stay && (how & IN_ANY_CASE);
 	other = overlooked(cpu, since);
 	longest = view->longest;
 	if (other != cpu) {
@@ -309,22 +295,23 @@ __noinline int choose(u32 cpu, u32 word, u64 before, u64 since, u32 how)
 		if (view->first_since >= longest &&
 		    !(may_stay && view->first_since > since && view->first_vtime < before - WAKEUP_GRANULARITY)) {
 			found = pick(other, cpu, ANY, longest);
-			if (found == PICKED || (found == CHANGED && !must_tell))
+			if (found == PICKED || (found == CHANGED && !must_decide))
 				return found;
 		}
 	}
 	found = pick(cpu, cpu, may_stay ? before : ANY, ANY);
-	if (found == PICKED || (found == CHANGED && !must_tell))
+	if (found == PICKED || (found == CHANGED && !must_decide))
 		return found;
 	if (!may_stay)
-		return take_over(cpu);
+		return take_over(cpu, 1, false);
 	if (other != cpu)
 		found = pick(other, cpu, ANY, longest);
 	else
-		found = even_out(cpu, how & WENT_ON ? 1 : 2);
-	if (found == PICKED || (found == CHANGED && !must_tell))
+		/* Queues are evened out. */
+		found = take_over(cpu, scx_bpf_dsq_nr_queued(cpu) + (how & WENT_ON ? 1 : 2), true);
+	if (found == PICKED || (found == CHANGED && !must_decide))
 		return found;
-	return seat(cpu, word, !must_tell, view->version) ? GOES_ON : CHANGED;
+	return seat(cpu, word, !must_decide, view->version) ? GOES_ON : CHANGED;
 }
 
 /* Takes whatever waits, where the bus does not decide. */
