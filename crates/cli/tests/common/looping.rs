@@ -21,7 +21,9 @@ impl Run {
         let mut command = command(folder.path(), &words);
         let child = command.args(more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a run");
         let run = Run(child, folder);
-        until("jobs run", || status(&run.pid()).is_some_and(|status| waiting(&status).count() > 0));
+        // The job that ends may stand there as waiting while it does; who looks then finds no process of it.
+        let settled = |status: Value| status["totals"]["done"] == 1 && waiting(&status).count() > 0;
+        until("jobs run", || status(&run.pid()).is_some_and(settled));
         run
     }
 
