@@ -23,6 +23,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define WAKEUP_GRANULARITY (4 * 1000 * 1000ULL)
 /* Where the virtual time of each queue begins: whoever goes from one to another may be behind. */
 #define ORIGIN (1ULL << 40)
+/* Who is ahead of its queue by more than this waits there, where all want a CPU. */
+#define MOST_AHEAD (2 * PERIOD)
 /* A choice is made again if the load has changed meanwhile. */
 #define TRIES 3
 
@@ -44,11 +46,11 @@ static __always_inline u64 charged(const struct cosched_task *task, u64 used)
 
 /* The virtual time with which a process joins a queue: whoever slept has no more than half a period of precedence, and whoever
  * comes from another queue no less than its due. */
-static __always_inline u64 joins_at(u64 vtime, u64 base)
+static __always_inline u64 joins_at(u64 vtime, u64 base, u64 most)
 {
 	if (vtime + PERIOD / 2 < base)
 		return base - PERIOD / 2;
-	return vtime > base + MOST_DEBT ? base + MOST_DEBT : vtime;
+	return vtime > base + most ? base + most : vtime;
 }
 
 SEC("struct_ops/cosched_select_cpu")
@@ -73,7 +75,7 @@ static __always_inline u32 least_queue(struct task_struct *p, u32 other)
 	EACH(cpu, config.cpus) {
 		s32 waits;
 
-		if (cpu >= COSCHED_CPUS || !efs.is_ours[cpu] || !may_use(p, cpu))
+		if (cpu >= COSCHED_CPUS || !efs.is_ours[cpu] || !may_go_to(p, cpu))
 			continue;
 		waits = 2 * scx_bpf_dsq_nr_queued(cpu) + !cpus[cpu].is_idle;
 		if (waits < least) {
@@ -93,21 +95,46 @@ static __always_inline void comes(u32 home, u32 class)
 		queue->least = class + 1;
 }
 
+/* Calls an idle CPU for one that has come, rather one beside which it fitted when that CPU looked last; says whether it is such a
+ * one. Otherwise the bus is full, and it needs the place of somebody who runs. */
+static __always_inline bool call_one_for(struct task_struct *p, u32 class)
+{
+	u32 cpu, idle = COSCHED_NONE;
+
+	EACH(cpu, config.cpus) {
+		struct view *view;
+		u32 at = AT(cpu);
+
+		if (!cpus[at].is_idle || !efs.is_ours[at] || !may_use(p, at))
+			continue;
+		view = bpf_map_lookup_elem(&views, &at);
+		if (view && (int)class <= view->ceiling) {
+			scx_bpf_kick_cpu(at, SCX_KICK_IDLE);
+			return true;
+		}
+		if (idle == COSCHED_NONE)
+			idle = at;
+	}
+	if (idle != COSCHED_NONE)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	return false;
+}
+
 SEC("struct_ops/cosched_enqueue")
 void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct cosched_task *task = task_of(p);
-	u32 slot = slot_in(task), cpu, home;
+	u32 slot = slot_in(task), home, class;
 	u64 now = bpf_ktime_get_ns(), vtime;
 	bool ran;
 
 	if (slot == COSCHED_NONE || !task || is_free(slot)) {
-		if (p->nr_cpus_allowed == 1) {
+		if (serves_cpu(p)) {
 			insert(p, SCX_DSQ_LOCAL, SLICE, enq_flags);
 			return;
 		}
 		has_others = 1;
-		insert_by_vtime(p, OTHERS, SLICE, joins_at(p->scx.dsq_vtime, others_vtime), enq_flags);
+		insert_by_vtime(p, OTHERS, SLICE, joins_at(p->scx.dsq_vtime, others_vtime, MOST_DEBT_OF_OTHERS), enq_flags);
 		call_for_other(p);
 		return;
 	}
@@ -119,26 +146,21 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 		task->queued_at = now;
 	if (!task->inverse)
 		task->inverse = (100 << 16) / (p->scx.weight ?: 100);
-	if (home >= COSCHED_CPUS || !may_use(p, home)) {
+	if (home >= COSCHED_CPUS || !efs.is_ours[AT(home)] || !may_go_to(p, home)) {
 		home = BELOW(least_queue(p, scx_bpf_task_cpu(p)), COSCHED_CPUS);
 		p->scx.dsq_vtime = queues[home].vtime;
 		task->home = home + 1;
 	}
-	vtime = joins_at(p->scx.dsq_vtime, queues[home].vtime);
-	comes(home, class_of(slot));
+	vtime = joins_at(p->scx.dsq_vtime, queues[home].vtime, MOST_DEBT);
+	class = class_of(slot);
+	comes(home, class);
 	insert_by_vtime(p, home, slice_of(1), vtime, enq_flags);
 	if (ran)
 		return;
 	/* Also one that is about to be idle. */
 	scx_bpf_kick_cpu(home, SCX_KICK_IDLE);
-	if (cpus[home].is_idle)
+	if (cpus[home].is_idle || call_one_for(p, class))
 		return;
-	EACH(cpu, config.cpus) {
-		if (cpu < COSCHED_CPUS && cpus[cpu].is_idle && efs.is_ours[cpu] && may_use(p, cpu)) {
-			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-			return;
-		}
-	}
 	if (vtime + WAKEUP_GRANULARITY < queues[home].vtime && !(starved.state == RUNS && starved.cpu == home))
 		scx_bpf_kick_cpu(home, SCX_KICK_PREEMPT);
 }
@@ -184,8 +206,9 @@ __noinline int pick(u32 from, u32 cpu, u64 before, u64 since)
 	return found;
 }
 
-/* Takes what waits for others, where at least so many do; of its memory domain only, or of all. */
-__noinline int take_over(u32 cpu, s32 least, u32 own_domain)
+/* Takes what waits for others, where at least so many do. To even out queues only of its memory domain, and nobody who has had
+ * much more than others of its queue: weights count less, the shorter its wait for them is. */
+__noinline int take_over(u32 cpu, s32 least, u32 evens_out)
 {
 	int found = NONE_FITS;
 	u32 step;
@@ -195,10 +218,10 @@ __noinline int take_over(u32 cpu, s32 least, u32 own_domain)
 
 		if (other >= config.cpus)
 			other -= config.cpus;
-		if (other == cpu || other >= COSCHED_CPUS || (own_domain && domain_of(other) != domain_of(cpu)) ||
+		if (other == cpu || other >= COSCHED_CPUS || (evens_out && domain_of(other) != domain_of(cpu)) ||
 		    scx_bpf_dsq_nr_queued(other) < least)
 			continue;
-		found = pick(other, cpu, ANY, ANY);
+		found = pick(other, cpu, evens_out ? queues[AT(other)].vtime + MOST_AHEAD : ANY, ANY);
 		if (found != NONE_FITS)
 			break;
 	}
@@ -549,9 +572,28 @@ __noinline int call_resting(void)
 	return 0;
 }
 
+/* For how many ticks a CPU has been counted for one that is not there. */
+u8 absent[COSCHED_CPUS];
+
+/* After a process was chosen an ordinary one may take the CPU before it has come. It does not count then until it runs. */
+__noinline int look_for_absent(void)
+{
+	u32 cpu;
+
+	EACH(cpu, config.cpus) {
+		u32 at = AT(cpu);
+
+		absent[at] = words[at] && cpus[at].slot >= COSCHED_SLOTS ? absent[at] + 1 : 0;
+		if (absent[at] > 1)
+			nobody(at);
+	}
+	return 0;
+}
+
 static int tick(void *map, u32 *key, struct bpf_timer *timer)
 {
 	if (in_force) {
+		look_for_absent();
 		look_for_starved(bpf_ktime_get_ns());
 		look_for_least();
 	}

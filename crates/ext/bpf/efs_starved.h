@@ -101,30 +101,30 @@ static __always_inline bool answers_soon(u32 cpu)
 }
 
 /* The CPU to call for a process of a queue: its own, or another one that it may use if that one is not at the service of the batch,
- * or was called in vain. */
-static __always_inline u32 cpu_for(s32 pid, u32 queue, u32 in_vain)
+ * or was called in vain. COSCHED_NONE if there is none: nobody needs to wait for it, or to make room. A function of numbers, so that
+ * the verifier looks at it once, and not in each turn of a loop. */
+__noinline u32 cpu_for(s32 pid, u32 queue, u32 in_vain)
 {
-	u32 cpu, best = queue, looks = READ_ONCE(nothing);
-	struct task_struct *p;
+	struct task_struct *p = bpf_task_from_pid(pid);
+	u32 step, found = COSCHED_NONE;
 
-	if (answers_soon(queue) && queue != in_vain)
-		return queue;
+	if (!p)
+		return COSCHED_NONE;
 	bpf_rcu_read_lock();
-	bpf_for_each(scx_dsq, p, queue, 0) {
-		if (looks++ >= LOOKS)
+	/* Its own is the first. */
+	EACH(step, config.cpus) {
+		u32 cpu = queue + step;
+
+		if (cpu >= config.cpus)
+			cpu -= config.cpus;
+		if (cpu < COSCHED_CPUS && cpu != in_vain && answers_soon(cpu) && may_go_to(p, cpu)) {
+			found = cpu;
 			break;
-		if (p->pid != pid)
-			continue;
-		EACH(cpu, config.cpus) {
-			if (cpu < COSCHED_CPUS && cpu != in_vain && answers_soon(cpu) && may_go_to(p, cpu)) {
-				best = cpu;
-				break;
-			}
 		}
-		break;
 	}
 	bpf_rcu_read_unlock();
-	return best;
+	bpf_task_release(p);
+	return found;
 }
 
 /* The longest starved process that was found so far. Only the tick looks, and it is one. What is kept in memory and not in registers
@@ -135,6 +135,10 @@ struct longest {
 	u32 queue;
 	u32 class;
 	s32 pid;
+	/* The CPU to call for it. */
+	u32 cpu;
+	/* The one that was called in vain for the process that was called last. */
+	u32 in_vain;
 	u32 unused;
 };
 struct longest longest;
@@ -153,8 +157,12 @@ __noinline int look_in(u32 queue, u64 now, u64 global)
 		if (looks++ >= LOOKS)
 			break;
 		if (waits > longest.waits) {
+			u32 to = cpu_for(p->pid, cpu, p->pid == starved.pid ? longest.in_vain : COSCHED_NONE);
 			u64 vtime = queues[cpu].vtime;
 
+			if (to == COSCHED_NONE)
+				continue;
+			longest.cpu = to;
 			longest.waits = waits;
 			longest.lag = vtime > p->scx.dsq_vtime ? vtime - p->scx.dsq_vtime : 0;
 			longest.queue = queue;
@@ -170,15 +178,13 @@ __noinline int look_in(u32 queue, u64 now, u64 global)
 __noinline int look_for_starved(u64 now)
 {
 	u64 global, running = READ_ONCE(nothing), waiting = READ_ONCE(nothing);
-	u32 cpu, in_vain = COSCHED_NONE, state = starved.state;
+	u32 cpu, state = starved.state;
 
 	if (state == RUNS && now < starved.until + PATIENCE)
 		return 0;
-	if (state == CALLED) {
-		if (now < starved.until)
-			return 0;
-		in_vain = starved.cpu;
-	}
+	if (state == CALLED && now < starved.until)
+		return 0;
+	longest.in_vain = state == CALLED ? starved.cpu : COSCHED_NONE;
 	if (!starved_becomes(state, NOBODY))
 		return 0;
 	EACH(cpu, config.cpus) {
@@ -198,7 +204,7 @@ __noinline int look_for_starved(u64 now)
 	}
 	if (!longest.waits)
 		return 0;
-	cpu = cpu_for(longest.pid, AT(longest.queue), longest.pid == starved.pid ? in_vain : COSCHED_NONE);
+	cpu = longest.cpu;
 	starved.pid = longest.pid;
 	starved.queue = longest.queue;
 	starved.cpu = cpu;

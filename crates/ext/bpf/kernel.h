@@ -36,6 +36,7 @@ enum {
 };
 
 #define PF_EXITING 0x4
+#define PF_KTHREAD 0x200000
 #define SCHED_FIFO 1
 #define SCHED_RR 2
 #define SCHED_DEADLINE 6
@@ -184,6 +185,8 @@ extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __needed;
 extern void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it__iter, u64 slice) __needed;
 extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id, u64 enq_flags) __needed;
+extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
+extern void bpf_task_release(struct task_struct *p) __ksym;
 extern bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym;
 extern u32 bpf_cpumask_first(const struct cpumask *cpumask) __ksym;
 

@@ -95,15 +95,15 @@ static __always_inline bool call_idle(struct cosched_plan *plan, struct task_str
  * less than its due. */
 static __always_inline void queue_up(struct task_struct *p, u32 queue, u64 enq_flags)
 {
-	u64 vtime = p->scx.dsq_vtime, base;
+	u64 vtime = p->scx.dsq_vtime, base, most = queue == OTHERS ? MOST_DEBT_OF_OTHERS : MOST_DEBT;
 
 	if (queue > OTHERS)
 		return;
 	base = turns[queue].vtime;
 	if (vtime + SLICE < base)
 		vtime = base - SLICE;
-	else if (vtime > base + MOST_DEBT)
-		vtime = base + MOST_DEBT;
+	else if (vtime > base + most)
+		vtime = base + most;
 	insert_by_vtime(p, queue, SLICE, vtime, enq_flags);
 }
 
@@ -139,7 +139,7 @@ void BPF_PROG(cosched_enqueue, struct task_struct *p, u64 enq_flags)
 	u64 now = bpf_ktime_get_ns();
 
 	if (slot == COSCHED_NONE || !plan || is_free(slot)) {
-		if (p->nr_cpus_allowed == 1) {
+		if (serves_cpu(p)) {
 			insert(p, SCX_DSQ_LOCAL, SLICE, enq_flags);
 			return;
 		}

@@ -9,8 +9,10 @@
 /* The queue of processes that are nobody's to choose: free slots, and those that are not of the batch. */
 #define OTHERS COSCHED_SLOTS
 
-/* Nobody has used more than this more than others of its queue. */
+/* Nobody has used more than this more than others of its queue. All others of the machine stand in one queue, where a greater debt
+ * could keep one from every CPU for so long that the kernel takes it for lost. */
 #define MOST_DEBT (1000 * 1000 * 1000ULL)
+#define MOST_DEBT_OF_OTHERS (100 * 1000 * 1000ULL)
 
 /* On each CPU, whether another process than one of the batch had the last turn. */
 u8 others_turn[COSCHED_CPUS];
@@ -51,6 +53,12 @@ static __always_inline bool others_come_first(u32 cpu)
 	if (!rq || bpf_core_field_exists(rq->ext_server) || !bpf_core_field_exists(rq->cfs.h_nr_runnable))
 		return false;
 	return rq->cfs.h_nr_runnable || rq->rt.rt_nr_running;
+}
+
+/* Whether one of the others comes before everybody: the kernel's threads that serve one CPU. */
+static __always_inline bool serves_cpu(struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 && p->flags & PF_KTHREAD;
 }
 
 /* Makes the queues with the numbers below `count`, and that of the others. */

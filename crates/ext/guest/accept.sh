@@ -43,7 +43,7 @@ check() {
     shift
     if "$@" >/tmp/$name.log 2>&1; then
         echo "ok      $name"
-        [ $name != killed ] && [ $name != beside ] && [ $name != efs ] && [ $name != turns ] && [ $name != measured ] && [ $name != beset ] || tail -n 1 /tmp/$name.log
+        case $name in killed | beside | efs | turns | weights | pinned | measured | beset) tail -n 1 /tmp/$name.log ;; esac
     else
         echo "FAILED  $name"
         tail -n 20 /tmp/$name.log
@@ -164,6 +164,20 @@ all() {
     kill $one $two
     cat out err
     [ $code = 0 ] && grep -q "6 ended well" out && is_off
+}
+
+# The same where both are bound to one CPU: the batch has its turns there, under either scheduler.
+all_bound() {
+    taskset 1 sh -c 'while :; do :; done' & one=$!
+    taskset 1 sh -c 'while :; do :; done' & two=$!
+    for policy in "round-robin --param quantum_s=0.1" "efs --param demand=given"; do
+        timeout -s KILL 120 cosched run -q --actuator sched-ext --all --cpus 0 --policy $policy --logs bound "$spin; : {}" ::: 1 2 >out 2>err
+        code=$?
+        cat out err
+        [ $code = 0 ] && [ ! -s err ] || break
+    done
+    kill $one $two
+    [ $code = 0 ] && [ ! -s err ] && is_off
 }
 
 # Where ordinary processes leave no CPU, the run goes on with the freezer, before the kernel's watchdog finds a fault.
@@ -316,17 +330,49 @@ turns() {
 # What jobs that use so much of the bus each had of the CPU time of all of them in 16 s.
 shares() {
     number=0
-    rm -f mixed.json had
     for use in "$@"; do
         number=$((number + 1))
         printf '[[job]]\nname = "job-%s-%s"\ncommand = "while :; do :; done"\nbus_use = %s\n' $number $use $use
     done >mixed.toml
-    cosched run -q mixed.toml --actuator sched-ext --policy efs --param demand=given --param quantum_s=1 --timeout 16s --record mixed.json --logs mixed
+    had_of_mixed
+}
+
+had_of_mixed() {
+    rm -f mixed.json had
+    cosched run -q mixed.toml --actuator sched-ext --policy efs --param demand=given --param quantum_s=1 --timeout 16s --record mixed.json --logs mixed "$@"
     tr -d ' \n' <mixed.json | grep -q '"given_up[a-z_]*":[0-9]' && return 1
     sed -n 's/^ *"\(name\|cpu_s\)": "*\([a-z0-9.-]*\)"*,*$/\1 \2/p' mixed.json |
         awk '$1 == "name" { name = $2 } $1 == "cpu_s" && name { of[name] = $2; all += $2; name = "" } END { for (n in of) print n, of[n] / all }' | sort >had
     cat had
     is_off
+}
+
+# Weights count where jobs share CPUs, whichever CPU they stand on.
+weights() {
+    command -v nice >/dev/null || { echo "skipped, because there is no nice"; return 0; }
+    for job in a b c; do
+        nice=0
+        [ $job != c ] || nice=19
+        printf '[[job]]\nname = "%s"\ncommand = "exec nice -n %s sh -c \\"while :; do :; done\\""\nbus_use = 0.1\n' $job $nice
+    done >mixed.toml
+    had_of_mixed --cpus 0-1 || return 1
+    awk '$1 == "c" { share = $2 } END { exit !(NR == 3 && share < 0.1) }' had || return 1
+    echo "shares: $(awk '{ printf "%.0f ", 100 * $2 }' had)%, the last with nice 19"
+}
+
+# A job that is bound to a CPU which an ordinary process keeps waits; nobody else waits for it, though all of them fill the bus.
+pinned() {
+    last=$(($(nproc) - 1))
+    for job in a b c d; do
+        bind=
+        [ $job != d ] || bind="taskset $((1 << last)) "
+        printf '[[job]]\nname = "%s"\ncommand = "exec %ssh -c \\"while :; do :; done\\""\nbus_use = 1\n' $job "$bind"
+    done >mixed.toml
+    # It leaves the CPU before the run would be given up for that one's sake.
+    timeout 12 taskset $((1 << last)) sh -c 'while :; do :; done' &
+    had_of_mixed || return 1
+    tr -d ' \n' <mixed.json | sed 's/.*"at_once_s":\[\([^]]*\)\].*/\1/' | awk -F, '{ all = $1 + $2 + $3 + $4 + $5; printf "%.1f\n", 100 * $1 / all; exit !($1 < 0.1 * all) }' >idle || { cat idle; return 1; }
+    echo "shares: $(awk '{ printf "%.0f ", 100 * $2 }' had)%, the last bound; nobody had a CPU for $(cat idle) %"
 }
 
 # Demands that the kernel measures: who is seen to fill the bus runs alone, who is seen to use little of it beside others. And what
@@ -387,7 +433,7 @@ killed() {
 }
 
 cd /tmp
-for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all efs turns measured beset hangs crowded beside killed}; do
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all all_bound efs turns weights pinned measured beset hangs crowded beside killed}; do
     check $name $name
 done
 # SysRq-S says its own, and is meant.

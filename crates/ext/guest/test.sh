@@ -4,7 +4,8 @@
 #
 #   test.sh [KILLS] [CPUS] [SCENARIO...]    default: 5 kills, 4 CPUs, all scenarios with this scheduler; - for none
 #
-# CHECKS: which checks of accept.sh are made; default all.
+# CHECKS: which checks of accept.sh are made; default all. BOOT: more options of boot.sh, as "-s cores=4,threads=1" or
+# "-k 7.3.4+deb13-amd64".
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 top=$here/../../..
@@ -43,11 +44,12 @@ export COSCHED_TEST_PATIENCE_S=900
 [ "$1" = - ] || { cd /tmp && conformance "$@" || failed=1; }
 exit ${failed:-0}
 SCRIPT
-for tool in chrt stress-ng hackbench; do
+for tool in chrt nice stress-ng hackbench; do
     [ -z "$(command -v $tool)" ] || files+=(-f "$(command -v $tool)")
 done
 code=0
-"$here/boot.sh" -c "$cpus" -t 3000 "${files[@]}" "$work/both.sh" "$kills" "$@" || code=$?
+# shellcheck disable=SC2086 # options are words
+"$here/boot.sh" -c "$cpus" ${BOOT:-} -t 3000 "${files[@]}" "$work/both.sh" "$kills" "$@" || code=$?
 case $code in
     77) echo "guest tests skipped, because of what stands above" ;;
     *) exit $code ;;

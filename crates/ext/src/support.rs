@@ -18,6 +18,12 @@ pub enum Lack {
     /// The kernel does not tell its types.
     #[error("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)")]
     NoTypes,
+    /// Its sched_ext is that of Linux 6.12.
+    #[error("the sched_ext of Linux {release} is too old: it has no {CALL}, which came with 6.13")]
+    TooOld {
+        /// The kernel's release.
+        release: String,
+    },
     /// Another scheduler is loaded.
     #[error("another scheduler is loaded: {name}")]
     Other {
@@ -43,11 +49,15 @@ impl Lack {
             }
             Lack::NoClass { .. } => "boot with CONFIG_SCHED_CLASS_EXT",
             Lack::NoTypes => "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
+            Lack::TooOld { .. } => "boot Linux 6.13 or later",
             Lack::Other { .. } => "end the program that loaded it (systemctl stop scx, or whatever started it)",
             Lack::NoPermission => "run cosched as root",
         }
     }
 }
+
+/// The youngest call that the scheduler can't do without.
+const CALL: &str = "scx_bpf_dsq_insert";
 
 /// Bits of the set of effective capabilities.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -58,7 +68,7 @@ const CAP_BPF: u32 = 39;
 /// without it counts only where another one would do.
 pub fn lack(root: &Root) -> Option<Lack> {
     match lack_of_machine(root) {
-        Some(lack @ (Lack::NoClass { .. } | Lack::NoTypes)) => Some(lack),
+        Some(lack @ (Lack::NoClass { .. } | Lack::NoTypes | Lack::TooOld { .. })) => Some(lack),
         _ if !crate::SUPPORTED => Some(Lack::NotBuilt),
         other => other,
     }
@@ -67,11 +77,17 @@ pub fn lack(root: &Root) -> Option<Lack> {
 /// What the machine lacks, whatever this program was built with.
 fn lack_of_machine(root: &Root) -> Option<Lack> {
     let read = |path: &str| std::fs::read_to_string(root.path(path)).map(|text| text.trim().to_owned());
+    let release = || read("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "?".to_owned());
     let Ok(state) = read("/sys/kernel/sched_ext/state") else {
-        return Some(Lack::NoClass { release: read("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "?".to_owned()) });
+        return Some(Lack::NoClass { release: release() });
     };
-    if !root.exists("/sys/kernel/btf/vmlinux") {
+    let Ok(types) = std::fs::read(root.path("/sys/kernel/btf/vmlinux")) else {
         return Some(Lack::NoTypes);
+    };
+    // Names stand between zeros there.
+    let call = [b"\0", CALL.as_bytes(), b"\0"].concat();
+    if !types.windows(call.len()).any(|part| part == call) {
+        return Some(Lack::TooOld { release: release() });
     }
     if state != "disabled" {
         // The scheduler in charge is called the root there.
@@ -104,7 +120,9 @@ mod tests {
         assert_eq!(lack_of_machine(&root), Some(Lack::NoClass { release: "6.12.0-amd64".to_owned() }));
         write("sys/kernel/sched_ext/state", "disabled\n");
         assert_eq!(lack_of_machine(&root), Some(Lack::NoTypes));
-        write("sys/kernel/btf/vmlinux", "");
+        write("sys/kernel/btf/vmlinux", "\0scx_bpf_dispatch\0scx_bpf_dsq_insert_vtime\0");
+        assert_eq!(lack_of_machine(&root), Some(Lack::TooOld { release: "6.12.0-amd64".to_owned() }));
+        write("sys/kernel/btf/vmlinux", "\0scx_bpf_dsq_insert\0");
         write("proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");
         assert_eq!(lack_of_machine(&root), Some(Lack::NoPermission));
         for caps in ["0000000000200000", "000000c000000000"] {
