@@ -40,9 +40,8 @@ static __always_inline bool is_free(u32 slot)
 	return !wish || wish->free;
 }
 
-/* Whether a process that comes before ours waits for this CPU. Up to Linux 6.18 a scheduler is asked even then, and what it gives
- * would be bound to the CPU until that one has left. Where a server keeps a part of the CPU for us we are asked to use it. */
-static __always_inline bool others_come_first(u32 cpu)
+/* Whether a process of a class above ours waits for this CPU, or has it. */
+static __always_inline bool others_want(u32 cpu)
 {
 	struct rq *rq = 0;
 
@@ -50,9 +49,18 @@ static __always_inline bool others_come_first(u32 cpu)
 		rq = scx_bpf_locked_rq();
 	else if (bpf_ksym_exists(scx_bpf_cpu_rq))
 		rq = scx_bpf_cpu_rq(cpu);
-	if (!rq || bpf_core_field_exists(rq->ext_server) || !bpf_core_field_exists(rq->cfs.h_nr_runnable))
+	if (!rq || !bpf_core_field_exists(rq->cfs.h_nr_runnable))
 		return false;
 	return rq->cfs.h_nr_runnable || rq->rt.rt_nr_running;
+}
+
+/* Whether such a process comes first. Up to Linux 6.18 a scheduler is asked even then, and what it gives would be bound to the CPU
+ * until that one has left. Where a server keeps a part of the CPU for us we are asked to use it. */
+static __always_inline bool others_come_first(u32 cpu)
+{
+	struct rq *any = 0;
+
+	return !bpf_core_field_exists(any->ext_server) && others_want(cpu);
 }
 
 /* Whether one of the others comes before everybody: the kernel's threads that serve one CPU. */
@@ -121,10 +129,11 @@ static __always_inline void go_on(struct task_struct *prev)
 	prev->scx.slice = SLICE;
 }
 
-/* The CPU has found nothing to run. It may have been idle when the scheduler came, of which nobody tells. */
+/* The CPU has found nothing to run. It may have been idle when the scheduler came, of which nobody tells; but it is not where others
+ * have it, and a server asks us for its part. */
 static __always_inline void rests(u32 cpu)
 {
-	cpus[BELOW(cpu, COSCHED_CPUS)].is_idle = 1;
+	cpus[BELOW(cpu, COSCHED_CPUS)].is_idle = !others_want(cpu);
 }
 
 /* The process that had the CPU does not belong to this scheduler any more. Each has its own. */

@@ -51,7 +51,16 @@ pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> Outcome
     for _ in 0..2 {
         backend.change(&[exclusive(0, &both)]);
         backend.until_it_works(0);
-        assert_eq!(backend.cpus_of(0), both);
+        // Its second process may not have come onto a CPU of its own yet.
+        let mut cpus = backend.cpus_of(0);
+        for _ in 0..50 {
+            if cpus == both {
+                break;
+            }
+            backend.pass(10);
+            cpus = backend.cpus_of(0);
+        }
+        assert_eq!(cpus, both);
         let (used, elapsed) = backend.used_while(&[0], WATCHED);
         assert_share::<F>(used, elapsed, 2);
         backend.change(&[stop(0)]);
