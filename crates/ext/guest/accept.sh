@@ -34,7 +34,7 @@ within() {
     done
 }
 is_off() { [ "$(state)" = disabled ]; }
-all_of_8() { [ "$(jobs_left)" -ge 8 ]; }
+all_of() { [ "$(jobs_left)" -ge $1 ]; }
 is_on() { [ "$(state)" = enabled ]; }
 none_left() { [ "$(jobs_left)" = 0 ]; }
 
@@ -196,6 +196,36 @@ crowded() {
     grep -q "have left a job no CPU for 20 s" err || echo "the batch got CPUs all the same"
 }
 
+# Also processes that a job was in the middle of making when it was given to the scheduler come to it.
+pipes() {
+    spins='(while [ ! -e /tmp/go ]; do :; done)'
+    round=0
+    while [ $round -lt 6 ]; do
+        round=$((round + 1))
+        rm -f go
+        cosched run -q --actuator sched-ext --policy round-robin --param quantum_s=0.1 --jobs 8 --no-logs "$spins | $spins | $spins; : {}" ::: 1 2 3 4 5 6 7 8 >out 2>err &
+        run=$!
+        within 20 is_on || return 1
+        within 60 all_of 32 || { touch go; return 1; }
+        sleep 3
+        policies_of_jobs >policies
+        touch go
+        wait $run || return 1
+        echo $(sort policies | uniq -c)
+        [ "$(sort -u policies)" = 7 ] || return 1
+    done
+    is_off
+}
+
+# The policy of each process of a job.
+policies_of_jobs() {
+    for pid in $(pidof sh); do
+        grep -qz ^COSCHED_JOB= /proc/$pid/environ 2>/dev/null || continue
+        stat=$(cat /proc/$pid/stat 2>/dev/null) || continue
+        echo ${stat##*) } | cut -d' ' -f39
+    done
+}
+
 # A run that hangs keeps nobody from running: its guardian gives the jobs back to the ordinary scheduler. When it is back it goes on
 # with the freezer.
 hangs() {
@@ -203,15 +233,10 @@ hangs() {
     cosched run --actuator sched-ext --policy round-robin --jobs 8 --logs hangs "while [ ! -e /tmp/go ]; do :; done; : {}" ::: 1 2 3 4 5 6 7 8 >out 2>err &
     run=$!
     within 20 is_on || return 1
-    within 30 all_of_8 || { touch go; return 1; }
+    within 30 all_of 8 || { touch go; return 1; }
     kill -STOP $run
     sleep 14
-    for pid in $(pidof sh); do
-        grep -qz ^COSCHED_JOB= /proc/$pid/environ 2>/dev/null || continue
-        stat=$(cat /proc/$pid/stat)
-        # The policy.
-        echo ${stat##*) } | cut -d' ' -f39
-    done >policies
+    policies_of_jobs >policies
     kill -CONT $run
     sleep 3
     touch go
@@ -434,7 +459,7 @@ killed() {
 }
 
 cd /tmp
-for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all all_bound efs turns weights pinned measured beset hangs crowded beside killed}; do
+for name in ${CHECKS:-policies whole wide ejection second interrupt suspend real_time all all_bound efs turns weights pinned measured beset pipes hangs crowded beside killed}; do
     check $name $name
 done
 # SysRq-S says its own, and is meant.

@@ -18,6 +18,10 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 /// How often the scheduler is looked after.
 const TENDING: Nanos = Nanos::from_ms(1000);
 
+/// How long after a job was given to the scheduler its processes are given to it again. A process that was in the middle of being
+/// made at first has its parent's old policy, and was not to be seen yet.
+const AGAIN: [Nanos; 3] = [Nanos::from_ms(100), Nanos::from_ms(1000), Nanos::from_ms(5000)];
+
 /// After so long without that the guardian may have given the jobs back: a little less than [`HELD`](crate::guardian::HELD).
 const GIVEN_BACK: Nanos = Nanos(HELD.as_nanos() as u64 - TENDING.0);
 
@@ -31,6 +35,8 @@ pub(crate) struct Loaded {
     shared: BTreeMap<TaskId, CpuSet>,
     /// The jobs that it has taken charge of and that have not ended.
     taken: BTreeSet<TaskId>,
+    /// Jobs that were given to it a short time ago.
+    recent: BTreeMap<TaskId, Recent>,
     /// Where the time of jobs went that have ended.
     last: BTreeMap<TaskId, Residency>,
     /// When it was looked after last; `None` if it is to be at once.
@@ -42,6 +48,22 @@ pub(crate) struct Loaded {
     notices: Notices,
 }
 
+/// A job whose processes are to be given to the scheduler again.
+#[derive(Default)]
+struct Recent {
+    /// When that was first looked at, shortly after it was given.
+    since: Option<Nanos>,
+    /// How often it was done since.
+    again: usize,
+}
+
+impl Recent {
+    /// When it is to be done next; `None` if it is over.
+    fn due(&mut self, now: Nanos) -> Option<Nanos> {
+        Some(*self.since.get_or_insert(now) + *AGAIN.get(self.again)?)
+    }
+}
+
 impl Loaded {
     pub(crate) fn new(kernel: Box<dyn KernelScheduler>, cpus: CpuSet, notices: Notices) -> Loaded {
         Loaded {
@@ -50,6 +72,7 @@ impl Loaded {
             cpus,
             shared: BTreeMap::new(),
             taken: BTreeSet::new(),
+            recent: BTreeMap::new(),
             last: BTreeMap::new(),
             tended: None,
             failed: None,
@@ -108,6 +131,7 @@ impl Loaded {
             let is_shared = self.shared.contains_key(&task);
             if self.taken.contains(&task) && !is_shared {
                 actuator.give(life, task, true);
+                self.recent.insert(task, Recent::default());
             }
             self.kernel.set_free(task, is_shared);
         } else {
@@ -130,6 +154,7 @@ impl Loaded {
             self.kernel.ended(task);
         }
         self.shared.remove(&task);
+        self.recent.remove(&task);
     }
 
     /// A job that has ended is going to start again.
@@ -164,6 +189,11 @@ impl Loaded {
             if is_shared != was_shared {
                 actuator.give(life, task, !is_shared);
                 self.kernel.set_free(task, is_shared);
+                if is_shared {
+                    self.recent.remove(&task);
+                } else {
+                    self.recent.insert(task, Recent::default());
+                }
             }
             actuator.bind(life, task, masks.get(&task).unwrap_or(&self.cpus));
             actuator.set_frozen(life, task, false);
@@ -203,7 +233,7 @@ impl Loaded {
     }
 
     /// Looks after the scheduler, if it is time; when to do so again.
-    pub(crate) fn tend(&mut self, life: &Lifecycle, now: Nanos, clock: &Clock) -> Nanos {
+    pub(crate) fn tend(&mut self, life: &Lifecycle, actuator: &Actuator, now: Nanos, clock: &Clock) -> Nanos {
         let before = self.tended;
         if before.is_none_or(|before| now >= before + TENDING) {
             let silent = before.map_or(Nanos::ZERO, |before| now - before);
@@ -218,14 +248,40 @@ impl Loaded {
             self.kernel.tend();
             // The kernel has room for some only.
             self.kernel.switches(clock, &mut self.switches);
-            for (task, processes) in self.kernel.escaped() {
-                // Those that we have given back to the ordinary scheduler have not left by themselves.
-                if !self.shared.contains_key(&task) {
-                    self.notices.tell(Notice::LeftScheduler { job: life.name(task).to_owned(), processes });
-                }
+            self.look_who_left(life);
+        }
+        let again = self.give_again(life, actuator, now);
+        let next = self.tended.unwrap_or(now) + TENDING;
+        again.map_or(next, |again| next.min(again))
+    }
+
+    /// Tells of processes that have chosen a policy of their own. What they have chosen is left to them.
+    fn look_who_left(&mut self, life: &Lifecycle) {
+        for (task, processes) in self.kernel.escaped() {
+            self.recent.remove(&task);
+            // Those that we have given back to the ordinary scheduler have not left by themselves.
+            if !self.shared.contains_key(&task) {
+                self.notices.tell(Notice::LeftScheduler { job: life.name(task).to_owned(), processes });
             }
         }
-        self.tended.unwrap_or(now) + TENDING
+    }
+
+    /// Gives those processes of recent jobs to the scheduler that were not to be seen before; when to do so again.
+    fn give_again(&mut self, life: &Lifecycle, actuator: &Actuator, now: Nanos) -> Option<Nanos> {
+        if self.recent.values_mut().any(|recent| recent.due(now).is_some_and(|due| now >= due)) {
+            self.look_who_left(life);
+        }
+        let mut next: Option<Nanos> = None;
+        self.recent.retain(|&task, recent| {
+            if recent.due(now).is_some_and(|due| now >= due) {
+                actuator.give(life, task, true);
+                recent.again += 1;
+            }
+            let due = recent.due(now);
+            next = next.into_iter().chain(due).min();
+            due.is_some()
+        });
+        next
     }
 
     /// Nobody looks after the scheduler until the next time: the run is about to be suspended, or goes on without it.

@@ -272,7 +272,7 @@ impl Backend for Host {
             let owed = self.actuator.thaw_owed(&self.lifecycle, now);
             let unguarded = self.lifecycle.keep_guard(now);
             let clock = self.clock.relation();
-            let tended = self.loaded.as_mut().map(|loaded| loaded.tend(&self.lifecycle, now, &clock));
+            let tended = self.loaded.as_mut().map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
             let wake = [until, stopped, paced, owed, unguarded, tended].into_iter().flatten().min();
             let timeout = match wake {
                 _ if events.len() > before => Some(Nanos::ZERO),
