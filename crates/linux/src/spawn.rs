@@ -9,7 +9,7 @@ use crate::sys::{self, FileLimit, RawPid, SignalMask, Stack};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -153,6 +153,8 @@ const SHELL: &CStr = c"/bin/sh";
 /// A job's process that has not become its program yet. Dropping it ends the process.
 pub(crate) struct Waiting {
     pid: RawPid,
+    /// It was made in the group that was given. If not, it is to be moved there.
+    pub(crate) is_in_group: bool,
     /// Written to when the process is to go on; closing it ends the process.
     go: Option<File>,
     /// The files that its output and its error output go to.
@@ -170,10 +172,16 @@ pub(crate) struct Waiting {
 ///
 /// It shares the memory of the run until it becomes its program, as after `vfork`, so that the tables of a large run's
 /// pages need not be copied. Unlike there the run goes on, to attach counters and the like; the process waits meanwhile.
+/// Where the kernel can it is made in `group`, the directory of a cgroup.
 ///
 /// # Errors
 /// Whatever keeps it from being started, with the file concerned.
-pub(crate) fn prepare(program: &Program, marks: &[(&str, &str)], around: Surroundings) -> io::Result<Waiting> {
+pub(crate) fn prepare(
+    program: &Program,
+    marks: &[(&str, &str)],
+    around: Surroundings,
+    group: Option<BorrowedFd<'_>>,
+) -> io::Result<Waiting> {
     let path = c_string(program.path.as_os_str())?;
     let mut strings: Vec<CString> = program.args.iter().map(|arg| c_string(arg)).collect::<io::Result<_>>()?;
     let pointers = |list: &[CString]| -> Vec<*const libc::c_char> { list.iter().map(|item| item.as_ptr()).collect() };
@@ -219,11 +227,18 @@ pub(crate) fn prepare(program: &Program, marks: &[(&str, &str)], around: Surroun
     let argument = (&raw const *image).cast_mut().cast();
     // SAFETY: `become_program` calls only functions that are safe after a fork, on data that was prepared before it, and
     // never returns. The data and the stack live until the pipe for the answer has closed: `Waiting` sees to that.
-    let pid = unsafe { sys::clone_sharing_memory(become_program, &stack, argument) }?;
+    let in_group =
+        group.and_then(|group| unsafe { sys::clone_into_group(become_program, &stack, argument, group) }.ok());
+    let pid = match in_group {
+        Some(pid) => pid,
+        // SAFETY: the same.
+        None => unsafe { sys::clone_sharing_memory(become_program, &stack, argument) }?,
+    };
     // The child has descriptors of its own.
     drop((stdin, stdout, stderr, go_read, answer_write));
     Ok(Waiting {
         pid,
+        is_in_group: in_group.is_some(),
         go: Some(go),
         outputs,
         answer,

@@ -507,6 +507,64 @@ pub(crate) unsafe fn clone_sharing_memory(
     })
 }
 
+/// A flag of `clone3`, which the C library's header gives with too small a type.
+const CLONE_INTO_CGROUP: u64 = 1 << 33;
+
+/// The same, in a cgroup from its first moment on; `group` is a descriptor of its directory. Nobody is moved, so the kernel waits for
+/// no other process of the machine: a move waits until all forks, and all reads without a lock, that go on have ended.
+///
+/// # Errors
+/// An error of the kernel: it is too old (before Linux 5.7), or does not let the process into the group. On processors for which this
+/// is not written, always.
+///
+/// # Safety
+/// As [`clone_sharing_memory`].
+pub(crate) unsafe fn clone_into_group(
+    main: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+    stack: &Stack,
+    argument: *mut libc::c_void,
+    group: BorrowedFd<'_>,
+) -> io::Result<RawPid> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: the structure holds numbers only, and zero means "nothing" in each.
+        let mut asked: libc::clone_args = unsafe { std::mem::zeroed() };
+        asked.flags = libc::CLONE_VM as u64 | CLONE_INTO_CGROUP;
+        asked.exit_signal = libc::SIGCHLD as u64;
+        asked.stack = stack.lowest as u64;
+        asked.stack_size = Stack::SIZE as u64;
+        asked.cgroup = group.as_raw_fd() as u64;
+        let answer: isize;
+        // SAFETY: the C library has no such call. The parent only sees a system call, which changes the registers named here. The child
+        // begins behind it on its own stack, whose top is aligned as a call wants it; it calls `main`, which never returns.
+        unsafe {
+            std::arch::asm!(
+                "syscall",
+                "test rax, rax",
+                "jnz 2f",
+                "xor ebp, ebp",
+                "mov rdi, {argument}",
+                "call {main}",
+                "ud2",
+                "2:",
+                argument = in(reg) argument,
+                main = in(reg) main,
+                inlateout("rax") libc::SYS_clone3 as isize => answer,
+                in("rdi") &raw const asked,
+                in("rsi") size_of::<libc::clone_args>(),
+                out("rcx") _,
+                out("r11") _,
+            );
+        }
+        if answer < 0 { Err(io::Error::from_raw_os_error(-answer as i32)) } else { Ok(answer as RawPid) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (main, stack, argument, group);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// Ends the process at once, without running exit handlers.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: takes a number and does not return.
@@ -538,5 +596,47 @@ mod tests {
         assert_eq!(pending_signals::<1>(signals.as_fd()), [libc::SIGTERM]);
         assert!(pending_signals::<1>(signals.as_fd()).is_empty());
         restore_mask(&mask);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_child_is_made_in_a_group() {
+        use crate::{cgroup::RunGroup, root::Root, run_id::RunId};
+        use std::sync::atomic::{AtomicU32, Ordering};
+        extern "C" fn answers(told: *mut libc::c_void) -> libc::c_int {
+            // SAFETY: the test passes a number that lives until this process was killed.
+            unsafe { &*told.cast::<AtomicU32>() }.store(7, Ordering::SeqCst);
+            loop {
+                // SAFETY: takes nothing.
+                unsafe { libc::pause() };
+            }
+        }
+        let run = RunId::parse(&format!("{}-1-1", std::process::id())).unwrap();
+        let group = match RunGroup::create(&Root::default(), &run) {
+            Ok(group) => group,
+            Err(error) => return eprintln!("skipped, because {error}"),
+        };
+        let job = group.job(0, false).unwrap();
+        let directory = job.directory().unwrap();
+        let no_group = std::fs::File::open("/").unwrap();
+        let nothing = std::ptr::null_mut();
+        // SAFETY: as below; nothing is started.
+        assert!(unsafe { clone_into_group(answers, &Stack::new().unwrap(), nothing, no_group.as_fd()) }.is_err());
+        let (stack, told) = (Stack::new().unwrap(), AtomicU32::new(0));
+        // SAFETY: the child never returns and is killed before the stack and the number go; it allocates nothing.
+        let made = unsafe { clone_into_group(answers, &stack, (&raw const told).cast_mut().cast(), directory.as_fd()) };
+        let pid = match made {
+            Ok(pid) => pid,
+            Err(error) => return eprintln!("skipped, because the kernel makes no process in a group: {error}"),
+        };
+        let end = std::time::Instant::now() + Duration::from_secs(30);
+        while told.load(Ordering::SeqCst) == 0 && std::time::Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let members = job.processes();
+        kill(pid, libc::SIGKILL).unwrap();
+        // SAFETY: takes numbers and no address.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        assert_eq!((told.load(Ordering::SeqCst), members), (7, vec![pid]));
     }
 }

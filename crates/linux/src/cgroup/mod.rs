@@ -237,6 +237,19 @@ impl JobGroup {
         control(&self.dir, "cgroup.procs", pid.to_string().as_bytes())
     }
 
+    /// A descriptor of its directory, to make processes in it.
+    ///
+    /// # Errors
+    /// An error of the kernel.
+    pub(crate) fn directory(&self) -> io::Result<File> {
+        OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(&self.dir)
+    }
+
+    /// Removes a group in which no process was made.
+    pub(crate) fn discard(self) {
+        let _ = std::fs::remove_dir(&self.dir);
+    }
+
     /// Freezes or thaws all processes of the group. Returns before the last of them stands still.
     ///
     /// # Errors

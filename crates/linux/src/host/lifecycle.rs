@@ -216,10 +216,21 @@ impl Lifecycle {
         let mark = self.run.mark(task.0);
         let around = Surroundings { mask: self.mask, files: self.files, mark };
         let spare = sys::spare_descriptors();
-        let waiting = spawn::prepare(&job.program, &marks, around)?;
+        let made = self.group.as_ref().map(|group| group.job(task.0, spare >= 2));
+        let directory = made.as_ref().and_then(|made| made.as_ref().ok()?.directory().ok());
+        let waiting = match spawn::prepare(&job.program, &marks, around, directory.as_ref().map(|at| at.as_fd())) {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                if let Some(Ok(group)) = made {
+                    group.discard();
+                }
+                return Err(error);
+            }
+        };
+        drop(directory);
         self.jobs[ix].program.again = true;
         let process = waiting.process(&self.root)?;
-        let group = self.join_group(task, process.pid, spare);
+        let group = made.and_then(|made| self.join_group(task, made, (!waiting.is_in_group).then_some(process.pid)));
         let live = Live {
             tree: Tree::new(self.root.clone(), process, group, spare).with_ledger(self.ledger.clone(), task.0, mark),
             main_end: None,
@@ -247,9 +258,9 @@ impl Lifecycle {
         started
     }
 
-    fn join_group(&mut self, task: TaskId, pid: RawPid, spare: usize) -> Option<JobGroup> {
-        let joined = self.group.as_ref()?.job(task.0, spare >= 2).and_then(|group| group.add(pid).map(|()| group));
-        joined
+    /// The group of a job, into which a process is moved that was not made in it.
+    fn join_group(&mut self, task: TaskId, made: io::Result<JobGroup>, moved: Option<RawPid>) -> Option<JobGroup> {
+        made.and_then(|group| moved.map_or(Ok(()), |pid| group.add(pid)).map(|()| group))
             .map_err(|error| {
                 let job = self.name(task).to_owned();
                 self.notices.tell(Notice::NoGroup { job, why: error.to_string() });
