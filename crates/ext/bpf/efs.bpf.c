@@ -207,7 +207,7 @@ __noinline int pick(u32 from, u32 cpu, u64 before, u64 since)
 }
 
 /* Takes what waits for others, where at least so many do. To even out queues only of its memory domain, and nobody who has had
- * much more than others of its queue: weights count less, the shorter its wait for them is. */
+ * much more than others of its queue: it would be taken by one CPU after the other, and never pay for that. */
 __noinline int take_over(u32 cpu, s32 least, u32 evens_out)
 {
 	int found = NONE_FITS;

@@ -2,7 +2,7 @@
 
 use crate::checked::{Checked, allowed, exclusive, stop};
 use crate::fixture::{Does, Fixture, Job, Outcome, job};
-use cosched_core::{Absence, Capability, CpuSet, Nanos, Reading};
+use cosched_core::{Absence, Backend as _, Capability, CpuSet, Nanos, Reading};
 
 /// How long a task is watched, in ms: long enough that a running task is seen to have run, even if it shares its CPU
 /// with other programs.
@@ -51,12 +51,10 @@ pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> Outcome
     for _ in 0..2 {
         backend.change(&[exclusive(0, &both)]);
         backend.until_it_works(0);
-        // Its second process may not have come onto a CPU of its own yet.
+        // Where it is seen where its processes are, and not where they may be, the second one may not have come onto a CPU yet.
+        let end = backend.now() + F::CLOSE;
         let mut cpus = backend.cpus_of(0);
-        for _ in 0..50 {
-            if cpus == both {
-                break;
-            }
+        while cpus != both && backend.now() < end {
             backend.pass(10);
             cpus = backend.cpus_of(0);
         }
